@@ -77,6 +77,7 @@ function nodeOf(index: number) {
     inventory_json: JSON.stringify(inventory),
     simulated: 1,
     first_verified_at: 1,
+    reachable_since: 1,
     last_seen_at: 1,
     removed_at: null,
     slots_total: gpus,

@@ -25,6 +25,7 @@ export const OWN_ROUTES: readonly string[] = [
   'GET /bookmarks',
   'GET /docker-credentials',
   'GET /docker-credentials/{id}',
+  'GET /executors/{executor_uuid}/reliability',
   'GET /executors/{executor_uuid}/rentability',
   'GET /keys/{id}',
   'GET /machine-requests/{id}',

@@ -17,6 +17,7 @@ import { idleHandlers } from './cut-off/idle-shutdown.ts';
 import { keyBudgetHandlers } from './cut-off/key-budget.ts';
 import { createExecutorParts } from './executors/executors.ts';
 import { deleteOldImageSizes } from './executors/pull-speed.ts';
+import { deleteOldDays } from './executors/reliability.service.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { createMachineRequestParts } from './machine-requests/machine-requests.ts';
 import type { Subscriptions } from './machine-requests/request-notifications.ts';
@@ -163,6 +164,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     collectMetrics: metrics.collectOnce,
 
     sweeps: {
+      'node-days': (tx) => deleteOldDays(tx, clock.now()),
       'image-sizes': (tx) => deleteOldImageSizes(tx, clock.now()),
       ...metrics.sweeps,
     } satisfies Sweeps,

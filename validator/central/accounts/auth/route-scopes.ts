@@ -37,6 +37,7 @@ export const ROUTE_FAMILIES: Readonly<Record<RouteFamily, readonly string[]>> = 
     'GET /executors/total-count',
     'GET /executors/stats',
     'GET /executors/default-docker-image',
+    'GET /executors/{executor_uuid}/reliability',
     'GET /executors/{executor_uuid}/rentability',
     'GET /executors/{executor_uuid}/hardware-utilization',
     'GET /machines',

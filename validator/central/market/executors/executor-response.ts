@@ -51,13 +51,19 @@ export function machineNameOf(executor: Pick<ExecutorEntry, 'machine_name' | 'gp
   return executor.machine_name ?? executor.gpu_type;
 }
 
-/** Whole minutes since the node first passed its checks; null before that. */
+/** Whole minutes for which every check reached the node; null before it first passed, and while it is unreachable. */
 export function uptimeMinutesOf(
-  executor: Pick<ExecutorEntry, 'first_verified_at'>,
+  executor: Pick<ExecutorEntry, 'first_verified_at' | 'reachable_since'>,
   nowMs: number,
 ): number | null {
-  const { first_verified_at: sinceMs } = executor;
-  return sinceMs === null ? null : Math.max(0, Math.floor((nowMs - sinceMs) / MINUTE_MS));
+  const { first_verified_at: verifiedMs, reachable_since: reachableMs } = executor;
+  if (verifiedMs === null || reachableMs === null) return null;
+  return Math.max(0, Math.floor((nowMs - Math.max(verifiedMs, reachableMs)) / MINUTE_MS));
+}
+
+/** Reliability of 0 to 1; null while too little is known. */
+function scoreOf({ reliability_permille: permille }: ExecutorEntry): number | null {
+  return permille === null ? null : permille / 1_000;
 }
 
 /** Null unless country and country code are known. */
@@ -103,7 +109,7 @@ type VolatileField = 'uptime_in_minutes' | 'is_bookmarked' | 'machine_request_id
 
 /** Fields that depend on the caller or the time. */
 export function volatileFields(
-  executor: Pick<ExecutorEntry, 'id' | 'first_verified_at'>,
+  executor: Pick<ExecutorEntry, 'id' | 'first_verified_at' | 'reachable_since'>,
   { nowMs, personal }: VolatileOptions,
 ): Pick<ExecutorDetailResponse, VolatileField> {
   return { uptime_in_minutes: uptimeMinutesOf(executor, nowMs), ...personal?.(executor.id) };
@@ -138,7 +144,7 @@ export function stableFields(
     effective_download_speed_mbps: executor.download_mbps,
     location: locationOf(executor),
     ...(isSummary || inventory === null ? {} : { specs: specsOf(inventory, executor, []) }),
-    reliability_score: null,
+    reliability_score: scoreOf(executor),
     miner_hotkey: executor.miner_hotkey,
     validator_hotkey: executor.validator_hotkey,
     provider_id: executor.provider_id,

@@ -18,6 +18,7 @@ import {
   ExplainedExecutorList,
   MachineCapacityResponse,
   MachineResponse,
+  ReliabilityResponse,
   RentabilityResponse,
   TotalCountExecutorResponse,
 } from './executor.schemas.ts';
@@ -152,6 +153,22 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
       },
     },
     (request) => executors.rentability(request.params.executor_uuid),
+  );
+  api.get(
+    '/executors/:executor_uuid/reliability',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read the reliability of a node',
+        description:
+          'Returns the score of the last 30 days with the figures behind it: reachable time from the checks of validators, launches and interruptions from rentals.',
+        errors: { node_not_found: 'no node has this id' },
+        params: ExecutorParams,
+        response: { 200: ReliabilityResponse },
+      },
+    },
+    (request) => executors.reliability(request.params.executor_uuid),
   );
   api.get(
     '/executors/:executor_uuid/hardware-utilization',

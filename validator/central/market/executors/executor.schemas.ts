@@ -76,6 +76,7 @@ export const ExecutorListQuery = NodeFilterQuery.extend(
       min_download_mbps: queryNumber(z.number().min(0)).optional(),
       nvlink: z.stringbool().optional(),
       available: z.stringbool().optional(),
+      sort: z.enum(['price', 'reliability']).optional(),
       explain: z.stringbool().optional().meta({
         description: 'True returns an ExplainedExecutorList instead of the array.',
       }),
@@ -87,6 +88,7 @@ export const ExecutorListQuery = NodeFilterQuery.extend(
       min_download_mbps:
         'Smallest measured download speed in Mbit/s. Nodes that were never measured are left out.',
       nvlink: 'True selects only nodes whose cards are all connected by NVLink.',
+      sort: '`price` (the default): cheapest first. `reliability`: highest `reliability_score` first, nodes without one last, then as by price.',
       available: 'Accepted and ignored: every listed node is available.',
       explain: 'True returns an ExplainedExecutorList instead of the array.',
     },
@@ -196,7 +198,8 @@ export const ExecutorDetailResponse = z
         location: 'Place of the node; null if the country is unknown.',
         specs: 'Hardware as the agent measured it; absent with `view=summary`.',
         reliability_score: 'Reliability from 0 to 1; null if it is not known.',
-        uptime_in_minutes: "Minutes since the node's host started; null if unknown.",
+        uptime_in_minutes:
+          'Minutes for which every check has reached the node; null before it first passed, and while it is unreachable.',
         miner_hotkey: 'ss58 of the provider; null if unknown.',
         validator_hotkey: 'ss58 of the validator with the last verdict; null before the first.',
         provider_id: 'Id of the provider; null if unknown.',
@@ -323,6 +326,45 @@ export const ExecutorStatsResponse = z
   )
   .meta({ id: 'ExecutorStatsResponse' });
 export type ExecutorStatsResponse = z.output<typeof ExecutorStatsResponse>;
+
+export const ReliabilityResponse = z
+  .object(
+    described(
+      {
+        executor_id: z.uuid(),
+        reliability_score: z.number().min(0).max(1).nullable(),
+        window_days: z.int(),
+        observed_minutes: z.int(),
+        reachable_minutes: z.int(),
+        rented_minutes: z.int(),
+        launches_succeeded: z.int(),
+        launches_failed: z.int(),
+        interruptions: z.int(),
+        availability: z.number().min(0).max(1).nullable(),
+        launch_rate: z.number().min(0).max(1),
+        continuity: z.number().min(0).max(1),
+      },
+      {
+        executor_id: 'Id of the node.',
+        reliability_score:
+          '`availability · launch_rate · continuity`, rounded down to three decimals; null if the node was observed for less than a day. The node list shows the score of the last check.',
+        window_days: 'Number of days that the figures cover.',
+        observed_minutes:
+          'Minutes between checks, except announced maintenance and gaps of more than two hours.',
+        reachable_minutes: 'Minutes of these that ended with an answer of the node.',
+        rented_minutes: 'Reachable minutes with at least one rented GPU.',
+        launches_succeeded: 'Number of launches after which the pod ran.',
+        launches_failed: 'Number of launches that failed because of the node.',
+        interruptions:
+          'Number of times that a running pod lost contact without announced maintenance.',
+        availability: '`reachable_minutes / observed_minutes`; null if nothing was observed.',
+        launch_rate: '`(launches_succeeded + 2) / (launches_succeeded + launches_failed + 2)`.',
+        continuity: '`(rented days + 7) / (rented days + 7 + interruptions)`.',
+      },
+    ),
+  )
+  .meta({ id: 'ReliabilityResponse' });
+export type ReliabilityResponse = z.output<typeof ReliabilityResponse>;
 
 export const RentabilityResponse = z
   .object(

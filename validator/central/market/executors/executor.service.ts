@@ -5,7 +5,11 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { Funnel } from './constraints.ts';
-import type { ExecutorListQuery, RentabilityResponse } from './executor.schemas.ts';
+import type {
+  ExecutorListQuery,
+  ReliabilityResponse,
+  RentabilityResponse,
+} from './executor.schemas.ts';
 import {
   countPresent,
   type ExecutorEntry,
@@ -27,6 +31,7 @@ import { createMarketSearch } from './market-search.ts';
 import type { MarketView } from './market-view.ts';
 import { type AnnotationsOf, personalFields } from './node-annotations.ts';
 import { createNodeListJson } from './node-list-json.ts';
+import { reliabilityOf } from './reliability.service.ts';
 
 export type { ExecutorEntry } from './executor.store.ts';
 export {
@@ -203,6 +208,10 @@ export function createExecutors({ db, clock, view, annotationsOf }: ExecutorsDep
 
     count: async () => (await view.offers()).nodes.length,
     totalCount: () => countPresent(db),
+
+    async reliability(id: string): Promise<ReliabilityResponse> {
+      return reliabilityOf(db, await requireExecutor(db, id), clock.now());
+    },
 
     async rentability(id: string): Promise<RentabilityResponse> {
       const executor = await requireExecutor(db, id);

@@ -53,7 +53,7 @@ export async function listPresent(db: Db) {
     .selectFrom('executors')
     .innerJoin('providers', 'providers.id', 'executors.provider_id')
     .select(['executors.id', 'ip_address', 'port', 'first_verified_at', 'gpu_type', 'gpu_count'])
-    .select(['slots_total', 'price_uusd_per_gpu_hour', 'collateral_deposited'])
+    .select(['slots_total', 'price_uusd_per_gpu_hour', 'collateral_deposited', 'reachable_since'])
     .select(['providers.hotkey as miner_hotkey', 'providers.banned_at'])
     .where('state', '<>', 'removed')
     .orderBy('executors.created_at')

@@ -86,12 +86,28 @@ export function createMarketSearch(): MarketSearch {
     const { nodes, funnel } = searchFor(offers, query, constraints);
     const { from, to } = boundsOf(query);
     return {
-      nodes: nodes.slice(from, to).map(({ node }) => node),
+      nodes: sorted(nodes, query.sort)
+        .slice(from, to)
+        .map(({ node }) => node),
       // Copied, because the cached funnel changes.
       funnel: funnel.map((stage) => ({ ...stage })),
       ...(query.explain === true && nodes.length === 0 ? unmetOf(offers, constraints) : MET),
     };
   };
+}
+
+const HIGHEST_PERMILLE = 1_000;
+
+/** The nodes are sorted by price already. One bucket per score, in linear time. */
+function sorted(nodes: readonly Listed[], by: ExecutorListQuery['sort']): readonly Listed[] {
+  if (by !== 'reliability') return nodes;
+  const unknown: Listed[] = [];
+  const buckets = Array.from({ length: HIGHEST_PERMILLE + 1 }, (): Listed[] => []);
+  for (const listed of nodes) {
+    const { reliability_permille: score } = listed.node;
+    (score === null ? unknown : buckets[score])?.push(listed);
+  }
+  return [...buckets.reverse(), unknown].flat();
 }
 
 function find(offers: Offers, constraints: readonly Constraint<Listed>[]): Found {
@@ -133,7 +149,14 @@ function follow({ constraints, funnel, nodes }: CachedResult, change: OfferChang
 
 /** Cache key of a query; equal for all pages of the query. */
 function filterKey(query: ExecutorListQuery): string {
-  return JSON.stringify({ ...query, page: null, size: null, view: null, explain: null });
+  return JSON.stringify({
+    ...query,
+    page: null,
+    size: null,
+    view: null,
+    explain: null,
+    sort: null,
+  });
 }
 
 /** Range of the requested page; the whole list if both `page` and `size` are absent. */

@@ -22,6 +22,8 @@ export type MarketNode = MeasuredFigures &
     | 'slots_total'
     | 'slots_free'
     | 'first_verified_at'
+    | 'reliability_permille'
+    | 'reachable_since'
     | 'revision'
   >;
 
@@ -37,6 +39,7 @@ function market(db: Db) {
       ...(['executors.id', 'gpu_type', 'gpu_count', 'machine_name', 'min_gpu_count'] as const),
       ...(['price_uusd_per_gpu_hour', 'collateral_deposited'] as const),
       ...(['lat', 'lon', 'location_json', 'first_verified_at', 'revision'] as const),
+      ...(['reliability_permille', 'reachable_since'] as const),
       ...(['gpu_memory_mib', 'cpu_cores', 'memory_kib', 'disk_free_kib', 'ports_free'] as const),
       ...(['sysbox_runtime', 'can_split', 'nvlink'] as const),
       ...(['slots_total', 'slots_free', 'download_mbps', 'upload_mbps'] as const),

@@ -126,7 +126,11 @@ export function createLostContact(deps: LostContactDeps) {
     await moneyTransaction(deps, async (tx) => {
       const change = { phase: unreachable, updated_at: nowMs };
       if (!(await movePod(tx, pod.id, 'unknown', change, { from: [from], ...metered }))) return;
-      await recordTransition(tx, deps, pod, 'unknown', { reason: 'provider_fault', message: '' });
+      await recordTransition(tx, deps, pod, 'unknown', {
+        reason: 'provider_fault',
+        message: '',
+        isAnnounced: announced,
+      });
     });
   }
 

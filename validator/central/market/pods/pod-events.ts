@@ -15,6 +15,7 @@ import {
 import type { Mails } from '../../delivery/mail/mail.service.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
+import { countOutcome, type PodOutcome } from '../executors/reliability.service.ts';
 import {
   CREATION_STATES,
   type PodState,
@@ -67,6 +68,8 @@ export type Transition = {
   message: string;
   /** A change of the pod failed and was reverted. */
   isUndone?: boolean;
+  /** The provider has announced maintenance for this time. */
+  isAnnounced?: boolean;
 };
 
 export type TransitionDeps = { clock: Clock; random: Random; mails: Mails };
@@ -80,12 +83,14 @@ export async function recordTransition(
   deps: TransitionDeps,
   pod: Pod,
   to: PodState,
-  { reason, message, isUndone = false }: Transition,
+  { reason, message, isUndone = false, isAnnounced = false }: Transition,
 ): Promise<void> {
   const from = podStateOf(pod.state);
   const { type, outcome }: EventName = isUndone
     ? { type: 'pod-reboot', outcome: 'failed' }
     : eventFor(from, to);
+  const counted = isUndone || isAnnounced ? null : nodeOutcome(pod, to, reason);
+  if (counted !== null) await countOutcome(tx, pod.executor_id, counted, deps.clock.now());
   const cause = causeOf(from, type);
   const requestId = cause === null ? null : await lastRequestId(tx, pod.id, cause);
   if (FAILURES.some((state) => state === to)) {
@@ -102,6 +107,21 @@ export async function recordTransition(
       ...(outcome === 'status' ? { detail: wirePhase(to) } : {}),
     },
   });
+}
+
+/** Returns how the move counts for the node's reliability; null if it does not. Images and programs of renters never count. */
+function nodeOutcome(
+  { state, acknowledged_generation: acknowledged }: Pod,
+  to: PodState,
+  reason: EventReason | null,
+): PodOutcome | null {
+  const wasCreated = CREATION_STATES.some((creation) => creation === state);
+  if (to === 'running') return wasCreated ? 'launches_succeeded' : null;
+  if (to === 'unknown') return 'interruptions';
+  if (to !== 'creation_failed') return null;
+  // A node that never accepted the pod was lost, refused it, or did not answer in time.
+  const isOfNode = reason === 'provider_fault' || (reason === 'start_failed' && acknowledged === 0);
+  return isOfNode ? 'launches_failed' : null;
 }
 
 /**

@@ -94,7 +94,8 @@ const PodExecutor = z
         specs: 'Hardware as the agent measured it.',
         active: 'True while the node is in the marketplace.',
         location: 'Place of the node; null if the country is unknown.',
-        uptime_in_minutes: "Minutes since the node's host started; null if unknown.",
+        uptime_in_minutes:
+          'Minutes for which every check has reached the node; null before it first passed, and while it is unreachable.',
         simulated: 'True if the GPUs are simulated.',
         disk_health_ok:
           'True if the disks of the node are healthy; null if unknown, absent in lists.',

@@ -107,6 +107,7 @@ export const RentBySpecRequest = z
         min_disk_gb: Amount.nullish(),
         min_download_mbps: Amount.nullish(),
         min_ports: Count.nullish(),
+        min_reliability: z.number().min(0).max(1).nullish(),
         max_price_per_gpu_hour: Amount.nullish(),
         country: placeFilters.country.nullish(),
         region: placeFilters.region.nullish(),
@@ -127,6 +128,8 @@ export const RentBySpecRequest = z
         min_disk_gb: "Smallest free space on the node's disk in GB (10^9 bytes).",
         min_download_mbps: 'Smallest measured download speed in Mbit/s.',
         min_ports: 'Smallest number of free external ports.',
+        min_reliability:
+          'Smallest `reliability_score`, 0 to 1. Nodes without a score are left out.',
         max_price_per_gpu_hour: 'Highest price in USD per GPU and hour.',
         ...PLACE_FILTER_TEXTS,
         docker_in_docker: 'True for nodes on which containers can run inside the pod.',
@@ -170,6 +173,7 @@ export type NodeSpec = Pick<
   | 'min_disk_gb'
   | 'min_download_mbps'
   | 'min_ports'
+  | 'min_reliability'
   | 'max_price_per_gpu_hour'
   | 'country'
   | 'region'

@@ -45,6 +45,7 @@ export function constraintsOf(spec: NodeSpec): SpecConstraint[] {
       floor('min_download_mbps', least, (node) => node.download_mbps),
     ),
     ...ifPresent(spec.min_ports, (least) => floor('min_ports', least, (node) => node.ports_free)),
+    ...ifPresent(spec.min_reliability, (least) => floor('min_reliability', least, reliabilityOf)),
     ...ifPresent(spec.max_price_per_gpu_hour, priceCeiling),
   ];
 }
@@ -111,6 +112,10 @@ function floor(
     ...atLeast(name, least, figure),
     remedy: (best) => `Lower ${name} to ${best} or less.`,
   };
+}
+
+function reliabilityOf({ reliability_permille: permille }: MarketNode): number | null {
+  return permille === null ? null : permille / 1_000;
 }
 
 function priceCeiling(most: number): SpecConstraint {

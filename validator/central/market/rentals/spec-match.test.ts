@@ -18,6 +18,8 @@ function node(change: Partial<MarketNode> = {}): MarketNode {
     price_uusd_per_gpu_hour: 2_400_000,
     min_gpu_count: 1,
     collateral_deposited: 0,
+    reliability_permille: null,
+    reachable_since: null,
     lat: null,
     lon: null,
     location_json: null,

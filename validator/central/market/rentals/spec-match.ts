@@ -41,11 +41,12 @@ export function matchSpec(
   return unmet === null ? { survivors: left.toSorted(byChoice), funnel } : noMatch(unmet, funnel);
 }
 
-/** Cheaper per GPU, then faster download, then id. */
+/** Cheaper per GPU, then faster download, then more reliable, then id. */
 export function byChoice(a: MarketNode, b: MarketNode): number {
   return (
     a.price_uusd_per_gpu_hour - b.price_uusd_per_gpu_hour ||
     (b.download_mbps ?? 0) - (a.download_mbps ?? 0) ||
+    (b.reliability_permille ?? -1) - (a.reliability_permille ?? -1) ||
     (a.id < b.id ? -1 : 1)
   );
 }

@@ -23,6 +23,7 @@ import {
   slotsByExecutor,
 } from '../executors/executor.service.ts';
 import { uptimeMinutesOf } from '../executors/executor-response.ts';
+import { observeReport } from '../executors/reliability.service.ts';
 import { type PlaceDeps, recheckPlace } from '../places/place.service.ts';
 import { firstFailure, recordVerdict } from './record-verdict.ts';
 
@@ -112,6 +113,7 @@ export function createValidators(deps: ValidatorsDeps) {
         await lockRow(tx, 'executors', id);
         const executor = await requireExecutor(tx, id);
         await recordVerdict(tx, { executor, validatorHotkey: hotkey, report, nowMs: clock.now() });
+        await observeReport(tx, executor, report, clock.now());
         await recheckDeposit(tx, id);
         await recheckPlace(tx, deps, executor, report.round_trip ?? null);
       });

@@ -50,6 +50,7 @@ import { payoutAccounts } from './migrations/0038-payout-accounts.ts';
 import { changedFiles } from './migrations/0039-changed-files.ts';
 import { places } from './migrations/0040-places.ts';
 import { collateral } from './migrations/0041-collateral.ts';
+import { reliability } from './migrations/0042-reliability.ts';
 import { launchLimit } from './migrations/0043-launch-limit.ts';
 import { metricHistory } from './migrations/0044-metric-history.ts';
 import { apiKeyLimits } from './migrations/0045-api-key-limits.ts';
@@ -101,6 +102,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   changedFiles,
   places,
   collateral,
+  reliability,
   launchLimit,
   metricHistory,
   apiKeyLimits,

@@ -69,6 +69,12 @@ export type ExecutorsTable = Stamped &
     inventory_json: string | null;
     simulated: Flag;
     first_verified_at: number | null;
+    /** Reliability in thousandths; null while too little is known. */
+    reliability_permille: Generated<number | null>;
+    /** Time of the last report that counts for the reliability. */
+    observed_at: Generated<number | null>;
+    /** Since when every such report reached the agent; null if the last one did not. */
+    reachable_since: Generated<number | null>;
     /** When the agent last answered. */
     last_seen_at: number | null;
     removed_at: number | null;
@@ -93,6 +99,19 @@ export type NodePlacesTable = {
   round_trip_json: string | null;
   evidence_json: string;
   updated_at: number;
+};
+
+/** Counts of one day (UTC, days since the epoch) for the reliability of a node. */
+export type NodeDaysTable = {
+  executor_id: string;
+  day: number;
+  observed_ms: number;
+  reachable_ms: number;
+  /** Reachable time with at least one rented GPU. */
+  rented_ms: number;
+  launches_succeeded: number;
+  launches_failed: number;
+  interruptions: number;
 };
 
 /** Deposits of nodes (by id) and of providers (by hotkey, for all their nodes). */
@@ -194,6 +213,7 @@ export type ExecutorTables = {
   login_nonces: LoginNoncesTable;
   executors: ExecutorsTable;
   node_places: NodePlacesTable;
+  node_days: NodeDaysTable;
   collateral_deposits: CollateralDepositsTable;
   gpu_slots: GpuSlotsTable;
   pull_speeds: PullSpeedsTable;

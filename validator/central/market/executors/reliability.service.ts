@@ -1,0 +1,82 @@
+/** Counts what happens on a node, per day, and renews its score with every report of a validator. */
+import type { HealthReport } from '#shared/api/central/validator-routes.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import type { ReliabilityResponse } from './executor.schemas.ts';
+import { type ExecutorEntry, updateExecutor } from './executor.store.ts';
+import {
+  DAY_MS,
+  dayOf,
+  factorsOf,
+  isReachable,
+  observedSince,
+  reliabilityPermille,
+  WINDOW_DAYS,
+} from './reliability.plan.ts';
+import { addCounts, deleteDaysUntil, sumsAfter } from './reliability.store.ts';
+
+const MINUTE_MS = 60_000;
+
+/** Events of pods that count for their node. */
+export type PodOutcome = 'launches_succeeded' | 'launches_failed' | 'interruptions';
+
+/** Must run in the transaction of the event. The score follows with the next report. */
+export async function countOutcome(
+  tx: Db,
+  executorId: string,
+  outcome: PodOutcome,
+  nowMs: number,
+): Promise<void> {
+  await addCounts(tx, { executor_id: executorId, day: dayOf(nowMs) }, { [outcome]: 1 });
+}
+
+/** Counts the time since the last report and renews the score. The caller has locked the executor's row. */
+export async function observeReport(
+  tx: Db,
+  node: ExecutorEntry,
+  report: HealthReport,
+  nowMs: number,
+): Promise<void> {
+  const reachable = isReachable(report);
+  if (reachable === null) return;
+  const today = dayOf(nowMs);
+  const counts = observedSince(node, reachable, nowMs);
+  if (counts !== null) await addCounts(tx, { executor_id: node.id, day: today }, counts);
+  const score = reliabilityPermille(await sumsAfter(tx, node.id, today - WINDOW_DAYS));
+  const reachableSince = reachable ? (node.reachable_since ?? nowMs) : null;
+  await updateExecutor(tx, node.id, {
+    observed_at: nowMs,
+    // Unchanged columns are left out, because naming them renews the node's revision.
+    ...(score === node.reliability_permille ? {} : { reliability_permille: score }),
+    ...(reachableSince === node.reachable_since ? {} : { reachable_since: reachableSince }),
+  });
+}
+
+/** The score with the figures behind it. */
+export async function reliabilityOf(
+  db: Db,
+  node: ExecutorEntry,
+  nowMs: number,
+): Promise<ReliabilityResponse> {
+  const counts = await sumsAfter(db, node.id, dayOf(nowMs) - WINDOW_DAYS);
+  const { availability, launchRate, continuity } = factorsOf(counts);
+  const score = reliabilityPermille(counts);
+  return {
+    executor_id: node.id,
+    reliability_score: score === null ? null : score / 1_000,
+    window_days: WINDOW_DAYS,
+    observed_minutes: Math.floor(counts.observed_ms / MINUTE_MS),
+    reachable_minutes: Math.floor(counts.reachable_ms / MINUTE_MS),
+    rented_minutes: Math.floor(counts.rented_ms / MINUTE_MS),
+    launches_succeeded: counts.launches_succeeded,
+    launches_failed: counts.launches_failed,
+    interruptions: counts.interruptions,
+    availability,
+    launch_rate: launchRate,
+    continuity,
+  };
+}
+
+/** Deletes counts of days that no score uses any more. */
+export async function deleteOldDays(tx: Db, nowMs: number): Promise<void> {
+  await deleteDaysUntil(tx, dayOf(nowMs - WINDOW_DAYS * DAY_MS));
+}

@@ -1,0 +1,49 @@
+/** All queries on node_days: at most 31 rows per node. */
+import { type RawBuilder, sql } from 'kysely';
+import type { NodeDaysTable } from '../../platform/database/tables/executors.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { NO_COUNTS, type NodeCounts } from './reliability.plan.ts';
+
+/** Adds the counts to the row of the day. */
+export async function addCounts(
+  tx: Db,
+  { executor_id, day }: Pick<NodeDaysTable, 'executor_id' | 'day'>,
+  counts: Partial<NodeCounts>,
+): Promise<void> {
+  const sums = Object.entries(counts).map(([name, count]): [string, RawBuilder<number>] => [
+    name,
+    sql<number>`${sql.ref(`node_days.${name}`)} + ${count}`,
+  ]);
+  await tx
+    .insertInto('node_days')
+    .values({ executor_id, day, ...NO_COUNTS, ...counts })
+    .onConflict((conflict) =>
+      conflict.columns(['executor_id', 'day']).doUpdateSet(Object.fromEntries(sums)),
+    )
+    .execute();
+}
+
+/** Sums of the days after `day`. */
+export async function sumsAfter(db: Db, executorId: string, day: number): Promise<NodeCounts> {
+  const sumOf = (column: keyof NodeCounts) =>
+    sql<number>`coalesce(sum(${sql.ref(column)}), 0)`.as(column);
+  const row = await db
+    .selectFrom('node_days')
+    .select([
+      sumOf('observed_ms'),
+      sumOf('reachable_ms'),
+      sumOf('rented_ms'),
+      sumOf('launches_succeeded'),
+      sumOf('launches_failed'),
+      sumOf('interruptions'),
+    ])
+    .where('executor_id', '=', executorId)
+    .where('day', '>', day)
+    .executeTakeFirstOrThrow();
+  const numbers = Object.entries(row).map(([name, sum]) => [name, Number(sum)]);
+  return { ...NO_COUNTS, ...Object.fromEntries(numbers) };
+}
+
+export async function deleteDaysUntil(tx: Db, day: number): Promise<void> {
+  await tx.deleteFrom('node_days').where('day', '<=', day).execute();
+}

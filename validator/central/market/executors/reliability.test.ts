@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DEFAULT_TEMPLATE } from '../../../../test/fakes/scenes/market-fixture.ts';
+import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_HOURS = 24;
+
+let scene: PodScene;
+beforeAll(async () => {
+  scene = await createPodScene();
+});
+afterAll(() => scene.market.close());
+
+const reliability = async (id: string) =>
+  (await scene.market.call('GET', `/executors/${id}/reliability`)).body;
+const listed = async (query = '') =>
+  (await scene.market.call('GET', `/executors?${query}`)).body as {
+    id: string;
+    reliability_score: number | null;
+    uptime_in_minutes: number | null;
+  }[];
+const rowOf = async (id: string) => (await listed()).find((row) => row.id === id);
+const UNREACHABLE = { verdict: 'failed', inventory: null } as const;
+
+/** One report per hour. */
+async function hours(node: PodScene['node'], count: number, change: object = {}) {
+  for (let hour = 0; hour < count; hour += 1) {
+    await scene.market.clock.advance(HOUR_MS);
+    expect((await scene.market.report(node, change)).status).toBe(200);
+  }
+}
+
+describe('the reliability of a node', () => {
+  it('is unknown at first, and follows reachable time, launches and interruptions', async () => {
+    const { node, host } = scene;
+    await hours(node, DAY_HOURS - 1);
+    expect(await rowOf(node.id)).toMatchObject({ reliability_score: null });
+    expect(await reliability(node.id)).toMatchObject({
+      reliability_score: null,
+      observed_minutes: 23 * 60,
+      availability: 1,
+    });
+    await hours(node, 1);
+    expect(await rowOf(node.id)).toMatchObject({
+      reliability_score: 1,
+      uptime_in_minutes: 24 * 60,
+    });
+
+    // Six of thirty hours without an answer.
+    await hours(node, 5, UNREACHABLE);
+    const unknown = { verdict: 'withheld', inventory: null };
+    await hours(node, 1, unknown);
+    expect(await rowOf(node.id)).toBeUndefined();
+    await hours(node, 1);
+    const after = await reliability(node.id);
+    // The withheld report shows nothing, so the next one decides about both hours.
+    expect(after).toMatchObject({ observed_minutes: 31 * 60, reachable_minutes: 26 * 60 });
+    expect(await rowOf(node.id)).toMatchObject({ reliability_score: 0.838, uptime_in_minutes: 0 });
+
+    const pod = await scene.running();
+    await scene.later();
+    expect((await scene.pod(pod)).status).toBe('RUNNING');
+    host.up = false;
+    await scene.later(120_000);
+    expect((await scene.pod(pod)).phase).toBe('unreachable');
+    host.up = true;
+    await scene.later(10_000);
+    const counted = await reliability(node.id);
+    expect(counted).toMatchObject({ launches_succeeded: 1, launches_failed: 0, interruptions: 1 });
+    await hours(node, 1);
+    const score = Math.floor((27.03 / 32.03) * (7.04 / 8.04) * 1_000) / 1_000;
+    expect((await rowOf(node.id))?.reliability_score).toBeCloseTo(score, 2);
+    await scene.remove(pod);
+    await scene.later();
+  });
+
+  it('forgets what happened more than 30 days ago, and stores at most 31 rows per node', async () => {
+    const { node, market } = scene;
+    await hours(node, 35 * DAY_HOURS);
+    expect(await reliability(node.id)).toMatchObject({ availability: 1, interruptions: 0 });
+    await market.central.sweepAccounts();
+    const rows = await market.ports.db.selectFrom('node_days').selectAll().execute();
+    expect(rows.length).toBeLessThanOrEqual(31);
+  });
+
+  it('sorts the list, decides between equal nodes, and can be required', async () => {
+    const { market, node: reliable } = scene;
+    const young = await market.verifiedNode({ price: 2 });
+    const flaky = await market.verifiedNode();
+    await hours(flaky, 12);
+    await hours(flaky, 12, UNREACHABLE);
+    await hours(flaky, 2);
+    const order = async (query: string) => (await listed(query)).map(({ id }) => id);
+    expect(await order('sort=reliability')).toEqual([reliable.id, flaky.id, young.id]);
+    expect((await order('sort=price'))[0]).toBe(young.id);
+    expect((await market.call('GET', '/executors?sort=name')).status).toBe(422);
+    const bySpec = (spec: object) =>
+      market.call('POST', '/executors/rent-by-spec', {
+        headers: scene.account.key,
+        body: { pod_name: 'x', template_id: DEFAULT_TEMPLATE, dry_run: true, ...spec },
+      });
+    const required = await bySpec({ min_reliability: 0.9 });
+    expect(required.body).toMatchObject({
+      candidates: 1,
+      selected_executor: { id: reliable.id, reliability_score: expect.any(Number) },
+    });
+    const none = await bySpec({ min_reliability: 1, max_price_per_gpu_hour: 2 });
+    expect([none.status, none.body]).toMatchObject([
+      409,
+      {
+        constraint: 'max_price_per_gpu_hour',
+        funnel: expect.arrayContaining([{ constraint: 'min_reliability', remaining: 1 }]),
+      },
+    ]);
+    expect((await bySpec({ min_reliability: 2 })).status).toBe(422);
+  });
+});
