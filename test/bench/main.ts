@@ -12,6 +12,7 @@ import { logLatency } from './log-latency.bench.ts';
 import { logMemory } from './log-memory.bench.ts';
 import { logRead } from './log-read.bench.ts';
 import { metering } from './metering.bench.ts';
+import { metricHistory } from './metric-history.bench.ts';
 import { metricsCost } from './metrics.bench.ts';
 import { proofOfWork } from './proof-of-work.bench.ts';
 import { signing } from './signing.bench.ts';
@@ -55,6 +56,7 @@ await measure(
       proof: rows('verification of a proof of work', proofOfWork),
       signing: rows('signatures of the validator', signing),
       metrics: rows('scrapes and GPU readings of the agent', metricsCost),
+      history: rows('the history of metrics of 10,000 pods', metricHistory),
       metering: rows('a metering tick over 20,000 pods', metering),
       backups: rows('backup and restore of 1 GB', backups),
       validator: rows(

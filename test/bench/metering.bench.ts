@@ -10,6 +10,7 @@ import { openCentralDatabase } from '../../validator/central/platform/database/d
 import { createManualClock } from '../fakes/manual-clock.ts';
 import { createTestCentral } from '../fakes/scenes/central-fixture.ts';
 import { median, type Row, valueAtMost } from '../measure/row.ts';
+import { fillTable } from './fill-table.ts';
 import { seedMarket } from './market-seed.ts';
 
 const PODS = 20_000;
@@ -28,42 +29,32 @@ const ONE_BROUGHT_OF = 10;
 /** Transfers per pod: from the renter's credit, to the provider and to the platform. */
 const TRANSFERS = 3;
 
-/** Inserts `count` rows with the given SQL value by column; other required columns without a default get 0 or '{}'. */
-function fill(db: DatabaseSync, table: string, values: Record<string, string>, count: number) {
-  const columns = db.prepare(`pragma table_info(${table})`).all();
-  const wanted = columns.filter(({ name, notnull, dflt_value: preset }) => {
-    const isGiven = values[String(name)] !== undefined;
-    return isGiven || (notnull === 1 && preset === null);
-  });
-  const names = wanted.map(({ name }) => String(name));
-  const made = wanted.map(({ name, type }) => {
-    return values[String(name)] ?? (type === 'INTEGER' ? '0' : `'{}'`);
-  });
-  db.exec(`with recursive n(i) as (select 0 union all select i + 1 from n where i < ${count - 1})
-    insert into ${table} (${names.join(', ')}) select ${made.join(', ')} from n`);
-}
-
 function seed(db: DatabaseSync): void {
   const account = `'account-' || (i % ${ACCOUNTS})`;
   const executor = '(select id from executors limit 1)';
   const provider = '(select provider_id from executors limit 1)';
   const credit = `case when i % ${ONE_LOW_OF} = 0 then ${LOW_UUSD} else ${CREDIT_UUSD} end`;
   const money = { id: `'user:account-' || i`, credits_posted: credit };
-  fill(db, 'accounts', { id: `'account-' || i`, email_norm: `i`, referral_code: 'i' }, ACCOUNTS);
-  fill(db, 'ledger_accounts', money, ACCOUNTS);
+  fillTable(
+    db,
+    'accounts',
+    { id: `'account-' || i`, email_norm: `i`, referral_code: 'i' },
+    ACCOUNTS,
+  );
+  fillTable(db, 'ledger_accounts', money, ACCOUNTS);
   const topUp = { account_id: `'account-' || i`, id: `i`, enabled: '1', status: `'idle'` };
   const amounts = { threshold_uusd: '1', amount_uusd: '1000000', payment_method_id: `'sim_ok'` };
-  fill(db, 'auto_topups', { ...topUp, ...amounts }, ACCOUNTS / ONE_TOPPED_UP_OF);
+  fillTable(db, 'auto_topups', { ...topUp, ...amounts }, ACCOUNTS / ONE_TOPPED_UP_OF);
   const brought = { account_id: `'account-' || i`, referrer_id: `'account-${ACCOUNTS - 1}'` };
-  fill(db, 'referrals', brought, ACCOUNTS / ONE_BROUGHT_OF);
+  fillTable(db, 'referrals', brought, ACCOUNTS / ONE_BROUGHT_OF);
   const pod = { id: `'pod-' || i`, account_id: account, executor_id: executor };
   const life = { state: `'running'`, seen_at: String(START_MS + 3_600_000) };
-  fill(db, 'pods', { ...pod, ...life, gpu_count: '8' }, PODS);
+  fillTable(db, 'pods', { ...pod, ...life, gpu_count: '8' }, PODS);
   const meter = { pod_id: `'pod-' || i`, account_id: account, provider_id: provider };
   const rate = { price_uusd_per_gpu_hour: '2000000', gpu_count: '8', is_billable: '1' };
   const times = { since_ms: String(START_MS), settled_to_ms: String(START_MS) };
   const place = { executor_id: executor, state: `'running'`, ...rate, ...times };
-  fill(db, 'usage_meters', { ...meter, ...place }, PODS);
+  fillTable(db, 'usage_meters', { ...meter, ...place }, PODS);
 }
 
 /** Inserts as many rows as the ledger writes, in one SQL statement. */

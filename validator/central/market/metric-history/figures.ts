@@ -33,7 +33,7 @@ function logarithmic(steps: number) {
   const doublings = 42;
   return scale(doublings * steps, {
     to: (x) => Math.log2(1 + Math.max(0, x)) * steps,
-    from: (code) => Number((2 ** (code / steps) - 1).toPrecision(3)),
+    from: (code) => Number((2 ** (code / steps) - 1).toPrecision(4)),
   });
 }
 

@@ -134,22 +134,33 @@ function columnBytes(rows: number): number {
  * separate: the high ones hardly vary.
  */
 function encodeColumn(codes: readonly number[]): Buffer {
-  const differences = codes.map((code, row) => code - (row === 0 ? 0 : (codes[row - 1] ?? 0)));
-  const isSteady = spread(differences) < spread(codes);
-  const stored = isSteady ? differences.map((each) => (each << 1) ^ (each >> 31)) : codes;
-  const bytes = Buffer.alloc(columnBytes(codes.length));
+  const rows = codes.length;
+  const plain = Int32Array.from(codes);
+  // In place of each code the difference from the one before, from the end on.
+  const differences = Int32Array.from(codes);
+  for (let row = rows - 1; row > 0; row -= 1) {
+    differences[row] = (plain[row] ?? 0) - (plain[row - 1] ?? 0);
+  }
+  const isSteady = spread(differences) < spread(plain);
+  const bytes = Buffer.alloc(columnBytes(rows));
   bytes[0] = isSteady ? DIFFERENCES : PLAIN;
-  stored.forEach((value, row) => {
+  for (let row = 0; row < rows; row += 1) {
+    const difference = differences[row] ?? 0;
+    const value = isSteady ? (difference << 1) ^ (difference >> 31) : (plain[row] ?? 0);
     bytes[1 + row] = value & 0xff;
-    bytes[1 + codes.length + row] = value >> 8;
-  });
+    bytes[1 + rows + row] = value >> 8;
+  }
   return bytes;
 }
 
 /** Sum of the distances from the mean. */
-function spread(values: readonly number[]): number {
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  return values.reduce((sum, value) => sum + Math.abs(value - mean), 0);
+function spread(values: Int32Array): number {
+  let sum = 0;
+  for (const value of values) sum += value;
+  const mean = sum / values.length;
+  let distance = 0;
+  for (const value of values) distance += Math.abs(value - mean);
+  return distance;
 }
 
 function decodeColumn(bytes: Buffer, offset: number, rows: number): number[] {

@@ -27,11 +27,12 @@ export function rangeOf({ from, to, resolution }: RangeQuery, nowMs: number): Ra
   );
   const { seconds, retainedSeconds } = chosen ?? RESOLUTIONS[2];
   const unitMs = seconds * MS_PER_SECOND;
-  const oldestMs = nowMs - retainedSeconds * MS_PER_SECOND;
-  const end = Math.ceil(Math.min(to ?? nowMs, nowMs) / unitMs);
-  const first = Math.floor(Math.max(from ?? oldestMs, oldestMs) / unitMs);
-  if (from !== undefined && from >= Math.min(to ?? nowMs, nowMs)) {
+  const untilMs = Math.min(to ?? nowMs, nowMs);
+  if (from !== undefined && from >= untilMs) {
     throw new ApiError('validation_error', 'from must be before to, and in the past');
   }
+  const end = Math.ceil(untilMs / unitMs);
+  const oldest = Math.ceil(nowMs / unitMs) - retainedSeconds / seconds;
+  const first = from === undefined ? oldest : Math.max(oldest, Math.floor(from / unitMs));
   return { resolution: seconds, first: Math.min(first, end), end };
 }

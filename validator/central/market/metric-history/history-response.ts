@@ -14,8 +14,8 @@ import type { Tier } from './tier.ts';
 
 const MS_PER_SECOND = 1_000;
 const BYTES_PER_KIB = 1_024;
-/** Significant digits of a response. */
-const DIGITS = 3;
+/** Significant digits of a response, finer than the steps of the stored values. */
+const DIGITS = 4;
 
 export type Found = {
   range: Range;

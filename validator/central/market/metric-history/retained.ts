@@ -1,13 +1,6 @@
 /** The retained samples of a pod or node in three resolutions, and the addition of new samples. Pure. */
 import { SAMPLED_FIGURES, type SampleSeries } from '#shared/api/agent/metric-history.ts';
-import {
-  type Column,
-  columnsFor,
-  gpuColumn,
-  PER_GPU,
-  STATISTICS,
-  SUMMARY_COLUMNS,
-} from './figures.ts';
+import { type Column, columnsFor, PER_GPU, STATISTICS, SUMMARY_COLUMNS } from './figures.ts';
 import {
   addRow,
   aggregated,
@@ -116,35 +109,34 @@ function unionOf(first: readonly string[], second: readonly string[], limit: num
   return [...new Set([...first, ...second])].slice(0, limit);
 }
 
+/** Converts a row of figures to codes. The summary is over all GPUs of the row, also those without columns. */
 function codesOf(
   values: readonly (number | null)[],
   places: readonly (number | null)[],
   columns: readonly Column[],
 ): number[] {
   const figures = SAMPLED_FIGURES.length;
-  const codes: number[] = columns.map(() => 0);
-  const code = (value: number | null | undefined, column: number) =>
-    value === null || value === undefined ? 0 : (columns[column]?.scale.encode(value) ?? 0);
+  const codes: number[] = Array.from({ length: columns.length }, () => 0);
+  const codeOf = (index: number, column: number): number => {
+    const value = values[index] ?? null;
+    return value === null ? 0 : (columns[column]?.scale.encode(value) ?? 0);
+  };
   for (let column = 0; column < SUMMARY_COLUMNS; column += 1) {
     const figure = Math.floor(column / STATISTICS.length);
-    if (figure < figures) {
-      codes[column] = code(values[figure], column);
-      continue;
-    }
-    // Over all GPUs of the sample, also those without columns.
-    const ofGpus = places.map((_, gpu) => {
-      return code(values[figures + gpu * PER_GPU + (figure - figures)], column);
-    });
-    const definition = columns[column];
-    codes[column] = definition === undefined ? 0 : aggregated(definition, ofGpus, 0, ofGpus.length);
+    if (figure < figures) codes[column] = codeOf(figure, column);
   }
-  places.forEach((place, gpu) => {
-    if (place === null) return;
-    for (let figure = 0; figure < PER_GPU; figure += 1) {
-      const column = gpuColumn(place, 'gpu_percent') + figure;
-      codes[column] = code(values[figures + gpu * PER_GPU + figure], column);
+  for (let figure = 0; figure < PER_GPU; figure += 1) {
+    const first = (figures + figure) * STATISTICS.length;
+    const ofGpus = places.map((_, gpu) => codeOf(figures + gpu * PER_GPU + figure, first));
+    for (let column = first; column < first + STATISTICS.length; column += 1) {
+      const definition = columns[column];
+      if (definition !== undefined)
+        codes[column] = aggregated(definition, ofGpus, 0, ofGpus.length);
     }
-  });
+    places.forEach((place, gpu) => {
+      if (place !== null) codes[SUMMARY_COLUMNS + place * PER_GPU + figure] = ofGpus[gpu] ?? 0;
+    });
+  }
   return codes;
 }
 
