@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
+import { createLog } from '#shared/runtime/log.ts';
 import { createFakeSamples, type FakeSamples } from '../../../../test/fakes/agents/fake-samples.ts';
 import { testSigner } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
+import { createCollector } from './collect.ts';
+import { claimCollections } from './metric-history.store.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -209,6 +212,29 @@ describe('the history of a node', () => {
       .select('owner_id')
       .execute();
     expect(rows.map((row) => row.owner_id).toSorted()).toEqual([podId, scene.node.id].toSorted());
+  });
+
+  it('is collected by one process at a time, and not written after another has claimed it', async () => {
+    const { db, clock } = { ...scene.market.ports, clock: scene.market.clock };
+    await busyFor(6, () => 10);
+    await collect();
+    await clock.advance(5 * MINUTE_MS);
+    const claim = () => {
+      const nowMs = clock.now();
+      const due = { nowMs, untilMs: nowMs + MINUTE_MS, failing: false, limit: 10 };
+      return db.transaction().execute((tx) => claimCollections(tx, due));
+    };
+    const [first, ...others] = await claim();
+    if (first === undefined) throw new Error('nothing is due');
+    expect([others, await claim()]).toEqual([[], []]);
+    await clock.advance(2 * MINUTE_MS);
+    expect(await claim()).toMatchObject([{ executorId: scene.node.id }]);
+    const log = createLog({ name: 'test', level: 'silent' });
+    const stored = () => db.selectFrom('metric_history').select('data').orderBy('data').execute();
+    const before = await stored();
+    samples.sample(...busy(99));
+    await createCollector({ db, clock, log, agents: scene.market.agents }).collect(first);
+    expect(await stored()).toEqual(before);
   });
 
   it('is not affected by malformed answers, by samples with a time in the future, or by agents without the route', async () => {
