@@ -104,12 +104,12 @@ async function seed(side: DatabaseSync): Promise<void> {
 function bare(side: DatabaseSync): number {
   side.exec('create table bare (a text primary key, b blob) strict');
   side.exec('insert into bare select owner_id, data from metric_history where part = 0');
-  const rows = side.prepare('select a, b from bare').all();
+  const rows = side.prepare('select a, b from bare').all() as { a: string; b: Uint8Array }[];
   const put = side.prepare('update bare set b = ? where a = ?');
   const beganMs = performance.now();
   for (let first = 0; first < rows.length; first += GPUS + 1) {
     side.exec('begin immediate');
-    for (const row of rows.slice(first, first + GPUS + 1)) put.run(row.b ?? null, row.a ?? null);
+    for (const row of rows.slice(first, first + GPUS + 1)) put.run(row.b, row.a);
     side.exec('commit');
   }
   return performance.now() - beganMs;
@@ -142,7 +142,8 @@ export async function metricHistory(): Promise<Row[]> {
     };
     const log = createLog({ name: 'bench', level: 'silent' });
     const job = createCollectionJob({ db, clock, log, agents });
-    const counted = () => side.prepare('select sum(tick) as ticks from metric_collections').get();
+    const counted = () =>
+      side.prepare('select sum(tick) as ticks from metric_collections').get()?.['ticks'];
     const took: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       await clock.advance(COLLECT_INTERVAL_MS);
@@ -150,14 +151,14 @@ export async function metricHistory(): Promise<Row[]> {
       const beganMs = performance.now();
       await job.runOnce();
       took.push(performance.now() - beganMs);
-      if (counted()?.ticks !== NODES * newest) throw new Error('not every node was collected');
+      if (counted() !== NODES * newest) throw new Error('not every node was collected');
     }
     const sizes = side
       .prepare('select count(*) as rows, sum(length(data)) as bytes from metric_history')
       .get();
     side.close();
-    const rows = Number(sizes?.rows);
-    const bytes = Number(sizes?.bytes);
+    const rows = Number(sizes?.['rows']);
+    const bytes = Number(sizes?.['bytes']);
     if (rows !== PODS + NODES) throw new Error(`${rows} rows`);
     const against = 'the same bytes in as many bare transactions';
     return [

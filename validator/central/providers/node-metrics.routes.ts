@@ -22,6 +22,15 @@ export function registerNodeMetrics(
       config: { auth: 'portal' },
       schema: {
         tags: ['Portal'],
+        summary: 'Read the history of a node',
+        description:
+          'Returns what was measured in each interval, also while no pod ran: GPUs, processors, memory, network and disk. Intervals without a measurement are null, never interpolated. The figures of single pods are visible to their renters only.',
+        errors: {
+          node_not_found: 'there is no such node',
+          forbidden: 'the node belongs to another provider',
+          validation_error:
+            '`from` is not before `to` or in the future, or the resolution is unknown',
+        },
         params: NodeParams,
         querystring: HistoryQuery,
         response: { 200: portalAnswer(NodeMetricHistory) },

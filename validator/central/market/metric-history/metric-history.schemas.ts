@@ -1,42 +1,57 @@
 /** Models of the history of metrics. */
 import { z } from 'zod';
-import { IsoTime, NaiveTime, optional, queryNumber } from '../../platform/wire.ts';
-import { RESOLUTIONS } from './retained.ts';
+import { IsoTime, NaiveTime, optional } from '../../platform/wire.ts';
+import { RESOLUTIONS, type Resolution } from './retained.ts';
 
 const SECONDS = RESOLUTIONS.map(({ seconds }) => seconds);
 
-export const HistoryQuery = z.object({
-  from: optional(IsoTime).meta({
-    description:
-      'Start of the range. Default: all that is retained at the resolution; without a resolution, the last 15 minutes.',
-  }),
-  to: optional(IsoTime).meta({ description: 'End of the range, exclusive. Default: now.' }),
-  resolution: optional(queryNumber(z.int()).pipe(z.literal(SECONDS))).meta({
-    description:
-      'Seconds per entry: 10 is retained for 15 minutes, 60 for 3 hours, 600 for 30 days. Default: the finest that is retained since `from`.',
-  }),
-  per_gpu: z
-    .stringbool()
-    .optional()
-    .meta({ description: 'True: `gpus` has the figures of each GPU. Default: false.' }),
-});
+const RESOLUTION_OF = { 10: 10, 60: 60, 600: 600 } as const satisfies Record<number, Resolution>;
+
+export const HistoryQuery = z
+  .object({
+    from: optional(IsoTime).meta({
+      description:
+        'Start of the range. Default: all that is retained at the resolution; without a resolution, the last 15 minutes.',
+    }),
+    to: optional(IsoTime).meta({ description: 'End of the range, exclusive. Default: now.' }),
+    resolution: optional(z.enum(['10', '60', '600']).transform((text) => RESOLUTION_OF[text])).meta(
+      {
+        description:
+          'Seconds per entry: 10 is retained for 15 minutes, 60 for 3 hours, 600 for 30 days. Default: the finest that is retained since `from`.',
+      },
+    ),
+    per_gpu: z
+      .stringbool()
+      .optional()
+      .meta({ description: 'True: `gpus` has the figures of each GPU. Default: false.' }),
+  })
+  .meta({ example: { resolution: '600', per_gpu: true } });
 export type HistoryQuery = z.output<typeof HistoryQuery>;
 
 const Values = z.array(z.number().nullable());
 
 /** Figures of each interval, null if not measured. `avg` is the mean of its samples, one every 10 seconds. */
 function figures(description: string) {
-  return z.object({ min: Values, avg: Values, max: Values }).meta({ description });
+  return z
+    .object({
+      min: Values.meta({ description: 'Least value of each interval.' }),
+      avg: Values.meta({ description: 'Mean of each interval.' }),
+      max: Values.meta({ description: 'Greatest value of each interval.' }),
+    })
+    .meta({ description });
 }
 
 const GpuHistory = z
   .object({
     index: z.int().meta({ description: 'Position of the GPU in its pod or node, from 0.' }),
-    uuid: z.string().nullable().meta({ description: 'Null in the history of a node.' }),
-    gpu_utilization: Values.meta({ description: 'Percent.' }),
+    uuid: z
+      .string()
+      .nullable()
+      .meta({ description: 'Identifier of the GPU; null in the history of a node.' }),
+    gpu_utilization: Values.meta({ description: 'Use of the GPU, percent.' }),
     memory_utilization: Values.meta({ description: 'Percent of the GPU memory in use.' }),
-    power_draw_w: Values.meta({ description: 'Watts.' }),
-    temperature_c: Values.meta({ description: 'Degrees Celsius.' }),
+    power_draw_w: Values.meta({ description: 'Power, watts.' }),
+    temperature_c: Values.meta({ description: 'Temperature, degrees Celsius.' }),
     thermal_throttle: Values.meta({
       description: 'Percent of the samples with clocks reduced by heat.',
     }),
@@ -67,7 +82,9 @@ const MetricHistory = z.object({
   disk_used_bytes: figures('Used bytes of the disk for pods, or bytes that the pod has written.'),
   disk_read_bytes_per_second: figures('Bytes per second that the pod reads; null for a node.'),
   disk_write_bytes_per_second: figures('Bytes per second that the pod writes; null for a node.'),
-  gpu_utilization: figures('Percent. Minimum and maximum are of single GPUs, the mean of all.'),
+  gpu_utilization: figures(
+    'Use of the GPUs, percent. Minimum and maximum are of single GPUs, the mean is of all.',
+  ),
   memory_utilization: figures('Percent of the GPU memory in use, over all GPUs as above.'),
   power_draw_w: figures('Watts per GPU, over all GPUs as above.'),
   temperature_c: figures('Degrees Celsius, over all GPUs as above.'),
@@ -78,11 +95,11 @@ const MetricHistory = z.object({
 export type MetricHistory = z.output<typeof MetricHistory>;
 
 export const PodMetricHistory = MetricHistory.extend({
-  pod_id: z.uuid().meta({ description: 'The pod.' }),
+  pod_id: z.uuid().meta({ description: 'Id of the pod.' }),
 }).meta({ id: 'PodMetricHistory' });
 export type PodMetricHistory = z.output<typeof PodMetricHistory>;
 
 export const NodeMetricHistory = MetricHistory.extend({
-  executor_id: z.uuid().meta({ description: 'The node.' }),
+  executor_id: z.uuid().meta({ description: 'Id of the node.' }),
 }).meta({ id: 'NodeMetricHistory' });
 export type NodeMetricHistory = z.output<typeof NodeMetricHistory>;
