@@ -19,6 +19,7 @@ export const UNDESCRIBED: readonly string[] = [
   'GET /portal/auth/me/discord/oauth-url',
   'GET /portal/executors/{id}',
   'GET /portal/executors/{id}/location',
+  'GET /portal/executors/{id}/metrics',
   'GET /portal/executors/{id}/verification',
   'GET /portal/machine-requests',
   'GET /portal/machine-requests/{id}',
