@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { bytesThrough, createTraffic, loadOf, uplinksOf } from './host-load.ts';
+import { bytesOfDisks, bytesThrough, createTraffic, loadOf, uplinksOf } from './host-load.ts';
 
 const ROUTE = `Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
 bond0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0
@@ -65,4 +65,21 @@ it('reports no speeds after the uplinks changed', async () => {
   await clock.advance(10_000);
   // The counters are higher, but they belong to another interface.
   expect(through('bond0', 'veth1a')).toEqual(UNKNOWN);
+});
+
+it('adds up the disks of the host, without partitions and devices on top of them', () => {
+  const line = (name: string, read: number, written: number) =>
+    `   8       0 ${name} 100 5 ${read} 40 200 6 ${written} 80 0 90 120 0 0 0 0 0 0`;
+  const table = [
+    line('sda', 10, 20),
+    line('sda1', 10, 20),
+    line('nvme0n1', 4, 2),
+    line('nvme0n1p1', 4, 2),
+    line('dm-0', 14, 22),
+    line('md127', 14, 22),
+    line('loop0', 9, 9),
+  ].join('\n');
+  expect(bytesOfDisks(table)).toEqual({ interfaces: 'nvme0n1 sda', rx: 14 * 512, tx: 22 * 512 });
+  expect(bytesOfDisks('')).toBeNull();
+  expect(bytesOfDisks('8 0 sda 1')).toBeNull();
 });

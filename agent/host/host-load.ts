@@ -1,10 +1,10 @@
-/** Load and network traffic of the host from the kernel's tables. */
+/** Load, network traffic and disk traffic of the host from the kernel's tables. */
 import type { HostMetrics } from '#shared/api/agent/metrics.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 
 export type HostTraffic = HostMetrics['network'];
 
-/** Bytes through the host's uplinks since they came up; `interfaces` are the names of the uplinks. */
+/** Bytes through the host's uplinks since they came up, or of its disks; `interfaces` are the names of these devices. */
 export type UplinkBytes = { interfaces: string; rx: number; tx: number };
 
 const MS_PER_SECOND = 1_000;
@@ -36,6 +36,11 @@ export function bytesThrough(dev: string, interfaces: ReadonlySet<string>): Upli
     const cells = figures.trim().split(/\s+/).map(Number);
     return [{ name: name.trim(), rx: cells[0] ?? Number.NaN, tx: cells[8] ?? Number.NaN }];
   });
+  return summed(rows);
+}
+
+/** Null if there is no row, or one without numbers. */
+function summed(rows: readonly { name: string; rx: number; tx: number }[]): UplinkBytes | null {
   if (rows.length === 0) return null;
   const names = rows.map(({ name }) => name);
   const sum = { interfaces: names.toSorted().join(' '), rx: 0, tx: 0 };
@@ -44,6 +49,26 @@ export function bytesThrough(dev: string, interfaces: ReadonlySet<string>): Upli
     sum.tx += tx;
   }
   return Number.isFinite(sum.rx + sum.tx) ? sum : null;
+}
+
+/** Disks of the host. Partitions, RAID and LVM devices are left out, because their disks count the same bytes. */
+const DISK = /^(?:sd[a-z]+|vd[a-z]+|xvd[a-z]+|hd[a-z]+|nvme\d+n\d+|mmcblk\d+)$/;
+const BYTES_PER_SECTOR = 512;
+/** Positions in /proc/diskstats. */
+const NAME_COLUMN = 2;
+const READ_COLUMN = 5;
+const WRITTEN_COLUMN = 9;
+
+/** Bytes read (`rx`) and written (`tx`) by the host's disks since it booted, from /proc/diskstats; null without a disk. */
+export function bytesOfDisks(diskstats: string): UplinkBytes | null {
+  const rows = diskstats.split('\n').flatMap((line) => {
+    const cells = line.trim().split(/\s+/);
+    const name = cells[NAME_COLUMN] ?? '';
+    if (!DISK.test(name)) return [];
+    const [read, written] = [Number(cells[READ_COLUMN]), Number(cells[WRITTEN_COLUMN])];
+    return [{ name, rx: read * BYTES_PER_SECTOR, tx: written * BYTES_PER_SECTOR }];
+  });
+  return summed(rows);
 }
 
 /**

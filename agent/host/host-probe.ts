@@ -10,7 +10,14 @@ import { MAX_FIGURE, MAX_NAME_CHARS } from '#shared/api/agent/bounds.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { HostMetrics } from '#shared/api/agent/metrics.ts';
 import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
-import { bytesThrough, createTraffic, loadOf, uplinksOf } from './host-load.ts';
+import {
+  bytesOfDisks,
+  bytesThrough,
+  createTraffic,
+  type HostTraffic,
+  loadOf,
+  uplinksOf,
+} from './host-load.ts';
 
 export type HostFacts = Pick<Inventory, 'cpu' | 'memory' | 'disk' | 'os'>;
 
@@ -21,7 +28,10 @@ export type HostProbe = {
   sample(diskPath: string): Promise<HostSample>;
 };
 
-export type HostSample = Pick<HostMetrics, 'cpu' | 'memory' | 'disk' | 'network'>;
+export type HostSample = Pick<HostMetrics, 'cpu' | 'memory' | 'disk' | 'network'> & {
+  /** Bytes per second that the host's disks read (`rx`) and write (`tx`), since the previous sample. */
+  disks: HostTraffic;
+};
 
 /** Deadline of statfs, which never returns for a disk behind a dead mount. */
 const STATFS_DEADLINE_MS = 2_000;
@@ -37,6 +47,7 @@ export function createHostProbe({ clock }: { clock: Clock }): HostProbe {
   const forReading = createCpuUtilization();
   const forSamples = createCpuUtilization();
   const traffic = createTraffic(clock);
+  const diskTraffic = createTraffic(clock);
   const freeSpace = createFreeSpace(clock);
   let staticFacts: Promise<StaticFacts> | null = null;
   let bootId: string | null = null;
@@ -72,9 +83,10 @@ export function createHostProbe({ clock }: { clock: Clock }): HostProbe {
         read(diskPath, forSamples),
         ...LOAD_TABLES.map((path) => readFile(path, 'utf8').catch(() => '')),
       ]);
-      const [loadavg = '', route = '', ipv6Route = '', dev = ''] = tables;
+      const [loadavg = '', route = '', ipv6Route = '', dev = '', diskstats = ''] = tables;
       const network = traffic(bytesThrough(dev, uplinksOf(route, ipv6Route)));
-      return { cpu: { ...cpu, load_1m: loadOf(loadavg) }, memory, disk, network };
+      const disks = diskTraffic(bytesOfDisks(diskstats));
+      return { cpu: { ...cpu, load_1m: loadOf(loadavg) }, memory, disk, network, disks };
     },
   };
 }
@@ -84,6 +96,7 @@ const LOAD_TABLES = [
   '/proc/net/route',
   '/proc/net/ipv6_route',
   '/proc/net/dev',
+  '/proc/diskstats',
 ] as const;
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';

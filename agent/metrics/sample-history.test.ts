@@ -41,6 +41,7 @@ async function setUp() {
         memory: { total_kib: 4, available_kib: 1 },
         disk: { path, total_kib: 5, free_kib: 2 },
         network: { rx_bytes_per_second: 5, tx_bytes_per_second: null },
+        disks: { rx_bytes_per_second: 6, tx_bytes_per_second: 7 },
       }),
     },
   });
@@ -87,7 +88,7 @@ it('returns rows of host and pod, with rates since the previous tick and the GPU
   expect([more, newest?.age_ms]).toEqual([false, TICK_MS]);
   const [host, pod] = series;
   expect(host).toMatchObject({ pod_id: null, gpus: uuids.toReversed() });
-  expect(host?.rows[1]?.values.slice(0, 8)).toEqual([12.5, 75, 5, null, 3, null, null, 11]);
+  expect(host?.rows[1]?.values.slice(0, 8)).toEqual([12.5, 75, 5, null, 3, 6, 7, 11]);
   expect(pod).toMatchObject({ pod_id: id, gpus: uuids });
   expect(pod?.rows.map(({ tick }) => tick)).toEqual([(newest?.tick ?? 0) - 1, newest?.tick]);
   // A quarter of a core of half a core; the first tick has no rates.

@@ -119,14 +119,15 @@ function isThermal(reasons: number): boolean {
 /** Row of the host. `figures` is null if the host could not be sampled now. */
 export function hostRow(figures: HostSample | null): HostFigures {
   if (figures === null) return UNKNOWN_HOST;
-  const { cpu, memory, disk, network } = figures;
+  const { cpu, memory, disk, network, disks } = figures;
   const usedKib = memory.total_kib - memory.available_kib;
   return {
-    ...UNKNOWN_HOST,
     ...network,
     cpu_percent: cpu.utilization_percent,
     ram_percent: memory.total_kib <= 0 ? null : (usedKib / memory.total_kib) * PERCENT,
     disk_used_kib: disk.total_kib - disk.free_kib,
+    disk_read_bytes_per_second: disks.rx_bytes_per_second,
+    disk_write_bytes_per_second: disks.tx_bytes_per_second,
   };
 }
 

@@ -64,6 +64,7 @@ async function setUp() {
           memory: { total_kib: 2, available_kib: 1 },
           disk: { path, total_kib: 2, free_kib: 1 },
           network: { rx_bytes_per_second: 5, tx_bytes_per_second: null },
+          disks: { rx_bytes_per_second: 6, tx_bytes_per_second: 7 },
         };
       },
     },

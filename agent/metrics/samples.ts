@@ -150,7 +150,8 @@ export function createSamples(deps: SamplesPorts) {
       const { devices, error } = gpus.reading;
       const age_ms = ageOf(host.atMs);
       const gpu_error = error?.slice(0, MAX_TEXT_CHARS) ?? null;
-      return { ...host.figures, age_ms, simulated, gpus: [...devices], gpu_error };
+      const { disks: _, ...figures } = host.figures;
+      return { ...figures, age_ms, simulated, gpus: [...devices], gpu_error };
     },
 
     /** Throws `pod_not_found`. */

@@ -80,8 +80,8 @@ const MetricHistory = z.object({
   rx_bytes_per_second: figures('Received bytes per second.'),
   tx_bytes_per_second: figures('Sent bytes per second.'),
   disk_used_bytes: figures('Used bytes of the disk for pods, or bytes that the pod has written.'),
-  disk_read_bytes_per_second: figures('Bytes per second that the pod reads; null for a node.'),
-  disk_write_bytes_per_second: figures('Bytes per second that the pod writes; null for a node.'),
+  disk_read_bytes_per_second: figures('Bytes per second read from the disks.'),
+  disk_write_bytes_per_second: figures('Bytes per second written to the disks.'),
   gpu_utilization: figures(
     'Use of the GPUs, percent. Minimum and maximum are of single GPUs, the mean is of all.',
   ),
