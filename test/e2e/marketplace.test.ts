@@ -274,6 +274,7 @@ describe('the sessions of the READMEs', () => {
   it('signs in to the portal and changes a node', () => {
     const output = runSession([shellBlock('agent/README.md', 'Portal')], home);
     expect(output).toContain('"verified": true');
+    expect(output).toContain('"resolution": 10');
     expect(output).toContain('1.5\n1\n');
   });
 });
@@ -298,6 +299,30 @@ it('reports why a pod cannot run a notebook server, and leaves the pod unchanged
     jupyter_error: expect.stringMatching(/^NotebookNoPython: /),
     status: 'RUNNING',
   });
+  await remove(id);
+});
+
+it('shows what the agent measured of a pod and of its node', async () => {
+  const rented = await rent(await freeNode());
+  const { id } = rented.body as PodRow;
+  await untilRunning(id);
+  const measured = await eventually(
+    'a sample of the pod',
+    async () => {
+      const { body } = await api(market.demo(), 'GET', `/pods/${id}/metrics`);
+      const history = body as { samples: number[]; gpu_utilization: { max: number[] } };
+      return history.samples.some((count) => count > 0) && history;
+    },
+    40_000,
+  );
+  expect(measured).toMatchObject({ pod_id: id, simulated: true, stale: false, resolution: 10 });
+  expect(measured.gpu_utilization.max).toContain(0);
+  const block = shellBlock('validator/central/README.md', 'Metrics');
+  const { base_url: base, account } = market.demo();
+  const shell = `api() { curl -s -H 'X-API-Key: ${account.api_key}' "$@"; }`;
+  const output = runSession([`API=${base}`, `POD=${id}`, shell, block], home);
+  expect(output).toContain('"days": 30');
+  expect(output).toContain('"gpus": 1');
   await remove(id);
 });
 
