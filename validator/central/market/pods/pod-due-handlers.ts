@@ -76,13 +76,13 @@ export function podDueHandlers(deps: UpkeepDeps) {
           await changePod(tx, subject, CREATION_STATES, launchFrom(nowMs, deps.launchLimitMs));
           return { againAtMs: nowMs + deps.launchLimitMs };
         }
-        if (pod.state === 'restoring') {
-          const node = await findExecutor(tx, pod.executor_id);
-          const silentMs = nowMs - (node?.last_seen_at ?? pod.created_at);
-          if (silentMs < deps.launchLimitMs) return { againAtMs: nowMs + deps.launchLimitMs };
-        } else if (nowMs < untilMs) {
-          return { againAtMs: untilMs };
+        const isRestoring = pod.state === 'restoring';
+        if (isRestoring && !(await isSilent(tx, pod, nowMs - deps.launchLimitMs))) {
+          const againAtMs = nowMs + deps.launchLimitMs;
+          await changePod(tx, subject, ['restoring'], { launch_until: againAtMs });
+          return { againAtMs };
         }
+        if (!isRestoring && nowMs < untilMs) return { againAtMs: untilMs };
         const after = () => deps.wake(pod.executor_id);
         // If the node answers, the next pass ends the launch, or finds that the pod runs.
         if (dueAtMs <= untilMs) return { againAtMs: nowMs + CONTACT_WAIT_MS, after };
@@ -101,6 +101,12 @@ export function podDueHandlers(deps: UpkeepDeps) {
       },
     },
   } satisfies DueHandlers;
+}
+
+/** Returns true if the pod's node has not answered since then. */
+async function isSilent(tx: Db, pod: Pod, sinceMs: number): Promise<boolean> {
+  const node = await findExecutor(tx, pod.executor_id);
+  return (node?.last_seen_at ?? pod.created_at) <= sinceMs;
 }
 
 /** Locks the node and the pod, in the order that `lockRow` requires. */

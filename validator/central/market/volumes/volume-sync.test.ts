@@ -181,6 +181,9 @@ it('does not count the restore of its volume against the time limit of a launch'
   await scene.market.sync();
   otherHost().arrives = 'pulling';
   for (let minute = 0; minute < 30; minute += 1) await scene.later(60_000);
+  // A restart of the central API: no pass and no due work.
+  await scene.market.clock.advance(20 * 60_000);
+  for (let minute = 0; minute < 2; minute += 1) await scene.later(60_000);
   expect(await scene.pod(rented.id)).toMatchObject({ status: 'PENDING', phase: 'restoring' });
   otherHost().operations.finish(scene.operationOn(scene.other.id)?.id ?? '');
   await scene.later(2_000);
@@ -190,6 +193,21 @@ it('does not count the restore of its volume against the time limit of a launch'
   expect((await scene.pod(rented.id)).status).toBe('PENDING');
   await scene.later(60_000);
   expect((await scene.pod(rented.id)).status).toBe('CREATION_FAILED');
+});
+
+it('fails a launch that waits for its volume on a node that has not answered for the limit', async () => {
+  const id = await scene.saved();
+  const rented = (await scene.rentOn(scene.other.id, id)).body;
+  await scene.market.sync();
+  expect((await scene.pod(rented.id)).phase).toBe('restoring');
+  otherHost().up = false;
+  for (let minute = 0; minute < 9; minute += 1) await scene.later(60_000);
+  expect((await scene.pod(rented.id)).status).toBe('PENDING');
+  for (let minute = 0; minute < 3; minute += 1) await scene.later(60_000);
+  expect(await scene.pod(rented.id)).toMatchObject({
+    status: 'CREATION_FAILED',
+    reason_code: 'provider_fault',
+  });
 });
 
 it('fails a pod on a node whose agent does not support volumes', async () => {
