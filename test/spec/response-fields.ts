@@ -49,7 +49,7 @@ export function responseSchemaOf(document: ResponseDocument, operation: string):
 
 /**
  * Fields of all JSON responses that may be null or absent, as `Model.field` or `METHOD /path.field`; `[]` marks items of
- * arrays and `{}` values of maps.
+ * arrays and `{}` values of maps. Items themselves are not listed: null in a series is a gap.
  */
 export function looseFieldsOf(document: ResponseDocument): Set<string> {
   const found = new Set<string>();
@@ -92,6 +92,8 @@ export function departures(
   place = '',
 ): string[] {
   const { anyOf, items, properties = {}, required = [], ...rest } = resolved(document, schema);
+  // A schema without any restriction describes members that the interface does not name.
+  if (value === null && Object.keys(schema).length === 0) return [];
   if (value === null) return isNullable(document, schema) ? [] : [`${place} is null`];
   if (anyOf !== undefined) {
     const options = anyOf
@@ -124,7 +126,7 @@ function modelOf({ $ref }: JsonSchema): string | null {
   return $ref === undefined ? null : $ref.slice($ref.lastIndexOf('/') + 1);
 }
 
-/** Returns true for a schema that allows null. One without any restriction allows everything. */
+/** Returns true for a schema that allows null by name. */
 function isNullable(document: ResponseDocument, schema: JsonSchema): boolean {
   const own = resolved(document, schema);
   return (

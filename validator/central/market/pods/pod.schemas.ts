@@ -26,7 +26,7 @@ import {
 import { ExecutorLocation, NodeFilterQuery } from '../executors/executor.schemas.ts';
 import { NoticePeriod } from '../executors/notice-period.ts';
 import { ExecutorSpecs } from '../executors/specs.ts';
-import { templateChanges } from '../templates/template.schemas.ts';
+import { TemplateResponse, templateChanges } from '../templates/template.schemas.ts';
 import { Volume } from '../volumes/volume.schemas.ts';
 import { WIRE_PHASES, WIRE_STATUSES } from './pod.state.ts';
 
@@ -49,19 +49,8 @@ export const PodDetailQuery = z
   )
   .meta({ example: { include_deleted: true } });
 
-/** The template as it was when the pod was rented. Clients send the whole object back to edit it. */
-const PodTemplate = z.looseObject(
-  described(
-    { id: z.string(), name: z.string(), docker_image: z.string(), docker_image_tag: z.string() },
-    {
-      id: 'Id of the template.',
-      name: 'Name of the template.',
-      docker_image: 'Image without its tag.',
-      docker_image_tag: 'Tag of the image.',
-    },
-  ),
-);
-export type PodTemplate = z.output<typeof PodTemplate>;
+/** The template as it was when the pod was rented or last changed. Clients send the whole object back to edit it. */
+export type PodTemplate = TemplateResponse;
 
 const PodExecutor = z
   .object(
@@ -140,7 +129,7 @@ const podListShape = described(
     enable_jupyter: z.boolean(),
     jupyter_error: z.string().nullable(),
     is_favorite: z.boolean(),
-    template: PodTemplate,
+    template: TemplateResponse,
     executor: PodExecutor,
     executor_id: z.uuid(),
     template_id: z.string().nullable(),

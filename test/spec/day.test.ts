@@ -1,0 +1,69 @@
+/**
+ * Plays a full day of a renter, a provider and a validator over every route of both OpenAPI documents, and parses every
+ * answer as a strict client does: a null or missing field where the interface names a type rejects the whole answer.
+ */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { operationsOf, ResponseDocument } from './response-fields.ts';
+import { createDayScene, type DayScene } from './strict/day-scene.ts';
+import * as provider from './strict/provider-day.ts';
+import * as account from './strict/renter-account.ts';
+import * as market from './strict/renter-market.ts';
+import * as validator from './strict/validator-day.ts';
+
+/** Operations without a JSON answer, and the tests that read them. */
+const STREAMS: Readonly<Record<string, string>> = {
+  'GET /pods/{pod_id}/logs': 'validator/central/delivery/streams/pod-logs.test.ts',
+  'GET /pods/{id}/terminal': 'validator/central/delivery/streams/gone-client.test.ts',
+  'GET /users/me/events/stream': 'validator/central/delivery/events/event-stream.test.ts',
+};
+
+let scene: DayScene;
+beforeAll(async () => {
+  scene = await createDayScene();
+  await playDay();
+});
+afterAll(() => scene.close());
+
+async function playDay(): Promise<void> {
+  await account.visitPublicRoutes(scene);
+  const supplier = await provider.logIn(scene);
+  await provider.arrangeProfile(scene, supplier);
+  await provider.offerNode(scene, supplier);
+  const first = await scene.market.addNode({ gpus: 2 });
+  await validator.checkNode(scene, first);
+  await provider.openNode(scene, supplier, first.id);
+  const second = await scene.market.verifiedNode({ gpus: 2, minimum: 1 });
+  await validator.postWeights(scene);
+  const nodes = { first: first.id, second: second.id };
+
+  const renter = await account.signUp(scene);
+  await account.arrangeAccount(scene, renter);
+  await market.searchNodes(scene, renter, nodes);
+  const requests = await market.requestMachines(scene, renter);
+  const podId = await market.usePod(scene, renter, nodes);
+  await market.useVolumes(scene, renter, nodes);
+  await market.backUp(scene, renter, nodes, podId);
+  await market.useWebhooks(scene, renter);
+  await provider.serveRenters(scene, supplier, { nodeId: first.id, requests });
+  await market.endPods(scene, renter);
+  await provider.readEarnings(scene, supplier);
+  await account.leave(scene, renter);
+}
+
+it('answers nothing that a strict client rejects', () => {
+  expect(scene.api.problems).toEqual([]);
+  expect(scene.portal.problems).toEqual([]);
+});
+
+it.each(['api', 'portal'] as const)(
+  'visits every operation of the document of /%s',
+  async (part) => {
+    const url = `/${part}/openapi.json`;
+    const answer = await scene.market.server.inject({ method: 'GET', url });
+    const operations = operationsOf(ResponseDocument.parse(answer.json()));
+    const missing = operations.filter(
+      (name) => !scene[part].visited.has(name) && !(name in STREAMS),
+    );
+    expect(missing).toEqual([]);
+  },
+);
