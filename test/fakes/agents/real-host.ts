@@ -4,6 +4,7 @@
  */
 
 import { rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
@@ -63,8 +64,9 @@ export async function createRealHost(resolvers: readonly string[] = []) {
     });
   const firewall = newFirewall();
   const portRange = await freePorts(PORTS_PER_AGENT);
+  const scratchFolder = join(tmpdir(), `podwright-scratch-${executorId}`);
   const agent: Agent = createTestAgent({
-    ...{ engine, clock: systemClock, executorId, probePort, portRange, firewall },
+    ...{ engine, clock: systemClock, executorId, probePort, portRange, firewall, scratchFolder },
     gatewayLink: { ...NO_GATEWAY, traffic: () => NO_SESSIONS },
     log: createLog({ name: 'test-agent', level: 'silent' }),
   });
@@ -118,7 +120,9 @@ export async function createRealHost(resolvers: readonly string[] = []) {
       for (const { id } of await engine.listNetworks(owner)) await engine.removeNetwork(id);
       for (const { name } of await engine.listVolumes(owner)) await engine.removeVolume(name);
       await firewall.remove();
-      rmSync(join(TEST_SECRETS, executorId), { recursive: true, force: true });
+      for (const folder of [join(TEST_SECRETS, executorId), scratchFolder]) {
+        rmSync(folder, { recursive: true, force: true });
+      }
     },
   };
 }
