@@ -31,6 +31,7 @@ export type SecretFiles = {
   problem(): string | null;
   /** Writes the files if they are missing or differ, and returns the folder. Throws if they cannot be written. */
   write(podId: string, secrets: readonly PodSecret[], owner: SecretOwner): string;
+  /** Removes the folder of a pod, and `root` with the last one. */
   remove(podId: string): void;
   /** Removes the folders of all other pods. */
   retain(podIds: ReadonlySet<string>): void;
@@ -89,7 +90,10 @@ export function createSecretFiles(root: string): SecretFiles {
       return folder;
     },
 
-    remove: (podId) => rmSync(join(root, podId), { recursive: true, force: true }),
+    remove(podId) {
+      rmSync(join(root, podId), { recursive: true, force: true });
+      if (listOrNone(root).length === 0) rmSync(root, { recursive: true, force: true });
+    },
 
     retain(podIds) {
       for (const podId of listOrNone(root)) {

@@ -46,7 +46,7 @@ export const ERROR_TABLE = {
   BACKUP_STORAGE_BUSY: { status: 409, hint: 'Wait for the running operation or cancel it.' },
   API_KEY_BUDGET_EXCEEDED: {
     status: 402,
-    hint: 'Raise the budget of the key (PATCH /keys/{id} with a session), or wait for the next day (UTC).',
+    hint: 'Raise the budget of the key (PATCH /keys/{id} with a session), then retry; with a new Idempotency-Key if there was one.',
   },
   POD_NOT_FOUND: { status: 404, hint: 'List your pods with GET /pods.' },
   // Signed requests between central, validator and agent (shared/signing/README.md).

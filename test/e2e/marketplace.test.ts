@@ -326,6 +326,25 @@ it('shows what the agent measured of a pod and of its node', async () => {
   await remove(id);
 });
 
+it('gives a pod a secret as a file, which the engine does not show', async () => {
+  const secret = { name: 'token', value: 'V4LUE of the renter' };
+  expect((await api(market.demo(), 'POST', '/secrets', secret)).status).toBe(200);
+  const rented = await rent(await freeNode(), {}, { secret_names: ['token'] });
+  const { id } = rented.body as PodRow;
+  await untilRunning(id);
+  const [container] = await containersOf(id);
+  const docker = (...args: string[]) => execFileSync('docker', args, { encoding: 'utf8' });
+  const shell = ['sh', '-c', 'cat /run/secrets/token; stat -c " %a" /run/secrets/token'];
+  expect(docker('exec', container?.id ?? '', ...shell)).toBe('V4LUE of the renter 400\n');
+  expect(docker('inspect', container?.id ?? '')).not.toContain('V4LUE');
+  await remove(id);
+  const logs = readdirSync(join(home, 'logs')).map((name) =>
+    readFileSync(join(home, 'logs', name), 'utf8'),
+  );
+  expect(logs.length).toBeGreaterThan(0);
+  expect(logs.join()).not.toContain('V4LUE');
+});
+
 it('rents once for repeated requests with one Idempotency-Key', async () => {
   const headers = { 'Idempotency-Key': 'e2e-once' };
   const node = await freeNode();

@@ -44,6 +44,7 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
         errors: {
           insufficient_balance:
             'the balance is below 15 minutes of the price; the message names both',
+          API_KEY_BUDGET_EXCEEDED: 'a budget of the API key does not cover 15 minutes of the price',
           email_not_verified: 'the account has not confirmed its address',
           node_not_found: 'no node has this id',
           node_rent_in_progress: 'another rental of these GPUs is in progress',
@@ -117,6 +118,7 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
             'no node is left; the answer names the constraint, how many nodes each constraint left, and the nearest offer',
           node_rent_in_progress: 'others rented every matching node at this moment',
           insufficient_balance: 'the balance is below 15 minutes of the price',
+          API_KEY_BUDGET_EXCEEDED: 'a budget of the API key does not cover 15 minutes of the price',
           email_not_verified: 'the account has not confirmed its address',
           template_not_found: 'there is no such template, or it is private to another account',
           template_invalid: 'the template cannot be used, or none was given',

@@ -55,14 +55,15 @@ export const RentExecutorRequest = z
           "Hours after which the pod is removed, 1 to 720; absent for the account's default, or never.",
         enable_jupyter: 'True installs a notebook server when the pod runs.',
         enable_volume_encryption:
-          "True requests an encrypted volume; a marketplace without encryption refuses the rental or ignores it, as the pod's answer shows.",
+          'True requests an encrypted volume. Volumes are not encrypted, so the rental is refused with 400 `bad_request`.',
         skip_add_agent_ssh_key:
           'Stored for clients; it has no effect, because no key of the marketplace is added.',
         backup_log_id:
           'Id of a backup that is restored before the pod runs; only together with `restore_path`.',
         restore_path:
           'Folder of the container that receives the backup; only together with `backup_log_id`.',
-        secret_names: "Names of the account's secrets for the pod.",
+        secret_names:
+          "Names of the account's secrets, which the pod finds as files `/run/secrets/<name>`; at most 32.",
       },
     ),
   })

@@ -46,6 +46,8 @@ export function registerAutoTopUpRoutes(
         description:
           'Stores the given members. If the balance is below the threshold, a charge follows within a minute.',
         errors: {
+          API_KEY_BUDGET_EXCEEDED:
+            'a key with a budget may only disable it, because its charges have no end',
           bad_request:
             'no payment method although enabled, a monthly limit below one charge, a method with a disputed charge, or a marketplace that takes no payments',
         },

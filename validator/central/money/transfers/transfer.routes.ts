@@ -44,6 +44,7 @@ export function registerTransferRoutes(
           not_found: 'no account has this address',
           email_not_verified: 'the caller has not confirmed its address',
           insufficient_balance: 'the credit that can be transferred is below the amount',
+          API_KEY_BUDGET_EXCEEDED: 'a budget of the API key does not cover the amount',
           rate_limited: 'the limit is strict, because the answer reveals whether an account exists',
         },
         body: TransferCreditsDto,
