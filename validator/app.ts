@@ -45,6 +45,8 @@ export type ValidatorOptions = {
   proof: InspectionOptions['proof'];
   /** Size of bandwidth measurements; null, the default, disables them. */
   line?: InspectionOptions['line'];
+  /** Coordinates of this validator, for round trips; null, the default, reports none. */
+  coordinates?: InspectionOptions['coordinates'];
   checkIntervalMs: number;
   listIntervalMs: number;
   /** Agent image whose releases are signed; null, the default, for none. */
@@ -138,6 +140,7 @@ export function createValidator(options: ValidatorOptions) {
     heartbeats,
     proof: options.proof,
     line: options.line ?? null,
+    coordinates: options.coordinates ?? null,
     agentTls: options.agentTls ?? 'auto',
     checkIntervalMs: options.checkIntervalMs,
     listIntervalMs,

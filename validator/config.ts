@@ -24,6 +24,13 @@ import { databaseProblems } from './database/open-database.ts';
 
 const DEFAULT_HOME = '/var/lib/podwright-validator';
 
+const Coordinates = z
+  .string()
+  .regex(/^-?\d{1,2}(\.\d+)?,-?\d{1,3}(\.\d+)?$/, 'degrees north and east, such as 52.52,13.41')
+  .transform((text) => text.split(',').map(Number))
+  .pipe(z.tuple([z.number().min(-90).max(90), z.number().min(-180).max(180)]))
+  .transform(([lat, lon]) => ({ lat, lon }));
+
 const Schema = z.object({
   /** Folder of the validator's files. */
   VALIDATOR_HOME: z.string().default(DEFAULT_HOME),
@@ -76,6 +83,8 @@ const Schema = z.object({
   VALIDATOR_WEIGHTS_INTERVAL_S: z.coerce.number().int().min(5).max(604_800).default(4_320),
   /** Retention of evidence and epochs in days. */
   VALIDATOR_EVIDENCE_DAYS: z.coerce.number().int().min(1).max(365).default(14),
+  /** `lat,lon` of this validator, in degrees: round trips to agents then bound their distance. */
+  VALIDATOR_COORDINATES: Coordinates.optional(),
   /** Lets simulated GPUs pass the checks, for local use; they earn no weight. */
   VALIDATOR_ACCEPT_SIMULATED: z.stringbool().default(false),
   /** Repository of the agent image whose tag is signed; none by default. */

@@ -63,6 +63,7 @@ export async function serve(
     policy: { acceptSimulated: config.VALIDATOR_ACCEPT_SIMULATED, checks },
     proof: FULL_PROOF,
     line: FULL_LINE,
+    coordinates: config.VALIDATOR_COORDINATES ?? null,
     store,
     weightSettings,
     checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,

@@ -311,6 +311,11 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
   VALIDATOR_WEIGHTS_INTERVAL_S: 'seconds between two sets of weights',
   VALIDATOR_EVIDENCE_DAYS:
     'days for which evidence and epochs are retained; at most 3,000 documents per executor',
+  VALIDATOR_COORDINATES: {
+    meaning:
+      '`lat,lon` of this validator in degrees; the central API then compares the places of nodes with round trips to them',
+    unset: 'no round trips',
+  },
   VALIDATOR_ACCEPT_SIMULATED:
     'lets simulated GPUs pass, for local use only; their nodes earn no weight even then',
   VALIDATOR_AGENT_IMAGE: {

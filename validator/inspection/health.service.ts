@@ -4,6 +4,7 @@ import type {
   CheckRequest,
   ExecutorToCheck,
   HealthReport,
+  RoundTrip,
 } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -35,6 +36,7 @@ import { type ProofPlace, type ProofRounds, unprovenIn } from './proof/proof-rou
 import type { RentalProbes } from './rental-probe/rental-probe.service.ts';
 import { yieldedToRenter } from './rental-probe/rental-probe.ts';
 import type { ReadBanner } from './rental-probe/ssh-session.ts';
+import type { MeasureRoundTrip } from './round-trip.ts';
 
 export type HealthService = ReturnType<typeof createHealthService>;
 
@@ -59,6 +61,8 @@ export type HealthOptions = {
   network: NetworkChecks;
   /** Bandwidth facts; null if not measured. */
   lines: { facts(executorId: string): Promise<Measured['line']> };
+  /** Round trip to an agent; absent: none is reported. */
+  roundTrip?: MeasureRoundTrip;
   hosts: Pick<HostLocks, 'run'>;
   rentals: Pick<RentalProbes, 'probe' | 'clear' | 'podsAt'>;
   readBanner: ReadBanner;
@@ -84,7 +88,11 @@ export function createHealthService(options: HealthOptions) {
     const startedMs = clock.now();
     const facts = await collectFacts(executor, trigger);
     const isClaimed = trigger.request === null;
-    const report = await recording.run(() => judgeAndRecord(facts, { startedMs, isClaimed }));
+    const isAnswering = facts.inventory !== null;
+    const roundTrip = isAnswering ? ((await options.roundTrip?.(executor)) ?? null) : null;
+    const report = await recording.run(() =>
+      judgeAndRecord(facts, { startedMs, isClaimed, roundTrip }),
+    );
     const reasons = report.checks.flatMap((result) => result.reason_code ?? []);
     log.info({ executor: executor.id, verdict: report.verdict, reasons }, 'executor checked');
     return report;
@@ -138,7 +146,11 @@ export function createHealthService(options: HealthOptions) {
 
   async function judgeAndRecord(
     collected: Facts,
-    { startedMs, isClaimed }: { startedMs: number; isClaimed: boolean },
+    {
+      startedMs,
+      isClaimed,
+      roundTrip,
+    }: { startedMs: number; isClaimed: boolean; roundTrip: RoundTrip | null },
   ): Promise<HealthReport> {
     const { id: executorId } = collected.executor;
     const state = await inspections.load(executorId);
@@ -158,7 +170,7 @@ export function createHealthService(options: HealthOptions) {
     };
     const run = { facts, transportFailures, report, startedMs, finishedMs: clock.now() };
     try {
-      await recordRun(run, next, isClaimed);
+      await recordRun(run, next, { isClaimed, roundTrip });
     } catch (error) {
       if (!(error instanceof StaleVerdict)) throw error;
       log.info({ executor: executorId }, 'check came too late to count');
@@ -174,11 +186,13 @@ export function createHealthService(options: HealthOptions) {
   async function recordRun(
     run: CheckRun,
     next: InspectionState,
-    isClaimed: boolean,
+    { isClaimed, roundTrip }: { isClaimed: boolean; roundTrip: RoundTrip | null },
   ): Promise<void> {
     const { facts, report, finishedMs } = run;
     const { id: executorId } = facts.executor;
-    const { message, replaces } = healthMessage(facts, report, finishedMs);
+    // Not part of the evidence: it does not affect the verdict.
+    const sent = { ...report, round_trip: roundTrip };
+    const { message, replaces } = healthMessage(facts, sent, finishedMs);
     const { verdict, checked_at_ms: factsMs } = report;
     const ended = { ...next, executorId, verdict, checkedMs: finishedMs, factsMs };
     await options.evidence.record(run, async (tx) => {

@@ -29,6 +29,7 @@ import { createProofRounds } from './proof/proof-round.ts';
 import { createVerifier } from './proof/verifier.ts';
 import { createRentalProbes } from './rental-probe/rental-probe.service.ts';
 import { createSshLogin, readBanner } from './rental-probe/ssh-session.ts';
+import { type Coordinates, createRoundTrips } from './round-trip.ts';
 
 export type InspectionOptions = {
   store: EvidenceStore;
@@ -49,6 +50,8 @@ export type InspectionOptions = {
   proof: ProofSize | null;
   /** Null disables line measurements. */
   line: LineSize | null;
+  /** Coordinates of this validator; null disables the measurement of round trips. */
+  coordinates: Coordinates | null;
   agentTls: AgentTls;
   checkIntervalMs: number;
   listIntervalMs: number;
@@ -126,6 +129,7 @@ export function createInspection(options: InspectionOptions) {
       templateImages: policy.checks.template_images,
     }),
     lines,
+    roundTrip: createRoundTrips({ clock, coordinates: options.coordinates }),
     hosts,
     rentals,
     readBanner,
