@@ -14,7 +14,7 @@ const HEALTHY_MS = 10 * 60_000;
 /** Consecutive exits after which the pod's reason is CrashLoopBackOff. */
 const CRASH_LOOP_ATTEMPTS = 3;
 /** Time over which pod starts are spread after a reboot of the host. */
-const REBOOT_STAGGER_MS = 3_000;
+export const REBOOT_STAGGER_MS = 3_000;
 const CAUSE_REASONS = { host_reboot: 'HostReboot', engine_restart: 'DockerUnavailable' } as const;
 /** Limit of doublings: 2^9 s exceeds the longest backoff. */
 const MAX_DOUBLINGS = 9;

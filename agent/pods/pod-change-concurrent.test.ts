@@ -8,6 +8,7 @@ import {
   OTHER_IMAGE,
   PROVEN_MS,
 } from '../../test/fakes/agents/changing-pod.ts';
+import { REBOOT_STAGGER_MS } from './backoff.ts';
 
 let pod: ChangingPod;
 beforeEach(() => {
@@ -134,7 +135,7 @@ it('continues a change that a reboot of the host interrupted', async () => {
   for (const { id } of pod.running()) pod.engine.exit(id, 137);
   await pod.clock.advance(10 * A_MINUTE_MS);
   pod.bootAgain('another boot');
-  await pod.pass(PROVEN_MS);
+  await pod.pass(REBOOT_STAGGER_MS + PROVEN_MS);
   expect(pod.view()).toMatchObject({
     ...{ phase: 'running', observed_generation: 2, change: null },
     last_exit: { reason: 'HostReboot' },
