@@ -119,7 +119,7 @@ it(`rents the last GPU to one of ${AT_ONCE} concurrent requests`, async () => {
   const served = answers.filter(({ status }) => status === 200);
   expect(served).toHaveLength(1);
   for (const answer of answers.filter((other) => other !== served[0])) {
-    expect([answer.status, codeOf(answer)]).toEqual([400, 'node_unavailable']);
+    expect([answer.status, codeOf(answer)]).toEqual([409, 'node_rent_in_progress']);
   }
   expect(await livePods(single)).toHaveLength(1);
   expect(await slotsOf(single)).toEqual([served[0]?.body['id']]);

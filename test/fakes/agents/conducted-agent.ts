@@ -28,6 +28,7 @@ import {
   registerPortCheckRoutes,
   registerSpeedTestRoutes,
 } from '../../../agent/verify/verify.routes.ts';
+import { addDeposit } from '../../../validator/central/market/collateral/collateral.service.ts';
 import { testInventory } from '../../fixtures/host-inventory.ts';
 import { updateStatus } from '../../fixtures/update-status.ts';
 import { freePorts } from '../free-ports.ts';
@@ -182,8 +183,9 @@ export async function addConductedAgent(
   });
   server.addHook('onClose', async () => stopping.abort());
   const port = Number(new URL(await server.listen(LISTEN)).port);
-  const listed = { port, collateral_deposited: 1 } as const;
-  await market.ports.db.updateTable('executors').set(listed).where('id', '=', id).execute();
+  const { db } = market.ports;
+  await db.updateTable('executors').set({ port }).where('id', '=', id).execute();
+  await addDeposit({ db, clock: market.clock }, { subject: id, note: 'test' });
   return { id, server };
 }
 

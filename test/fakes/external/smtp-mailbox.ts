@@ -37,7 +37,7 @@ export async function startSmtpMailbox(login: Login = null, tls: Tls = null) {
     allowInsecureAuth: true,
     onAuth({ username, password }, _session, done) {
       const isKnown = login !== null && username === login.user && password === login.password;
-      done(isKnown ? null : refusedWith({ code: 535, text: 'wrong user name or password' }), {
+      done(isKnown ? null : refusedWith({ code: 535, text: 'unknown user name or password' }), {
         user: username,
       });
     },
