@@ -49,7 +49,16 @@ const ORDER: Record<string, readonly string[]> = {
   ],
   // Accounts send mails and record events; everything else, delivery included, identifies callers by accounts/auth.
   'validator/central/': [
-    ...['providers', 'backups', 'market', 'money', 'accounts', 'delivery', 'accounts/auth'],
+    ...[
+      'operator',
+      'providers',
+      'backups',
+      'market',
+      'money',
+      'accounts',
+      'delivery',
+      'accounts/auth',
+    ],
     'platform',
   ],
 };

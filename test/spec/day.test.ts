@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { operationsOf, ResponseDocument } from './response-fields.ts';
 import { createDayScene, type DayScene } from './strict/day-scene.ts';
+import * as operator from './strict/operator-day.ts';
 import * as provider from './strict/provider-day.ts';
 import * as account from './strict/renter-account.ts';
 import * as market from './strict/renter-market.ts';
@@ -47,6 +48,7 @@ async function playDay(): Promise<void> {
   await provider.serveRenters(scene, supplier, { nodeId: first.id, requests });
   await market.endPods(scene, renter);
   await provider.readEarnings(scene, supplier);
+  await operator.operate(scene, renter.id);
   await account.leave(scene, renter);
 }
 

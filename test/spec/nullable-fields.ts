@@ -287,6 +287,7 @@ const ACCOUNTS: readonly NullableFields[] = [
 ];
 
 const PROVIDERS: readonly NullableFields[] = [
+  row('OperatorAccount', 'pods[].ended_at', 'the pod has not ended'),
   row('Miner', 'email discord_id', 'none is set or linked'),
   row(
     'ProviderProfile',

@@ -15,6 +15,7 @@ import type { PodCleanup } from './market/pods/pod-removal.ts';
 import { createValidatorAccounts } from './market/validators/validator-account.service.ts';
 import { createBilling, moneyForAccounts } from './money/billing.ts';
 import { keyBudgets } from './money/metering/key-budget-change.ts';
+import { registerOperator } from './operator/operator.ts';
 import {
   API_PREFIX,
   createApiServer,
@@ -167,6 +168,10 @@ export async function createCentral(
     market.registerApi,
     (api) => backups.register(api, { clock, idempotency }),
     (api) => billing.registerApi(api, idempotency),
+    (api) => {
+      const views = { ...moneyForAccounts, validators: validatorAccounts };
+      registerOperator(api, base, { idempotency, refunds: billing.refunds, views });
+    },
     registerSharedConfig,
   ]);
   await registerBelow(server, PORTAL_PREFIX, [

@@ -34,17 +34,23 @@ Serves renters and providers, and commands agents through the gateway of a valid
   npm run central -- provider unban HOTKEY --reason TEXT
                                                end the ban
   npm run central -- provider audit            list what operators did, newest first, one JSON line each
+  npm run central -- operator grant EMAIL --reason TEXT
+                                               give an account the operator's role: the routes below /api/operator
+  npm run central -- operator revoke EMAIL --reason TEXT
+                                               end the role at once
+  npm run central -- operator list             list accounts with the role, one JSON line each
   npm run central -- --version
 
 ${CONFIG_COMMANDS_HELP}
 
-collateral and provider work on CENTRAL_DATABASE, or central.db in CENTRAL_HOME, also beside a running central API;
+collateral, provider and operator work on CENTRAL_DATABASE, or central.db in CENTRAL_HOME, also beside a running central API;
 --database FILE names another, such as var/central.db of npm start. collateral exits with 1 if it changes nothing.
 `;
 
 async function run([argument, ...more]: readonly string[]): Promise<void> {
   if (argument === 'collateral') return runCollateral(more);
   if (argument === 'provider') return runProvider(more);
+  if (argument === 'operator') return runOperator(more);
   if (more.length > 0)
     throw new ConfigError(`${argument} takes no further arguments: ${more.join(' ')}`);
   if (argument === '--help') return print(HELP);
@@ -77,11 +83,25 @@ async function runCollateral(args: readonly string[]): Promise<void> {
 
 async function runProvider(args: readonly string[]): Promise<void> {
   const { runProviderCommand } = await import('./providers/provider-command.ts');
+  const { command, ports } = await operatorCommand(args);
+  await runProviderCommand(command, ports);
+}
+
+async function runOperator(args: readonly string[]): Promise<void> {
+  const { runOperatorCommand } = await import('./accounts/operator-command.ts');
+  const { command, ports } = await operatorCommand(args);
+  await runOperatorCommand(command, ports);
+}
+
+/** Arguments and ports of a command whose changes are audited. */
+async function operatorCommand(args: readonly string[]) {
   const { centralDatabaseIn } = await import('./platform/central-home.ts');
   const { systemClock } = await import('#shared/runtime/clock.ts');
   const operator = process.env['SUDO_USER'] ?? userInfo().username;
-  const command = { args, operator, usualDatabase: centralDatabaseIn(process.env) };
-  await runProviderCommand(command, { clock: systemClock, random: systemRandom, print });
+  return {
+    command: { args, operator, usualDatabase: centralDatabaseIn(process.env) },
+    ports: { clock: systemClock, random: systemRandom, print },
+  };
 }
 
 function print(text: string): void {

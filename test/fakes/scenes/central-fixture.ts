@@ -3,6 +3,7 @@ import type { InjectOptions } from 'fastify';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
+import { changeOperatorRole } from '../../../validator/central/accounts/account/operator-role.service.ts';
 import { createCentral } from '../../../validator/central/app.ts';
 import type {
   CentralOptions,
@@ -169,10 +170,16 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     };
   }
 
+  /** Grants an account the operator's role, or revokes it. */
+  function setOperator({ email }: TestAccount, isOperator = true): Promise<boolean> {
+    const change = { email, isOperator, reason: 'runs support', operator: 'ann' };
+    return db.transaction().execute((tx) => changeOperatorRole(tx, { clock }, change));
+  }
+
   async function close(): Promise<void> {
     await central.close();
     await db.destroy();
   }
 
-  return { central, server, ports, clock, call, signUp, close };
+  return { central, server, ports, clock, call, signUp, setOperator, close };
 }

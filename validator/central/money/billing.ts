@@ -12,9 +12,10 @@ import { registerAlphaRoutes } from './alpha/alpha.routes.ts';
 import { balanceOf, fundsIn, grantSignupCredit } from './balance/balance.service.ts';
 import { registerLedgerRoutes } from './ledger/ledger.routes.ts';
 import { registerLowBalanceRoutes } from './low-balance/low-balance.routes.ts';
-import { createLowBalance, deleteLowBalanceData } from './low-balance/low-balance.service.ts';
+import { createLowBalance, deleteLowBalanceData, rearmLowBalance } from './low-balance/low-balance.service.ts';
 import { deleteKeyBudgets } from './metering/key-budget.service.ts';
 import { type AfterSpend, createMeteringJob } from './metering/metering.job.ts';
+import { createOperatorRefunds } from './metering/operator-refund.service.ts';
 import { registerBilling, registerStatement } from './metering/statement.routes.ts';
 import { createStatements, type StatementsDeps } from './metering/statement.service.ts';
 import { createPayoutJob } from './payouts/payout.job.ts';
@@ -80,6 +81,7 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
     intervalMs: options.meterTickMs ?? METERING_INTERVAL_MS,
     afterSpend,
   });
+  const refunds = createOperatorRefunds({ clock, random, pods, rearmLowBalance });
   const dueHandlers: DueHandlers = { 'top-up': autoTopUps.daily };
 
   async function afterSpend(tx: Db, left: Parameters<AfterSpend>[1]): Promise<void> {
@@ -129,6 +131,9 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
     },
 
     dueHandlers,
+
+    /** Refunds by operators. */
+    refunds,
 
     /** Checks low balance and auto top-up of an account. Call it in the transaction of a spend. */
     afterSpendOf,

@@ -40,13 +40,14 @@ export type Identity = UserIdentity | PortalIdentity | ValidatorIdentity;
 /**
  * Credential that a route requires. `none`: no credential, but a valid one is attached and may enrich the answer; `user`:
  * API key or session; `session`: session only; `portal`: portal token; `validator`: signed headers;
- * `validator-or-account`: signed headers or a session of the validator's account; `weights`: a signature over the body
+ * `operator`: API key or session of an account with the operator's role; `validator-or-account`: signed headers or a session of the validator's account; `weights`: a signature over the body
  * in Authorization, which the handler verifies.
  */
 export type AuthRule =
   | 'none'
   | 'user'
   | 'session'
+  | 'operator'
   | 'portal'
   | 'validator'
   | 'validator-or-account'
@@ -62,7 +63,7 @@ declare module 'fastify' {
   }
 }
 
-/** Returns the account that authenticated on a `user` or `session` route. */
+/** Returns the account that authenticated on a `user`, `session` or `operator` route. */
 export function userOf(request: FastifyRequest): UserIdentity {
   if (request.identity?.kind !== 'user') throw new Error('the route does not require a user');
   return request.identity;

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import { MAX_REASON_CHARS, recordAudit } from '../platform/audit/audit.service.ts';
+import { recordAudit, requireReason } from '../platform/audit/audit.service.ts';
 import type { Db, Provider } from '../platform/database/tables.ts';
 import { lockRow } from '../platform/database/transactions.ts';
 import { findProvider, findProviderByHotkey, updateProvider } from './provider.store.ts';
@@ -53,14 +53,6 @@ export function createProviderBans({ clock }: { clock: Clock }) {
     /** Throws the same errors as `ban`. The nodes are offered again once the validator verifies them. */
     unban: (tx: Db, request: BanRequest) => change(tx, request, 'provider.unban'),
   };
-}
-
-function requireReason(reason: string): string {
-  const text = reason.trim();
-  if (text !== '' && text.length <= MAX_REASON_CHARS) return text;
-  throw new ApiError('bad_request', `A reason of 1 to ${MAX_REASON_CHARS} characters is required`, {
-    hint: 'State why; the audit entry keeps it.',
-  });
 }
 
 async function requireProvider(tx: Db, hotkey: string): Promise<Provider> {

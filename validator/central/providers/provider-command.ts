@@ -1,10 +1,10 @@
 /** `npm run central -- provider ban|unban HOTKEY --reason TEXT`, and `provider audit`, beside a running central API. */
-import { parseArgs } from 'node:util';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { ApiError, messageOf } from '#shared/runtime/errors.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { listAudit } from '../platform/audit/audit.service.ts';
+import { auditedArguments } from '../platform/audit/audited-arguments.ts';
 import { type NamedDatabase, namedDatabase } from '../platform/central-home.ts';
 import { besideCentral, readCentralDatabase } from '../platform/database/database.ts';
 import { moneyTransaction } from '../platform/database/transactions.ts';
@@ -23,7 +23,7 @@ type Ports = { clock: Clock; random: Random; print(text: string): void };
 
 /** Prints one line of JSON per result. Rejects with ConfigError for an unknown command, hotkey or missing reason. */
 export async function runProviderCommand(command: ProviderCommand, ports: Ports): Promise<void> {
-  const { words, reason, databaseFile } = argumentsIn(command.args);
+  const { words, reason, databaseFile } = auditedArguments(command.args);
   const target = namedDatabase({ databaseFile, usualDatabase: command.usualDatabase });
   const print = (value: object) => ports.print(`${JSON.stringify(value)}\n`);
   const [name, hotkey, ...more] = words;
@@ -44,20 +44,4 @@ export async function runProviderCommand(command: ProviderCommand, ports: Ports)
     throw error instanceof ApiError ? new ConfigError(error.message, { cause: error }) : error;
   });
   print({ hotkey, banned: name === 'ban', changed: hasChanged });
-}
-
-function argumentsIn(args: readonly string[]) {
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { reason: { type: 'string' }, database: { type: 'string' } },
-    });
-    const { reason = null, database: databaseFile = null } = values;
-    return { words: positionals, reason, databaseFile };
-  } catch (error) {
-    // Node appends an explanation of positional arguments.
-    const [first] = messageOf(error).split('. ');
-    throw new ConfigError(`${first}; see --help`);
-  }
 }

@@ -25,6 +25,7 @@ const account: Account = {
   payment_customer_id: null,
   payout_account_id: null,
   payout_onboarded_at: null,
+  operator_since: null,
   deleted_at: null,
   created_at: NOW_MS,
   updated_at: NOW_MS,

@@ -51,7 +51,7 @@ export function toUser({ account, balance, validatorHotkey, referralUusd }: Show
     avatar_url: account.avatar_url,
     company_name: account.company_name,
     validator_hotkey: validatorHotkey,
-    admin: false,
+    admin: account.operator_since !== null,
     internal_member: false,
     referral_code: account.referral_code,
     default_template_id: account.default_template_id,

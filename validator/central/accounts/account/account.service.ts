@@ -76,6 +76,7 @@ export function createAccounts(deps: AccountsDeps) {
       payment_customer_id: null,
       payout_account_id: null,
       payout_onboarded_at: null,
+      operator_since: null,
       deleted_at: null,
       created_at: nowMs,
       updated_at: nowMs,

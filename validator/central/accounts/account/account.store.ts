@@ -72,3 +72,14 @@ export async function markEmailVerified(
     .executeTakeFirst();
   return done.numUpdatedRows > 0n;
 }
+
+/** Returns the accounts with the operator's role, oldest grant first. */
+export function listOperators(db: Db) {
+  return db
+    .selectFrom('accounts')
+    .select(['id', 'email', 'operator_since'])
+    .where('operator_since', 'is not', null)
+    .where('deleted_at', 'is', null)
+    .orderBy('operator_since')
+    .execute();
+}

@@ -11,6 +11,7 @@ import type {
   UserIdentity,
   ValidatorIdentity,
 } from '../../platform/identity.ts';
+import { accountById } from './account-access.ts';
 import { withinScope } from './route-scopes.ts';
 import { findProviderHotkey } from './session.store.ts';
 import type { Sessions } from './session.ts';
@@ -58,7 +59,9 @@ export function installAuthentication(server: HttpServer, deps: AuthenticationDe
     const rule = request.routeOptions.config.auth;
     // Only the 404 and 405 handler has no rule.
     if (rule === undefined) return;
-    request.identity = withinScope(request, await identify(request, rule, deps));
+    const identity = withinScope(request, await identify(request, rule, deps));
+    if (rule === 'operator') await requireOperator(identity, deps);
+    request.identity = identity;
   });
 }
 
@@ -72,6 +75,8 @@ function identify(
       return userIfValid(request, deps);
     case 'user':
       return byHeadersOrTicket(request, deps);
+    case 'operator':
+      return deps.users.identify(request);
     case 'session':
       return sessionOnly(request, deps);
     case 'portal':
@@ -103,6 +108,15 @@ async function userIfValid(request: FastifyRequest, deps: AuthenticationDeps) {
     if (error instanceof ApiError) return null;
     throw error;
   }
+}
+
+/** Rejects with `forbidden` unless the account has the operator's role at this moment. */
+async function requireOperator(identity: Identity | null, { db }: AuthenticationDeps) {
+  const account = identity?.kind === 'user' ? await accountById(db, identity.accountId) : undefined;
+  if (account !== undefined && account.operator_since !== null) return;
+  throw new ApiError('forbidden', 'This account does not have the operator role', {
+    hint: 'The role is granted on the host: npm run central -- operator grant EMAIL --reason TEXT.',
+  });
 }
 
 async function sessionOnly(

@@ -100,6 +100,10 @@ export const ROUTE_FAMILIES: Readonly<Record<RouteFamily, readonly string[]>> = 
     'GET /webhooks',
     'GET /webhooks/{id}',
     'GET /webhooks/{id}/deliveries',
+    // The account also needs the operator's role.
+    'GET /operator/accounts',
+    'GET /operator/accounts/{id}',
+    'GET /operator/audit',
   ],
   rent: [
     'POST /executors/{executor_uuid}/rent',
@@ -168,6 +172,9 @@ export const ROUTE_FAMILIES: Readonly<Record<RouteFamily, readonly string[]>> = 
     'POST /webhooks/{id}/rotate-secret',
     'POST /webhooks/{id}/replay',
     'POST /webhooks/{id}/deliveries/{delivery_id}/replay',
+    'POST /operator/pods/{id}/refund',
+    'POST /operator/providers/{hotkey}/ban',
+    'POST /operator/providers/{hotkey}/unban',
   ],
   no_key: [
     'POST /keys',

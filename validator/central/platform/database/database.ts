@@ -57,6 +57,7 @@ import { apiKeyLimits } from './migrations/0045-api-key-limits.ts';
 import { secrets } from './migrations/0046-secrets.ts';
 import { audit } from './migrations/0047-audit.ts';
 import { sshHostKey } from './migrations/0049-ssh-host-key.ts';
+import { operators } from './migrations/0050-operators.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -109,6 +110,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   secrets,
   audit,
   sshHostKey,
+  operators,
 ];
 
 const SCHEMA = MIGRATIONS.length;

@@ -27,6 +27,7 @@ const KIB = 1024;
 const BODY_LIMITS: Record<AuthRule, number> = {
   none: 16 * KIB,
   session: 16 * KIB,
+  operator: 16 * KIB,
   portal: 64 * KIB,
   user: 256 * KIB,
   validator: 1024 * KIB,

@@ -35,7 +35,9 @@ const keyOf = ({ operation }: Described) =>
   operation.parameters?.find((parameter) => parameter.name === 'Idempotency-Key');
 
 it('exactly the operations that read the Idempotency-Key header describe it', async () => {
-  const session = { api: (await market.signUp()).session, portal: await market.logIn() };
+  const account = await market.signUp();
+  await market.setOperator(account);
+  const session = { api: account.session, portal: await market.logIn() };
   const read: string[] = [];
   const writing = operations.filter(
     ({ method, url }) => method !== 'GET' && !ENDS_SESSION.has(`${method} ${url}`),

@@ -39,6 +39,7 @@ const SECURITY: Record<AuthRule, Record<string, string[]>[]> = {
   none: [],
   user: [{ JwtAccessBearer: [] }, { ApiKey: [] }],
   session: [{ JwtAccessBearer: [] }],
+  operator: [{ JwtAccessBearer: [] }, { ApiKey: [] }],
   portal: [{ JwtAccessBearer: [] }],
   validator: [{ ValidatorSignature: [] }],
   'validator-or-account': [{ ValidatorSignature: [] }, { JwtAccessBearer: [] }],

@@ -27,6 +27,8 @@ const CALLERS: Record<AuthRule, string> = {
   none: 'Anyone; no credential is needed.',
   user: 'A renter, with an API key or a session token.',
   session: 'A renter, with a session token. An API key is refused with 403 `forbidden`.',
+  operator:
+    "An account with the operator's role, with an API key or a session token. Others are refused with 403 `forbidden`.",
   portal: 'A provider, with a portal session or a provider token (`lpk_…`).',
   validator: 'A validator, with signed headers; the hotkey of the path must be the signer.',
   'validator-or-account':

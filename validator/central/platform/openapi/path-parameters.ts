@@ -2,6 +2,7 @@
 import { z } from 'zod';
 
 const TEXTS: Readonly<Record<string, string>> = {
+  accounts: 'Id of the account.',
   'backup-configs': 'Id of the backup schedule.',
   'backup-logs': 'Id of the backup.',
   billing: "ss58 of the provider's hotkey.",

@@ -31,6 +31,8 @@ export type AccountsTable = Stamped & {
   /** Id of the account at the payment processor that receives payouts; unique. Null before its onboarding began. */
   payout_account_id: string | null;
   payout_onboarded_at: number | null;
+  /** When the account received the operator's role; null without it. */
+  operator_since: number | null;
   /** Set when the account was deleted. The row stays, because events and transfers reference it. */
   deleted_at: number | null;
 };

@@ -1,0 +1,74 @@
+/** Posts the refund of a pod's charges and stores it; a pod has one refund at most. */
+import type { Db } from '../../platform/database/tables.ts';
+import type { Cause, Leg } from '../ledger/double-entry.ts';
+import { postGroups } from '../ledger/ledger.service.ts';
+import { grantedAccount, paidAccount } from '../ledger/wallet.service.ts';
+import { returnReferral, writeAccrual } from '../referrals/referral.service.ts';
+import { providerAccount } from './settlement.plan.ts';
+import { insertRefund } from './settlement.store.ts';
+import type { Meter } from './usage.store.ts';
+
+export type PodRefund = {
+  /** Micro-dollars of the charge that are returned. */
+  amount: number;
+  /** Part of `amount` that the provider pays; the platform pays the rest. */
+  provider: number;
+  /** Beginning of the refunded time. */
+  fromMs: number;
+  /** Shown in the statement of the pod. */
+  cause: string;
+};
+
+/** Returns the id of the posted group. The caller has locked the account and settled the pod. */
+export async function postRefund(
+  tx: Db,
+  meter: Meter,
+  { amount, provider, fromMs, cause: stated }: PodRefund,
+  cause: Cause,
+): Promise<string> {
+  const { pod_id: podId, account_id: accountId } = meter;
+  const legs = refundLegs(meter, { amount, provider });
+  const renter = paidAccount(accountId);
+  const paid = legs.find(({ credit }) => credit === renter)?.amountUusd ?? 0;
+  const referral = await returnReferral(tx, accountId, paid, cause.atMs);
+  const [groupId = ''] = await postGroups(tx, [{ legs, cause }, ...referral.groups]);
+  await writeAccrual(tx, referral);
+  await insertRefund(tx, {
+    pod_id: podId,
+    from_ms: fromMs,
+    to_ms: cause.atMs,
+    amount_uusd: amount,
+    provider_uusd: provider,
+    cause: stated,
+    group_id: groupId,
+    at_ms: cause.atMs,
+  });
+  return groupId;
+}
+
+/**
+ * Returns a charge from provider and platform to its sources: first what the platform absorbed, then paid credit, then
+ * granted credit. A provider that was already paid out goes below 0 and owes it from its next earnings.
+ */
+function refundLegs(
+  meter: Meter,
+  { amount, provider }: { amount: number; provider: number },
+): Leg[] {
+  const absorbed = Math.min(amount, meter.absorbed_uusd);
+  const paidInAll = meter.charged_uusd - meter.granted_uusd - meter.absorbed_uusd;
+  const paid = Math.min(amount - absorbed, paidInAll);
+  const legs: Leg[] = [
+    { debit: providerAccount(meter.provider_id), credit: REFUND, amountUusd: provider },
+    { debit: 'platform:fee', credit: REFUND, amountUusd: amount - provider },
+    { debit: REFUND, credit: 'platform:absorbed', amountUusd: absorbed },
+    { debit: REFUND, credit: paidAccount(meter.account_id), amountUusd: paid },
+    {
+      debit: REFUND,
+      credit: grantedAccount(meter.account_id),
+      amountUusd: amount - absorbed - paid,
+    },
+  ];
+  return legs.filter(({ amountUusd }) => amountUusd > 0);
+}
+
+const REFUND = 'clearing:refund';

@@ -1,0 +1,63 @@
+/** Accounts as operators see them: a search, and one account with its balance and pods. */
+import { microToUsd } from '#shared/api/money.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import { createAccountView } from '../accounts/account/account-view.ts';
+import { accountById } from '../accounts/auth/account-access.ts';
+import { podStateOf, wireStatus } from '../market/pods/pod.state.ts';
+import type { Database } from '../platform/database/tables.ts';
+import { type AccountSearch, listPodsOf, searchAccounts } from './account.store.ts';
+import type { OperatorAccount, OperatorAccountPage } from './operator.schemas.ts';
+
+/** Pods listed with an account, newest first. */
+const MAX_PODS = 200;
+
+export type AccountsForOperators = ReturnType<typeof createAccountsForOperators>;
+
+export function createAccountsForOperators(
+  db: Database,
+  ports: Parameters<typeof createAccountView>[1],
+) {
+  const view = createAccountView(db, ports);
+  return {
+    async search(query: AccountSearch): Promise<OperatorAccountPage> {
+      const { total, rows } = await searchAccounts(db, query);
+      const { page, limit } = query;
+      const accounts = rows.map((row) => ({
+        id: row.id,
+        email: row.email,
+        name: row.name,
+        email_verified: row.email_verified_at !== null,
+        admin: row.operator_since !== null,
+        created_at: naiveUtc(row.created_at),
+      }));
+      return { accounts, page, limit, total };
+    },
+
+    /** Throws `not_found` for an unknown or deleted account. */
+    async get(id: string): Promise<OperatorAccount> {
+      const account = await accountById(db, id);
+      if (account === undefined) {
+        throw new ApiError('not_found', 'No account has this id', {
+          hint: 'Search it with GET /operator/accounts.',
+        });
+      }
+      const pods = await listPodsOf(db, id, MAX_PODS);
+      return {
+        account: await view(account),
+        pods: pods.map((pod) => ({
+          id: pod.id,
+          pod_name: pod.pod_name,
+          executor_id: pod.executor_id,
+          status: wireStatus(podStateOf(pod.state)),
+          gpu_count: pod.gpu_count,
+          price_per_gpu_hour: microToUsd(pod.price_uusd_per_gpu_hour),
+          charged: microToUsd(pod.charged_uusd ?? 0),
+          refunded: microToUsd(pod.refunded_uusd ?? 0),
+          created_at: naiveUtc(pod.created_at),
+          ended_at: pod.ended_at === null ? null : naiveUtc(pod.ended_at),
+        })),
+      };
+    },
+  };
+}

@@ -1,0 +1,62 @@
+/** Queries of accounts and their pods for operators. Deleted accounts are never found. */
+import { type SelectQueryBuilder, sql } from 'kysely';
+import type { Db, Tables } from '../platform/database/tables.ts';
+
+export type AccountSearch = { q: string; page: number; limit: number };
+
+/** Escapes the wildcards of `like` with `!`. */
+const literally = (text: string) => text.replaceAll(/[!%_]/g, '!$&');
+
+function matching(db: Db, q: string): SelectQueryBuilder<Tables, 'accounts', object> {
+  const text = q.trim().toLowerCase();
+  const part = `%${literally(text)}%`;
+  return db
+    .selectFrom('accounts')
+    .where('deleted_at', 'is', null)
+    .where((eb) =>
+      eb.or([
+        eb('id', '=', text),
+        sql<boolean>`email_norm like ${part} escape '!'`,
+        sql<boolean>`lower(name) like ${part} escape '!'`,
+      ]),
+    );
+}
+
+/** Accounts whose address or name contains the text, or whose id it is; newest first, one page. */
+export async function searchAccounts(db: Db, { q, page, limit }: AccountSearch) {
+  const { total } = await matching(db, q)
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow();
+  const rows = await matching(db, q)
+    .select(['id', 'email', 'name', 'email_verified_at', 'operator_since', 'created_at'])
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(limit)
+    .offset((page - 1) * limit)
+    .execute();
+  return { total: Number(total), rows };
+}
+
+/** Pods of an account with their charges, newest first. */
+export function listPodsOf(db: Db, accountId: string, limit: number) {
+  return db
+    .selectFrom('pods')
+    .leftJoin('usage_meters', 'usage_meters.pod_id', 'pods.id')
+    .select([
+      'pods.id',
+      'pods.pod_name',
+      'pods.executor_id',
+      'pods.state',
+      'pods.gpu_count',
+      'pods.price_uusd_per_gpu_hour',
+      'pods.created_at',
+      'pods.ended_at',
+      'usage_meters.charged_uusd',
+      'usage_meters.refunded_uusd',
+    ])
+    .where('pods.account_id', '=', accountId)
+    .orderBy('pods.created_at', 'desc')
+    .orderBy('pods.id')
+    .limit(limit)
+    .execute();
+}

@@ -1,0 +1,161 @@
+/** Routes below /operator: accounts, refunds, bans of providers, and the audit entries of all of them. */
+import type { HttpServer } from '#shared/http/server.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import type { OperatorRefunds } from '../money/metering/operator-refund.service.ts';
+import { listAudit } from '../platform/audit/audit.service.ts';
+import type { Database, Db } from '../platform/database/tables.ts';
+import { type MoneyDeps, moneyTransaction } from '../platform/database/transactions.ts';
+import { answerOnce, type OnceDeps } from '../platform/idempotency/once.ts';
+import { actorOf, userOf } from '../platform/identity.ts';
+import { IdParams } from '../platform/wire.ts';
+import type { ProviderBans } from '../providers/provider-ban.service.ts';
+import type { AccountsForOperators } from './account.service.ts';
+import {
+  AccountSearchQuery,
+  AuditEntries,
+  AuditQuery,
+  BanChanged,
+  ChangeBan,
+  OperatorAccount,
+  OperatorAccountPage,
+  PodRefunded,
+  ProviderParams,
+  REFUND_FIELD_NAMES,
+  RefundPod,
+} from './operator.schemas.ts';
+
+const tags = ['Operator'];
+const config = { auth: 'operator' } as const;
+const forbidden = "the account does not have the operator's role";
+
+export function registerAccounts(api: HttpServer, accounts: AccountsForOperators): void {
+  api.get(
+    '/operator/accounts',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Search accounts',
+        description: 'Returns accounts by a part of their address or name, or by id.',
+        errors: { forbidden },
+        querystring: AccountSearchQuery,
+        response: { 200: OperatorAccountPage },
+      },
+    },
+    (request) => accounts.search(request.query),
+  );
+  api.get(
+    '/operator/accounts/:id',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read an account',
+        description: 'Returns one account with its balance and its pods.',
+        errors: { forbidden, not_found: 'no account has this id' },
+        params: IdParams,
+        response: { 200: OperatorAccount },
+      },
+    },
+    (request) => accounts.get(request.params.id),
+  );
+}
+
+export function registerRefunds(
+  api: HttpServer,
+  { refunds, ...once }: OnceDeps & { refunds: OperatorRefunds },
+): void {
+  api.post(
+    '/operator/pods/:id/refund',
+    {
+      config: { ...config, once: 'operator-refund', fieldNames: REFUND_FIELD_NAMES },
+      schema: {
+        tags,
+        summary: 'Refund an ended pod',
+        description:
+          "Returns the charge of a pod, or a part of it, to the balance of its renter; the platform pays it and the provider's earnings stay. Pods of the renter that waited for money restart. The renter gets an event, and an audit entry keeps the reason.",
+        errors: {
+          forbidden,
+          pod_not_found: 'no pod with this id was ever charged',
+          pod_state_conflict: 'the pod has not ended',
+          conflict: 'the pod was refunded before; a pod is refunded once',
+          bad_request: 'the amount is above the charge, or nothing was charged',
+        },
+        params: IdParams,
+        body: RefundPod,
+        response: { 200: PodRefunded },
+      },
+    },
+    async (request, reply) => {
+      const { amount: amountUsd, reason } = request.body;
+      const { accountId: operator } = userOf(request);
+      const refund = { podId: request.params.id, amountUsd, reason, operator };
+      const effects = (tx: Db) => refunds.refund(tx, refund, actorOf(request));
+      await answerOnce(once, { request, reply }, { schema: PodRefunded, effects });
+      return reply;
+    },
+  );
+}
+
+export function registerBans(
+  api: HttpServer,
+  { bans, ...deps }: MoneyDeps & { bans: ProviderBans },
+): void {
+  const texts = {
+    ban: {
+      summary: 'Ban a provider',
+      description:
+        'Ends new rentals and payouts of a provider; its running pods stay. An audit entry keeps the reason.',
+    },
+    unban: {
+      summary: 'End the ban of a provider',
+      description:
+        'Ends the ban. The nodes are offered again once a validator verifies them. An audit entry keeps the reason.',
+    },
+  };
+  for (const act of ['ban', 'unban'] as const) {
+    api.post(
+      `/operator/providers/:hotkey/${act}`,
+      {
+        config,
+        schema: {
+          tags,
+          ...texts[act],
+          errors: { forbidden, not_found: 'no provider has this hotkey' },
+          retry: 'Safe: a repeat changes nothing and writes another audit entry.',
+          params: ProviderParams,
+          body: ChangeBan,
+          response: { 200: BanChanged },
+        },
+      },
+      async (request) => {
+        const { hotkey } = request.params;
+        const change = { hotkey, reason: request.body.reason, operator: userOf(request).accountId };
+        const changed = await moneyTransaction(deps, (tx) => bans[act](tx, change));
+        return { hotkey, banned: act === 'ban', changed };
+      },
+    );
+  }
+}
+
+export function registerAudit(api: HttpServer, { db }: { db: Database }): void {
+  api.get(
+    '/operator/audit',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'List what operators did',
+        description:
+          'Returns audit entries with their reasons, newest first. Entries never change.',
+        errors: { forbidden },
+        querystring: AuditQuery,
+        response: { 200: AuditEntries },
+      },
+    },
+    async (request) => {
+      const entries = await listAudit(db, request.query);
+      return entries.map(({ at_ms: atMs, ...entry }) => ({ ...entry, at: naiveUtc(atMs) }));
+    },
+  );
+}

@@ -1,0 +1,34 @@
+/** Composes the routes of operators. */
+import type { HttpServer } from '#shared/http/server.ts';
+import type { AccountPorts } from '../accounts/account/account-ports.ts';
+import type { OperatorRefunds } from '../money/metering/operator-refund.service.ts';
+import type { CentralDeps } from '../platform/central-deps.ts';
+import type { Idempotency } from '../platform/idempotency/idempotency.ts';
+import { createProviderBans } from '../providers/provider-ban.service.ts';
+import { createAccountsForOperators } from './account.service.ts';
+import {
+  registerAccounts,
+  registerAudit,
+  registerBans,
+  registerRefunds,
+} from './operator.routes.ts';
+
+export type OperatorParts = {
+  idempotency: Idempotency;
+  refunds: OperatorRefunds;
+  /** Functions that complete the view of an account. */
+  views: Pick<AccountPorts, 'balanceOf' | 'earnedByReferrals' | 'validators'>;
+};
+
+/** Registers the routes below /api/operator. */
+export function registerOperator(
+  api: HttpServer,
+  { ports }: Pick<CentralDeps, 'ports'>,
+  { idempotency, refunds, views }: OperatorParts,
+): void {
+  const { db, clock, random } = ports;
+  registerAccounts(api, createAccountsForOperators(db, views));
+  registerRefunds(api, { refunds, idempotency, clock });
+  registerBans(api, { db, clock, random, bans: createProviderBans({ clock }) });
+  registerAudit(api, { db });
+}
