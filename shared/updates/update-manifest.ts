@@ -1,5 +1,7 @@
 /** The signed manifest of an agent release: its fields, and the texts that a validator signs. Pure. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import { canonicalJson } from '../signing/canonical-json.ts';
 import { publicKeyOf } from '../signing/hotkey.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '../signing/sr25519.ts';
@@ -33,34 +35,59 @@ export const ImageName = z
 export const ImageTag = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/, 'Not a tag');
 export const Permille = z.int().min(0).max(ROLLOUT_PARTS);
 
-export const UpdateManifest = z.strictObject({
-  v: z.literal(1),
-  kind: z.literal('image-digest'),
-  image: ImageName,
-  tag: ImageTag,
-  /** Digest that the tag had at the release. */
-  digest: Digest,
-  /** Digests by `linux/amd64`, …; empty if the registry has a single image without an index. */
-  platforms: z
-    .record(z.string().regex(/^[a-z0-9]+(\/[a-z0-9.]+){1,2}$/), Digest)
-    .refine((each) => Object.keys(each).length <= MAX_PLATFORMS, `More than ${MAX_PLATFORMS}`),
-  version: Ascii(128),
-  /** Increases with every release and rollback. */
-  sequence: z.int().min(1),
-  /** Agents whose last accepted sequence is below this do not wait for the rollout. */
-  minSequence: z.int().min(0),
-  channel: Ascii(64),
-  /** Share of the agents that the rollout has reached, per mille. */
-  rolloutPermille: Permille,
-  issuedAt: EpochMs,
-  expiresAt: EpochMs,
-  /** Oldest version of the agent that can install the release. */
-  minAgent: VersionText,
-  previousDigest: Digest.nullable(),
-  /** The digest to run instead of `digest`, and the reason for the rollback. */
-  rollbackTo: z.strictObject({ digest: Digest, reason: Ascii(MAX_NOTES_CHARS) }).optional(),
-  notes: Ascii(MAX_NOTES_CHARS),
-});
+export const UpdateManifest = z.strictObject(
+  described(
+    {
+      v: z.literal(1),
+      kind: z.literal('image-digest'),
+      image: ImageName,
+      tag: ImageTag,
+      digest: Digest,
+      platforms: z
+        .record(z.string().regex(/^[a-z0-9]+(\/[a-z0-9.]+){1,2}$/), Digest)
+        .refine((each) => Object.keys(each).length <= MAX_PLATFORMS, `More than ${MAX_PLATFORMS}`),
+      version: Ascii(128),
+      sequence: z.int().min(1),
+      minSequence: z.int().min(0),
+      channel: Ascii(64),
+      rolloutPermille: Permille,
+      issuedAt: EpochMs,
+      expiresAt: EpochMs,
+      minAgent: VersionText,
+      previousDigest: Digest.nullable(),
+      rollbackTo: z
+        .strictObject(
+          described(
+            { digest: Digest, reason: Ascii(MAX_NOTES_CHARS) },
+            { digest: 'Digest to run.', reason: 'Reason for the rollback.' },
+          ),
+        )
+        .optional(),
+      notes: Ascii(MAX_NOTES_CHARS),
+    },
+    {
+      v: 'Version of the format.',
+      kind: 'Kind of update.',
+      image: 'Repository of the image, without tag or digest.',
+      tag: 'Tag of the release.',
+      digest: 'Digest that the tag had at the release.',
+      platforms:
+        'Digest by platform, such as `linux/amd64`; empty if the registry has a single image.',
+      version: 'Version of the release.',
+      sequence: 'Number that increases with every release and rollback.',
+      minSequence: 'Agents whose last accepted sequence is below this do not wait for the rollout.',
+      channel: 'Name of the release channel.',
+      rolloutPermille: 'Share of the agents that the rollout has reached, per mille.',
+      issuedAt: 'Time of issue, milliseconds since the epoch.',
+      expiresAt: 'Time of expiry, milliseconds since the epoch.',
+      minAgent: 'Oldest version of the agent that can install the release.',
+      previousDigest: 'Digest of the release before; null for the first.',
+      rollbackTo:
+        'The digest to run in place of `digest`, and the reason; absent without a rollback.',
+      notes: 'Notes of the release.',
+    },
+  ),
+);
 export type UpdateManifest = z.output<typeof UpdateManifest>;
 
 /** Id of a key in a key set, or an ss58. */
@@ -69,25 +96,39 @@ export const KeyId = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, 'Not the id of a
 /** A hotkey as text: schemas of answers must not transform values. */
 const Ss58 = z.string().refine((text) => publicKeyOf(text) !== null, 'Not an ss58 address');
 
-export const ManifestSignature = z.strictObject({
-  /** The key's id in the key set, or its ss58. */
-  keyId: KeyId,
-  ss58: Ss58,
-  alg: z.literal('sr25519'),
-  sig: z.string().max(130),
-});
+export const ManifestSignature = z.strictObject(
+  described(
+    { keyId: KeyId, ss58: Ss58, alg: z.literal('sr25519'), sig: z.string().max(130) },
+    {
+      keyId: 'Id of the key in the key set, or its ss58.',
+      ss58: 'ss58 of the key.',
+      alg: 'Algorithm of the signature.',
+      sig: 'Signature of the manifest in canonical JSON, hex.',
+    },
+  ),
+);
 export type ManifestSignature = z.output<typeof ManifestSignature>;
 
 /** Body of GET /updater/digest. Simple clients use only its first three fields. */
-export const SignedDigest = z.object({
-  digest: Digest,
-  /** Seconds. */
-  timestamp: z.int().min(0),
-  /** Signature of `<digest>:<timestamp>`. */
-  signature: z.string().max(130),
-  manifest: UpdateManifest,
-  signatures: z.array(ManifestSignature).min(1).max(MAX_SIGNATURES),
-});
+export const SignedDigest = z.object(
+  described(
+    {
+      digest: Digest,
+      timestamp: z.int().min(0),
+      signature: z.string().max(130),
+      manifest: UpdateManifest,
+      signatures: z.array(ManifestSignature).min(1).max(MAX_SIGNATURES),
+    },
+    {
+      digest: 'Digest of the release. Simple clients use only this, `timestamp` and `signature`.',
+      timestamp: 'Time of the signature in seconds since the epoch.',
+      signature:
+        "sr25519 signature of `<digest>:<timestamp>` by the validator's hotkey, `0x` and hex.",
+      manifest: 'The release in full.',
+      signatures: 'Signatures of the manifest.',
+    },
+  ),
+);
 export type SignedDigest = z.output<typeof SignedDigest>;
 
 /** Returns the signed texts: that of the first three fields, and that of the manifest. */

@@ -72,18 +72,28 @@ export function undescribedOperations(document: DocumentedInterface): string[] {
         isText(parameter.description),
       ]),
     ];
+    const isDescribed = describedModels(document);
     return [
       ...lacks.filter(([, isThere]) => !isThere).map(([what]) => `${name}: ${what}`),
-      ...media.flatMap(({ schema }) => undescribedFields(schema, name)),
+      ...media.flatMap(({ schema }) => undescribedFields(schema, name, isDescribed)),
     ];
   });
 }
 
 /** Returns `Model.field` for each field of a model that has no description. */
-export function undescribedModels({ components }: DocumentedInterface): string[] {
-  return Object.entries(components.schemas).flatMap(([name, schema]) =>
-    undescribedFields(schema, name),
+export function undescribedModels(document: DocumentedInterface): string[] {
+  const isDescribed = describedModels(document);
+  return Object.entries(document.components.schemas).flatMap(([name, schema]) =>
+    undescribedFields(schema, name, isDescribed),
   );
+}
+
+/** Returns a function that tells whether a reference names a model with a description. */
+function describedModels({ components }: DocumentedInterface): (reference: string) => boolean {
+  return (reference) => {
+    const model = Schema.safeParse(components.schemas[reference.split('/').at(-1) ?? '']);
+    return model.success && isText(model.data.description);
+  };
 }
 
 /** Returns a line for each request without an example: a JSON body, or a query with parameters. */
@@ -116,19 +126,25 @@ function queryOf({ parameters }: Operation) {
 }
 
 /**
- * Returns the paths of fields without a description. References are not followed, because every model is examined once.
+ * Returns the paths of fields without a description. References are not followed, because every model is examined once,
+ * and a model's description serves them.
  */
-function undescribedFields(value: unknown, path: string): string[] {
+function undescribedFields(
+  value: unknown,
+  path: string,
+  isDescribed: (reference: string) => boolean,
+): string[] {
   const parsed = Schema.safeParse(value);
   if (!parsed.success || parsed.data.$ref !== undefined) return [];
   const { properties, items, additionalProperties, anyOf, oneOf, allOf } = parsed.data;
   const own = Object.entries(properties).flatMap(([name, property]) => {
-    const described = isText(Schema.parse(property).description);
+    const { description, $ref } = Schema.parse(property);
+    const hasText = isText(description) || ($ref !== undefined && isDescribed($ref));
     const place = `${path}.${name}`;
-    return [...(described ? [] : [place]), ...undescribedFields(property, place)];
+    return [...(hasText ? [] : [place]), ...undescribedFields(property, place, isDescribed)];
   });
   const inner = [items, additionalProperties, ...anyOf, ...oneOf, ...allOf];
-  return [...own, ...inner.flatMap((schema) => undescribedFields(schema, path))];
+  return [...own, ...inner.flatMap((schema) => undescribedFields(schema, path, isDescribed))];
 }
 
 function hasContent(responses: Operation['responses']): boolean {

@@ -1,5 +1,7 @@
 /** State of an agent's update (GET /update-status, and in its inventory). */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import { Counter, HostTime, Name, Text } from './bounds.ts';
 
 export const UPDATE_STATES = [
@@ -15,27 +17,44 @@ export const UPDATE_STATES = [
 ] as const;
 export type UpdateState = (typeof UPDATE_STATES)[number];
 
-export const UpdateStatus = z.object({
-  /** Null if the agent is not configured to update itself; the other fields then have no meaning. */
-  kind: z.enum(['image-digest']).nullable(),
-  state: z.enum(UPDATE_STATES),
-  running_version: Name,
-  /** Digest of the running image; null if it is not from the configured repository. */
-  current_digest: Name.nullable(),
-  /** Sequence of the newest accepted manifest. */
-  sequence: Counter,
-  /** Digest that is being installed, or that was rolled back last. */
-  target_digest: Name.nullable(),
-  target_sequence: Counter.nullable(),
-  /** Null while `current_digest` or `target_digest` is unknown. */
-  update_pending: z.boolean().nullable(),
-  /** Why the update is blocked or was rolled back. */
-  reason: Name.nullable(),
-  message: Text,
-  /** Number of rollbacks of the target. */
-  attempts: Counter,
-  since_ms: HostTime.nullable(),
-  last_check_ms: HostTime.nullable(),
-  next_check_ms: HostTime.nullable(),
-});
+export const UpdateStatus = z.object(
+  described(
+    {
+      kind: z.enum(['image-digest']).nullable(),
+      state: z.enum(UPDATE_STATES),
+      running_version: Name,
+      current_digest: Name.nullable(),
+      sequence: Counter,
+      target_digest: Name.nullable(),
+      target_sequence: Counter.nullable(),
+      update_pending: z.boolean().nullable(),
+      reason: Name.nullable(),
+      message: Text,
+      attempts: Counter,
+      since_ms: HostTime.nullable(),
+      last_check_ms: HostTime.nullable(),
+      next_check_ms: HostTime.nullable(),
+    },
+    {
+      kind: 'Kind of update; null if the agent does not update itself, and then the other members have no meaning.',
+      state: 'State of the update.',
+      running_version: 'Version that runs.',
+      current_digest:
+        'Digest of the running image; null if it is not from the configured repository.',
+      sequence: 'Sequence of the newest accepted manifest.',
+      target_digest: 'Digest that is being installed, or that was rolled back last; null for none.',
+      target_sequence: 'Sequence of that digest; null for none.',
+      update_pending:
+        'True if another digest is to be installed; null while one of both is unknown.',
+      reason: 'Why the update is blocked or was rolled back; null if it is not.',
+      message: 'The same, as a sentence.',
+      attempts: 'Number of rollbacks of the target.',
+      since_ms: 'Time of the present state, milliseconds since the epoch; null if unknown.',
+      last_check_ms:
+        'Time of the last check for updates, milliseconds since the epoch; null before the first.',
+      next_check_ms:
+        'Time of the next check, milliseconds since the epoch; null if none is planned.',
+    },
+  ),
+);
 export type UpdateStatus = z.output<typeof UpdateStatus>;

@@ -1,5 +1,7 @@
 /** The weights that a validator last set, and their signature. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import { parseIsoTime } from '../../runtime/clock.ts';
 import { pythonJson } from '../../signing/canonical-json.ts';
 import { type Hotkey, publicKeyOf } from '../../signing/hotkey.ts';
@@ -21,29 +23,60 @@ const MicrosecondTime = z
 
 /** All members are signed, so the schema rejects unknown ones. */
 export const LatestSetWeightsRequest = z
-  .strictObject({
-    netuid: z.int().min(0),
-    uids: z.array(U16).max(MAX_WEIGHTS),
-    weights: z.array(U16).max(MAX_WEIGHTS),
-    version_key: z.int().min(0),
-    wait_for_finalization: z.boolean(),
-    wait_for_inclusion: z.boolean(),
-    current_block: z.int().min(0).nullish(),
-    updated_at: MicrosecondTime,
-  })
+  .strictObject(
+    described(
+      {
+        netuid: z.int().min(0),
+        uids: z.array(U16).max(MAX_WEIGHTS),
+        weights: z.array(U16).max(MAX_WEIGHTS),
+        version_key: z.int().min(0),
+        wait_for_finalization: z.boolean(),
+        wait_for_inclusion: z.boolean(),
+        current_block: z.int().min(0).nullish(),
+        updated_at: MicrosecondTime,
+      },
+      {
+        netuid: 'Number of the subnet.',
+        uids: 'Uids on the subnet.',
+        weights: 'Weight of each uid in the same order, 0 to 65535.',
+        version_key: "Version of the weights' format.",
+        wait_for_finalization: 'As the validator set the weights; not used by the central API.',
+        wait_for_inclusion: 'As the validator set the weights; not used by the central API.',
+        current_block: 'Number of the block at which they were set; null or absent if unknown.',
+        updated_at: 'Time at which they were set: UTC with microseconds and `Z`.',
+      },
+    ),
+  )
   .refine(({ uids, weights }) => uids.length === weights.length, {
     path: ['weights'],
     message: 'weights and uids must have the same length',
   })
-  .meta({ id: 'LatestSetWeightsRequest' });
+  .meta({
+    id: 'LatestSetWeightsRequest',
+    example: {
+      netuid: 51,
+      uids: [0, 7],
+      weights: [65535, 1200],
+      version_key: 19,
+      wait_for_finalization: false,
+      wait_for_inclusion: false,
+      current_block: null,
+      updated_at: '2026-11-20T23:50:00.123456Z',
+    },
+  });
 export type LatestSetWeights = z.output<typeof LatestSetWeightsRequest>;
 
-export const SetWeightsAnswer = z.object({ success: z.literal(true) });
+export const SetWeightsAnswer = z.object(
+  described({ success: z.literal(true) }, { success: 'Always true: errors have another body.' }),
+);
 
 /** The signed payload, and the validator that posted it. */
 export const LatestSetWeightsResponse = z.object({
   ...LatestSetWeightsRequest.shape,
-  validator_key: z.string(),
+  ...described(
+    { validator_key: z.string() },
+    { validator_key: 'ss58 of the validator that posted the weights.' },
+  ),
 });
 export type LatestSetWeightsResponse = z.output<typeof LatestSetWeightsResponse>;
 

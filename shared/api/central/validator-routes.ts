@@ -1,29 +1,49 @@
 /** The interface between validator and central API. */
+
 import { z } from 'zod';
+import { described } from '#shared/api/described.ts';
 import { Hotkey } from '../../signing/hotkey.ts';
 import { Inventory } from '../agent/inventory.ts';
 
 /** An element of the response to POST /validator/{hotkey}/executors. */
-export const ExecutorToCheck = z.object({
-  id: z.uuid(),
-  executor_ip_address: z.string(),
-  executor_ip_port: z.string(),
-  uptime_in_minutes: z.int().nullable(),
-  miner_hotkey: z.string(),
-  gpu_type: z.string(),
-  gpu_count: z.int(),
-  /** GPUs in the last accepted verdict. */
-  gpu_uuids: z.array(z.string()),
-  rented: z.boolean(),
-  /** Pods that lease its GPUs; null from a central API that does not report them. */
-  pod_ids: z.array(z.uuid()).nullable().default(null),
-  /** The provider's price, micro-USD per GPU and hour; null from a central API that does not report it. */
-  price_uusd: z.int().min(0).nullable().default(null),
-  /** Null if the central API does not report it, which counts as false. */
-  collateral_deposited: z.boolean().nullable().default(null),
-  /** Absent if the central API does not report it. */
-  provider_banned: z.boolean().nullish(),
-});
+export const ExecutorToCheck = z.object(
+  described(
+    {
+      id: z.uuid(),
+      executor_ip_address: z.string(),
+      executor_ip_port: z.string(),
+      uptime_in_minutes: z.int().nullable(),
+      miner_hotkey: z.string(),
+      gpu_type: z.string(),
+      gpu_count: z.int(),
+      gpu_uuids: z.array(z.string()),
+      rented: z.boolean(),
+      pod_ids: z.array(z.uuid()).nullable().default(null),
+      price_uusd: z.int().min(0).nullable().default(null),
+      collateral_deposited: z.boolean().nullable().default(null),
+      provider_banned: z.boolean().nullish(),
+    },
+    {
+      id: 'Id of the node.',
+      executor_ip_address: 'IP address of the agent.',
+      executor_ip_port: 'Port of the agent, as text.',
+      uptime_in_minutes: "Minutes since the node's host started; null if unknown.",
+      miner_hotkey: 'ss58 of the provider.',
+      gpu_type: 'Full name of the GPU type that the provider stated.',
+      gpu_count: 'Number of GPUs that the provider stated.',
+      gpu_uuids: 'GPUs in the last accepted verdict.',
+      rented: 'True if a pod uses a GPU of the node.',
+      pod_ids:
+        'Ids of the pods that lease its GPUs; null from a central API that does not report them.',
+      price_uusd:
+        "The provider's price in millionths of a USD per GPU and hour; null from a central API that does not report it.",
+      collateral_deposited:
+        'True if the provider deposited collateral; null if the central API does not report it, which counts as false.',
+      provider_banned:
+        'True if the provider is banned; absent if the central API does not report it.',
+    },
+  ),
+);
 export type ExecutorToCheck = z.output<typeof ExecutorToCheck>;
 export const ExecutorsToCheck = z.array(ExecutorToCheck);
 
@@ -36,20 +56,36 @@ export const CHECK_MODES = ['enforce', 'shadow', 'observe'] as const;
 export type CheckMode = (typeof CHECK_MODES)[number];
 
 /** The result of a check, as shown to the provider. */
-export const CheckResult = z.object({
-  check_id: z.string().max(64),
-  passed: z.boolean(),
-  reason_code: z.string().max(64).nullable(),
-  measured: z.string().max(1000),
-  required: z.string().max(1000),
-  message: z.string().max(2000),
-  remediation: z.string().max(2000),
-  // Absent in results of older validators and in older rows of the database.
-  mode: z.enum(CHECK_MODES).default('enforce'),
-  severity: z.enum(CHECK_SEVERITIES).default('info'),
-  category: z.enum(CHECK_CATEGORIES).default('env'),
-  fatal: z.boolean().default(false),
-});
+export const CheckResult = z.object(
+  described(
+    {
+      check_id: z.string().max(64),
+      passed: z.boolean(),
+      reason_code: z.string().max(64).nullable(),
+      measured: z.string().max(1000),
+      required: z.string().max(1000),
+      message: z.string().max(2000),
+      remediation: z.string().max(2000),
+      mode: z.enum(CHECK_MODES).default('enforce'),
+      severity: z.enum(CHECK_SEVERITIES).default('info'),
+      category: z.enum(CHECK_CATEGORIES).default('env'),
+      fatal: z.boolean().default(false),
+    },
+    {
+      check_id: 'Name of the check.',
+      passed: 'True if the node passed.',
+      reason_code: 'Code of the failure; null for a passed check.',
+      measured: 'What was measured.',
+      required: 'What is required.',
+      message: 'The result, as a sentence.',
+      remediation: 'What to do, as a sentence.',
+      mode: 'Only checks in mode `enforce` affect the verdict; the results of others are recorded.',
+      severity: 'Severity of a failure.',
+      category: 'Category of the check.',
+      fatal: 'True if later checks were skipped because of the failure.',
+    },
+  ),
+);
 export type CheckResult = z.output<typeof CheckResult>;
 
 /** Returns true if this result alone prevents verification. */
@@ -69,36 +105,74 @@ export const VERDICTS = ['verified', 'failed', 'withheld'] as const;
 const Mbps = z.int().min(0).max(1_000_000_000);
 
 /** Shortest round trip between the validator and the agent, and the validator's coordinates. */
-export const RoundTrip = z.object({
-  ms: z.number().positive().max(60_000),
-  lat: z.number().min(-90).max(90),
-  lon: z.number().min(-180).max(180),
-});
+export const RoundTrip = z.object(
+  described(
+    {
+      ms: z.number().positive().max(60_000),
+      lat: z.number().min(-90).max(90),
+      lon: z.number().min(-180).max(180),
+    },
+    {
+      ms: 'Shortest round trip in milliseconds.',
+      lat: 'Latitude of the validator in degrees.',
+      lon: 'Longitude of the validator in degrees.',
+    },
+  ),
+);
 export type RoundTrip = z.output<typeof RoundTrip>;
 
-export const HealthReport = z.object({
-  verdict: z.enum(VERDICTS),
-  checked_at_ms: z.int(),
-  checks: z.array(CheckResult).max(100),
-  /** The agent's inventory, stored with the verdict; null if the agent did not respond. */
-  inventory: Inventory.nullable(),
-  /** Mean line speed from the executor's point of view; null if not measured. */
-  line: z.object({ download_mbps: Mbps, upload_mbps: Mbps }).nullish(),
-  /** Bounds the distance to the agent; null if the validator has no coordinates or did not measure. */
-  round_trip: RoundTrip.nullish(),
-});
+export const HealthReport = z.object(
+  described(
+    {
+      verdict: z.enum(VERDICTS),
+      checked_at_ms: z.int(),
+      checks: z.array(CheckResult).max(100),
+      inventory: Inventory.nullable(),
+      line: z
+        .object(
+          described(
+            { download_mbps: Mbps, upload_mbps: Mbps },
+            {
+              download_mbps: 'Mean download speed of the node in Mbit/s.',
+              upload_mbps: 'Mean upload speed of the node in Mbit/s.',
+            },
+          ),
+        )
+        .nullish(),
+      round_trip: RoundTrip.nullish(),
+    },
+    {
+      verdict:
+        "`verified`, `failed`, or `withheld` if the checks could not be completed, which leaves the node's state unchanged.",
+      checked_at_ms: 'Time of the check in milliseconds since the epoch.',
+      checks: 'Results of the checks.',
+      inventory:
+        'Inventory of the agent, stored with the verdict; null if the agent did not answer.',
+      line: "Speed of the node's line; null or absent if not measured.",
+      round_trip:
+        'Round trip to the agent, which bounds its distance; null or absent if not measured.',
+    },
+  ),
+);
 export type HealthReport = z.output<typeof HealthReport>;
 
 const GpuUuids = z.array(z.string().max(64)).max(64);
 
 /** Resources for a manually requested check: exactly these GPUs and cores. A rented host gets no load test. */
-export const CheckRequest = z.object({
-  rental_in_progress: z.boolean(),
-  /** Empty: all GPUs of the host. */
-  gpu_uuids: GpuUuids,
-  /** Absent: all cores of the host. */
-  cpu_count: z.int().min(1).max(1_024).nullish(),
-});
+export const CheckRequest = z.object(
+  described(
+    {
+      rental_in_progress: z.boolean(),
+      gpu_uuids: GpuUuids,
+      cpu_count: z.int().min(1).max(1_024).nullish(),
+    },
+    {
+      rental_in_progress: 'True if a pod uses the node, which then gets no load test.',
+      gpu_uuids: 'GPUs to check; empty for all of the host.',
+      cpu_count: 'Number of cores to check; null or absent for all of the host.',
+    },
+  ),
+);
 export type CheckRequest = z.output<typeof CheckRequest>;
 
 /** Time limit of a requested check. Callers wait up to 300 seconds; the response must arrive earlier. */
@@ -110,22 +184,57 @@ export const CHECK_TIMEOUT_MS = 290_000;
  */
 export const ExecutorHealthCheckRequest = z
   .object({
-    miner_address: z.string().max(255),
-    miner_port: z.int().min(1).max(65_535),
-    miner_hotkey: Hotkey,
-    container_port: z.int().min(1).max(65_535),
     ...CheckRequest.shape,
-    executor_id: z.uuid().nullish(),
-    report: HealthReport.nullish(),
+    ...described(
+      {
+        miner_address: z.string().max(255),
+        miner_port: z.int().min(1).max(65_535),
+        miner_hotkey: Hotkey,
+        container_port: z.int().min(1).max(65_535),
+        executor_id: z.uuid().nullish(),
+        report: HealthReport.nullish(),
+      },
+      {
+        miner_address: 'Host of the provider, as its validator addresses it.',
+        miner_port: 'Port of the provider.',
+        miner_hotkey: 'ss58 of the provider.',
+        container_port: 'Port of the agent.',
+        executor_id: 'Id of the node; null or absent to find it by address and port.',
+        report: 'Verdict to record; null or absent to have the node checked.',
+      },
+    ),
   })
-  .meta({ id: 'ExecutorHealthCheckRequest' });
+  .meta({
+    id: 'ExecutorHealthCheckRequest',
+    example: {
+      miner_address: '127.0.0.1',
+      miner_port: 8080,
+      miner_hotkey: '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY',
+      container_port: 8080,
+      rental_in_progress: false,
+      gpu_uuids: [],
+      executor_id: '6f0d1c0e-2b7e-4d55-9a1f-0c7b3f6c1a02',
+      report: { verdict: 'withheld', checked_at_ms: 1795737600000, checks: [], inventory: null },
+    },
+  });
 export const ExecutorHealthCheckResponse = z
-  .object({
-    success: z.boolean(),
-    error: z.string().nullable(),
-    details: z.record(z.string(), z.unknown()).nullable(),
-    reason_code: z.string().nullable(),
-  })
+  .object(
+    described(
+      {
+        success: z.boolean(),
+        error: z.string().nullable(),
+        details: z.record(z.string(), z.unknown()).nullable(),
+        reason_code: z.string().nullable(),
+      },
+      {
+        success: 'True if the node passed, or if the verdict was recorded.',
+        error: 'What failed, as a sentence; null if nothing did.',
+        details: 'Further facts about the failure; null for none.',
+        reason_code:
+          'Code of the failure, for example `GPU_RUNTIME_NVML_MISMATCH`; null if nothing failed.',
+      },
+    ),
+  )
   .meta({ id: 'ExecutorHealthCheckResponse' });
 
 export const REWARD_ESTIMATE_PATH = '/v1/reward-estimate';

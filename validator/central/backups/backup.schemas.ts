@@ -5,7 +5,15 @@ import { MAX_CHANGED_PATHS, RESTORE_MODES } from '#shared/api/agent/operations.t
 import { described } from '#shared/api/described.ts';
 import type { FieldNames } from '../platform/edge/field-names.ts';
 import { EXAMPLE_IDS } from '../platform/openapi/example-ids.ts';
-import { CREATED_AT, PAGE, SUCCESS, UPDATED_AT } from '../platform/openapi/field-texts.ts';
+import {
+  CREATED_AT,
+  HAS_NEXT,
+  LIMIT,
+  PAGE,
+  SUCCESS,
+  TOTAL,
+  UPDATED_AT,
+} from '../platform/openapi/field-texts.ts';
 import {
   displayName,
   displayText,
@@ -45,14 +53,24 @@ export type PageQuery = z.output<typeof PageQuery>;
 
 /** A page of a list, newest first. */
 function pageOf<Item extends z.ZodType>(item: Item) {
-  return z.object({
-    items: z.array(item),
-    /** Items on all pages. */
-    total: z.int(),
-    page: z.int(),
-    limit: z.int(),
-    has_next: z.boolean(),
-  });
+  return z.object(
+    described(
+      {
+        items: z.array(item),
+        total: z.int(),
+        page: z.int(),
+        limit: z.int(),
+        has_next: z.boolean(),
+      },
+      {
+        items: 'Entries of this page, newest first.',
+        total: TOTAL,
+        page: PAGE,
+        limit: LIMIT,
+        has_next: HAS_NEXT,
+      },
+    ),
+  );
 }
 
 /** Any folder of the pod; the service rejects those that are never backed up. */

@@ -67,7 +67,7 @@ export const RewardEstimate = z
       },
     ),
   )
-  .meta({ id: 'RewardEstimate' });
+  .meta({ id: 'RewardEstimate', description: 'Expected income of a node.' });
 export type RewardEstimate = z.output<typeof RewardEstimate>;
 
 export const SharedConfig = z

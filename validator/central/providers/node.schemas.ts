@@ -149,7 +149,7 @@ export const PortalNode = z
       },
     ),
   )
-  .meta({ id: 'PortalNode' });
+  .meta({ id: 'PortalNode', description: 'A node, as its provider sees it.' });
 export type PortalNode = z.output<typeof PortalNode>;
 
 export const NodeListQuery = PageQuery.extend(
@@ -208,7 +208,7 @@ export const Verification = z
       },
     ),
   )
-  .meta({ id: 'Verification' });
+  .meta({ id: 'Verification', description: 'The last verdict on a node.' });
 export type Verification = z.output<typeof Verification>;
 
 export const UpdatePrice = z

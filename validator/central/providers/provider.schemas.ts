@@ -57,7 +57,7 @@ export const Miner = z
       },
     ),
   )
-  .meta({ id: 'Miner' });
+  .meta({ id: 'Miner', description: 'A provider, as its log-in returns it.' });
 export type Miner = z.output<typeof Miner>;
 
 export const PortalSession = z.object(
@@ -104,7 +104,7 @@ export const ProviderProfile = z
       },
     ),
   )
-  .meta({ id: 'ProviderProfile' });
+  .meta({ id: 'ProviderProfile', description: 'The profile of a provider.' });
 export type ProviderProfile = z.output<typeof ProviderProfile>;
 
 /** Signed like a log-in. */
@@ -172,7 +172,7 @@ export const OptInAnswer = z
       },
     ),
   )
-  .meta({ id: 'OptInAnswer' });
+  .meta({ id: 'OptInAnswer', description: 'Whether a provider offers its nodes.' });
 export type OptInAnswer = z.output<typeof OptInAnswer>;
 
 const Count = z.int().min(0);
@@ -189,7 +189,7 @@ export const SyncAnswer = z
       },
     ),
   )
-  .meta({ id: 'SyncAnswer' });
+  .meta({ id: 'SyncAnswer', description: 'Result of a synchronisation.' });
 export type SyncAnswer = z.output<typeof SyncAnswer>;
 
 export const CreateProviderToken = z
@@ -229,13 +229,14 @@ export const ProviderTokenRow = z
       },
     ),
   )
-  .meta({ id: 'ProviderToken' });
+  .meta({ id: 'ProviderToken', description: 'A provider token, masked.' });
 export type ProviderTokenRow = z.output<typeof ProviderTokenRow>;
 
 export const NewProviderToken = ProviderTokenRow.extend(
   described({ token: z.string() }, { token: 'The whole token. It is in this answer only.' }),
 ).meta({
   id: 'NewProviderToken',
+  description: 'A new provider token.',
 });
 export type NewProviderToken = z.output<typeof NewProviderToken>;
 

@@ -5,11 +5,19 @@ import { described } from '#shared/api/described.ts';
 import { SUCCESS } from '../../platform/openapi/field-texts.ts';
 
 export const ChatOAuthAuthorizationUrlResponse = z
-  .object({
-    /** Null if no chat platform is configured. */
-    authorization_url: z.string().nullable(),
-  })
-  .meta({ id: 'ChatOAuthAuthorizationUrlResponse' });
+  .object(
+    described(
+      { authorization_url: z.string().nullable() },
+      {
+        authorization_url:
+          'Address at which the user allows the link; null if no chat platform is configured.',
+      },
+    ),
+  )
+  .meta({
+    id: 'ChatOAuthAuthorizationUrlResponse',
+    description: 'Begin of a link to a chat account.',
+  });
 
 export const ChatOAuthCallbackResponse = z
   .object(

@@ -78,7 +78,9 @@ export const PodLogsQuery = z
   .meta({ example: { tail: 20, follow: false } });
 export type PodLogsQuery = z.output<typeof PodLogsQuery>;
 
-export const PodTerminalQuery = TerminalQuery.extend({ ticket });
+export const PodTerminalQuery = TerminalQuery.extend({ ticket }).meta({
+  example: { cols: 100, rows: 30 },
+});
 
 /** Response of the routes that send server-sent events. */
 export const SERVER_SENT_EVENTS = {

@@ -22,7 +22,7 @@ export const NoticePeriod = z
       },
     ),
   )
-  .meta({ id: 'NoticePeriod' });
+  .meta({ id: 'NoticePeriod', description: 'Announced maintenance or removal of a node.' });
 export type NoticePeriod = z.output<typeof NoticePeriod>;
 
 /** The node's current or future notice; null if there is none. */

@@ -111,7 +111,7 @@ export const PortalRequest = z
       },
     ),
   )
-  .meta({ id: 'PortalRequest' });
+  .meta({ id: 'PortalRequest', description: 'A machine request, as providers see it.' });
 export type PortalRequest = z.output<typeof PortalRequest>;
 
 /** Counts of pending requests, for providers without a verified node. */
@@ -149,7 +149,7 @@ export const RequestAggregate = z
       },
     ),
   )
-  .meta({ id: 'RequestAggregate' });
+  .meta({ id: 'RequestAggregate', description: 'Counts of open machine requests.' });
 export type RequestAggregate = z.output<typeof RequestAggregate>;
 
 export const MachineAdded = z

@@ -101,5 +101,5 @@ export type PodMetricHistory = z.output<typeof PodMetricHistory>;
 
 export const NodeMetricHistory = MetricHistory.extend({
   executor_id: z.uuid().meta({ description: 'Id of the node.' }),
-}).meta({ id: 'NodeMetricHistory' });
+}).meta({ id: 'NodeMetricHistory', description: 'History of the metrics of a node.' });
 export type NodeMetricHistory = z.output<typeof NodeMetricHistory>;

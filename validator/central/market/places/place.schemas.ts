@@ -80,5 +80,5 @@ export const NodeLocation = z
     evidence: z.array(PlaceEvidence).meta({ description: 'Empty if there was nothing to compare' }),
     updated_at: NaiveTime.nullable().meta({ description: 'Time of the last entry or comparison' }),
   })
-  .meta({ id: 'NodeLocation' });
+  .meta({ id: 'NodeLocation', description: 'The place of a node, as its provider sees it.' });
 export type NodeLocation = z.output<typeof NodeLocation>;

@@ -29,7 +29,19 @@ export function registerValidatorRoutes(api: HttpServer, validators: Validators)
     '/validator/:validator_hotkey/executors',
     {
       config: { ...config, reads: true },
-      schema: { tags, params: HotkeyParams, response: { 200: ExecutorsToCheck } },
+      schema: {
+        tags,
+        summary: 'List nodes to check',
+        description:
+          'Returns every node that a validator should check, with what the checks need. Validators poll it about every 20 minutes. It is a POST for existing validators and changes nothing.',
+        errors: {
+          forbidden: 'the path names another hotkey than the signature',
+          unauthorized: 'the signature is missing, wrong, too old or used before',
+        },
+        retry: 'Safe: sign each request anew.',
+        params: HotkeyParams,
+        response: { 200: ExecutorsToCheck },
+      },
     },
     () => validators.executorsToCheck(),
   );
@@ -39,6 +51,16 @@ export function registerValidatorRoutes(api: HttpServer, validators: Validators)
       config: { auth: 'validator-or-account' },
       schema: {
         tags,
+        summary: 'Check a node, or record a verdict',
+        description:
+          'Without `report` the central API has the node checked and answers with the result, within 300 seconds. With `report` it records the verdict of the validator, which decides whether the node can be rented.',
+        errors: {
+          forbidden: 'the path names another hotkey, or a session sends a report',
+          node_not_found: 'there is no node at this address',
+          unauthorized: 'the signature is missing, wrong, too old or used before',
+        },
+        retry:
+          'Safe: a repeated verdict is the same verdict; an older one does not replace a newer one.',
         params: HotkeyParams,
         body: ExecutorHealthCheckRequest,
         response: { 200: ExecutorHealthCheckResponse },
@@ -56,6 +78,15 @@ export function registerSetWeightsRoutes(api: HttpServer, weights: SetWeights): 
       config: { auth: 'weights' },
       schema: {
         tags,
+        summary: 'Record the weights that a validator set',
+        description:
+          'Stores the weights with their signature. Unknown members are refused, because all members are signed.',
+        errors: {
+          unauthorized: 'the weights are not signed by this validator',
+          validation_error:
+            'the lists differ in length, or `updated_at` is in the future or not newer than the stored weights',
+        },
+        retry: 'Safe: a repeat is refused with 422, because the time is not newer.',
         params: HotkeyParams,
         body: LatestSetWeightsRequest,
         response: { 200: SetWeightsAnswer },
@@ -66,11 +97,32 @@ export function registerSetWeightsRoutes(api: HttpServer, weights: SetWeights): 
   );
   api.get(
     '/validator/:validator_hotkey/latest-set-weights',
-    { config: { auth: 'none' }, schema: { tags, params: PublicHotkeyParams, response } },
+    {
+      config: { auth: 'none' },
+      schema: {
+        tags,
+        summary: 'Read the weights that a validator set last',
+        description: 'Returns the signed payload, so that anyone can verify it.',
+        errors: { not_found: 'the validator set no weights yet' },
+        params: PublicHotkeyParams,
+        response,
+      },
+    },
     (request) => weights.latestOf(request.params.validator_hotkey),
   );
-  api.get('/latest-set-weights', { config: { auth: 'none' }, schema: { tags, response } }, () =>
-    weights.latest(),
+  api.get(
+    '/latest-set-weights',
+    {
+      config: { auth: 'none' },
+      schema: {
+        tags,
+        summary: 'Read the newest weights of any validator',
+        description: 'Returns the signed payload that was stored last.',
+        errors: { not_found: 'no weights were set yet' },
+        response,
+      },
+    },
+    () => weights.latest(),
   );
 }
 
@@ -81,7 +133,14 @@ export function registerUpdaterRoutes(api: HttpServer, digests: SignedDigests): 
       path,
       {
         config: { auth: 'none' },
-        schema: { tags: ['Validators'], response: { 200: SignedDigest } },
+        schema: {
+          tags: ['Validators'],
+          summary: "Read the signed digest of the agent's release",
+          description:
+            'Returns the release that agents should run, as the validator signed it. Both paths are the same operation. Agents poll it every five minutes.',
+          errors: { upstream_unavailable: 'no validator answers, or its registry cannot be read' },
+          response: { 200: SignedDigest },
+        },
       },
       () => digests.current(),
     );

@@ -15,6 +15,8 @@ const REQUEST_SUFFIX = 'Input';
 const JSON_TYPE = 'application/json';
 /** Extension of an operation with the texts of its errors by status. It is not part of the result. */
 const ERRORS = 'x-errors';
+/** Description that the generator writes for an answer without one. */
+const UNNAMED = 'Default Response';
 const ERROR_MODEL = 'ErrorResponse';
 const FLAT_MODEL = 'FlatErrorResponse';
 /** Status whose error schema is used for all client errors. */
@@ -199,7 +201,7 @@ function withErrors({ [ERRORS]: errors = {}, ...operation }: JsonObject, path: s
   const failure = errorSchema(path, INTERNAL_ERROR);
   const either = equal(refusal, failure) ? refusal : { anyOf: [refusal, failure] };
   const isOnce = takesKey(operation['parameters']);
-  const answers = objectAt(operation, 'responses');
+  const answers = namedAnswers(objectAt(operation, 'responses'));
   return {
     ...operation,
     responses: {
@@ -211,6 +213,15 @@ function withErrors({ [ERRORS]: errors = {}, ...operation }: JsonObject, path: s
       default: error('Any other error', either),
     },
   };
+}
+
+/** Replaces the generator's description of an answer without one. */
+function namedAnswers(answers: JsonObject): JsonObject {
+  const entries = Object.entries(answers).map(([status, answer]) => {
+    const { description, ...rest } = answer as JsonObject;
+    return [status, { description: description === UNNAMED ? 'Success' : description, ...rest }];
+  });
+  return Object.fromEntries(entries);
 }
 
 function replayable(answers: JsonObject): JsonObject {
