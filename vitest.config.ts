@@ -7,7 +7,8 @@ const databaseTests = globSync('{validator,test}/**/*.test.ts', {
   exclude: [
     'test/contract/{cheats,line}.test.ts',
     'test/e2e/{prometheus,central-process}.test.ts',
-    'test/spec/errors.test.ts',
+    'test/spec/{errors,documentation}.test.ts',
+    'validator/central/platform/openapi/viewer.test.ts',
     'validator/central/delivery/streams/{pod-logs,log-sharing,resumable}.test.ts',
     'validator/central/{market/support-channels,market/feedback,delivery/uploads}/*.test.ts',
     'validator/updates/release.test.ts',

@@ -1,28 +1,26 @@
 /** A hotkey's signed proof that it owns an account of the central API. Pure. */
 
 import { z } from 'zod';
-import { described } from '#shared/api/described.ts';
 import { Hotkey, publicKeyOf } from './hotkey.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from './sr25519.ts';
 
 const MAX_SECONDS = 999_999_999_999;
 
 export const AccountProof = z
-  .object(
-    described(
-      {
-        hotkey: Hotkey,
-        timestamp: z.int().min(0).max(MAX_SECONDS),
-        signature: z.string().max(200),
-      },
-      {
-        hotkey: 'ss58 of the validator.',
-        timestamp: 'Time of signing in seconds since the epoch.',
-        signature:
-          "sr25519 signature by the hotkey over `podwright-account-v1`, the account's id and the timestamp, separated by line breaks; `0x` and hex.",
-      },
-    ),
-  )
+  .object({
+    hotkey: Hotkey.describe('ss58 of the validator.'),
+    timestamp: z
+      .int()
+      .min(0)
+      .max(MAX_SECONDS)
+      .describe('Time of signing in seconds since the epoch.'),
+    signature: z
+      .string()
+      .max(200)
+      .describe(
+        'sr25519 signature by the hotkey over `podwright-account-v1`, the id of the account and the timestamp, separated by line breaks; `0x` and hex.',
+      ),
+  })
   .meta({ id: 'AccountProof' });
 export type AccountProof = z.output<typeof AccountProof>;
 

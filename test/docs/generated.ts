@@ -1,4 +1,4 @@
-/** The generated tables of the READMEs: environment variables and checks. */
+/** The generated tables of the READMEs: environment variables, checks and routes. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspectConfig, type Setting } from '#shared/runtime/config.ts';
@@ -7,6 +7,8 @@ import { SSH_CONFIG } from '../../agent/ssh-gateway/config.ts';
 import { CENTRAL_CONFIG } from '../../validator/central/config.ts';
 import { describeChecks } from '../../validator/checks/checks.ts';
 import { VALIDATOR_CONFIG } from '../../validator/config.ts';
+import { readDocuments } from './interface-documents.ts';
+import { ownRoutesTable } from './routes-table.ts';
 import {
   AGENT_VARIABLES,
   CENTRAL_VARIABLES,
@@ -22,7 +24,7 @@ type Spec = {
   schema: { shape: Record<string, { safeParse(text: unknown): { success: boolean } }> };
 };
 
-const TABLES: Readonly<Record<string, () => string>> = {
+const TABLES: Readonly<Record<string, () => string | Promise<string>>> = {
   'agent-variables': () =>
     variablesTable(AGENT_CONFIG, inspectConfig(AGENT_CONFIG, {}).settings, AGENT_VARIABLES),
   'ssh-gateway-variables': () =>
@@ -36,12 +38,14 @@ const TABLES: Readonly<Record<string, () => string>> = {
       VALIDATOR_VARIABLES,
     ),
   checks: checksTable,
+  'own-routes': async () => ownRoutesTable(await readDocuments()),
 };
 
 /** READMEs with generated tables, and the tables that each must have. */
 export const GENERATED: Readonly<Record<string, readonly string[]>> = {
   'agent/README.md': ['agent-variables', 'ssh-gateway-variables'],
   'systemd/README.md': ['central-variables'],
+  'validator/central/ROUTES.md': ['own-routes'],
   'validator/README.md': ['checks', 'validator-variables'],
 };
 
@@ -55,12 +59,17 @@ export function tablesIn(document: string): string[] {
 }
 
 /** Returns the document with every generated table replaced by its current text. Throws for an unknown table. */
-export function regenerate(document: string): string {
-  return document.replace(BLOCK, (_, begin: string, name: string, end: string) => {
+export async function regenerate(document: string): Promise<string> {
+  const texts = new Map<string, string>();
+  for (const name of tablesIn(document)) {
     const table = TABLES[name];
     if (table === undefined) throw new Error(`unknown table: ${name}`);
-    return `${begin}\n${table()}\n${end}`;
-  });
+    texts.set(name, await table());
+  }
+  return document.replace(
+    BLOCK,
+    (_, begin: string, name: string, end: string) => `${begin}\n${texts.get(name)}\n${end}`,
+  );
 }
 
 function variablesTable(

@@ -5,7 +5,7 @@ import { GENERATED, readDocument, regenerate } from './generated.ts';
 
 for (const path of Object.keys(GENERATED)) {
   const before = readDocument(path);
-  const after = regenerate(before);
+  const after = await regenerate(before);
   writeFileSync(join(import.meta.dirname, '../..', path), after);
   process.stdout.write(`${path}: ${before === after ? 'unchanged' : 'updated'}\n`);
 }

@@ -88,7 +88,7 @@ export function undescribedModels(document: DocumentedInterface): string[] {
   );
 }
 
-/** Returns a function that tells whether a reference names a model with a description. */
+/** Returns a predicate of references: true for a model with a description. */
 function describedModels({ components }: DocumentedInterface): (reference: string) => boolean {
   return (reference) => {
     const model = Schema.safeParse(components.schemas[reference.split('/').at(-1) ?? '']);

@@ -156,6 +156,44 @@ export const PORTAL_ROUTES: readonly (readonly [method: string, path: string])[]
   ['POST', '/machine-added'],
 ];
 
+/** Portal routes of the public interface; the portal's other routes are additions. */
+export const PORTAL_INTERFACE: readonly string[] = [
+  'GET /auth/me',
+  'GET /auth/me/discord/oauth-url',
+  'POST /auth/login-flexible',
+  'POST /auth/set-email',
+  'POST /auth/set-password',
+  'POST /auth/set-machine-request-subscription',
+  'POST /auth/logout',
+  'POST /miners/opt-in',
+  'POST /providers/opt-in',
+  'GET /executors',
+  'POST /executors',
+  'GET /executors/{id}',
+  'DELETE /executors/{id}',
+  'POST /executors/{id}/update-price',
+  'POST /executors/{id}/update-gpu',
+  'POST /executors/{id}/min-gpu-count-for-rental',
+  'DELETE /executors/{id}/min-gpu-count-for-rental',
+  'GET /executors/{id}/pods',
+  'GET /executors/{id}/machine-requests',
+  'GET /executors/{id}/verification',
+  'POST /executors/{id}/notice-period',
+  'DELETE /executors/{id}/notice-period',
+  'POST /executors/{id}/machine-added',
+  'POST /machine-added',
+  'POST /executors/sync-executor-central-miner',
+  'POST /executors/sync-executor-central-provider',
+  'POST /executors/sync-executor-miner-portal',
+  'GET /billing',
+  'GET /billing/{hotkey}',
+  'GET /machine-requests',
+  'GET /machine-requests/{id}',
+  'GET /machines',
+  'GET /machines/estimated-rewards',
+  'GET /v1/shared-config',
+];
+
 /**
  * The other portal routes. `token` routes require a portal token; `{id}` is a node of the caller, the other ids do not
  * exist.

@@ -44,7 +44,7 @@ export const SetNotice = z
   .meta({
     id: 'SetNotice',
     example: {
-      starting_at: '2026-12-24T08:00:00+01:00',
+      starting_at: '2027-01-20T08:00:00+01:00',
       period_in_minute: 30,
       reason: 'new switch',
     },

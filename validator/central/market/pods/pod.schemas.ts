@@ -365,7 +365,7 @@ export const ScheduleRemovalRequest = z
   )
   .meta({
     id: 'ScheduleRemovalRequest',
-    example: { removal_scheduled_at: '2026-12-24T18:00:00+01:00' },
+    example: { removal_scheduled_at: '2027-01-20T18:00:00+01:00' },
   });
 
 const MAX_PAGE = 1_000_000;
