@@ -72,7 +72,7 @@ export function registerProviderRoutes(portal: HttpServer, deps: ProviderRoutesD
         tags,
         summary: "Set the provider's password",
         description:
-          'Stores a password for tools that need one. It needs no session, but a signature as a log-in does.',
+          'Stores a password. The request needs a signature as a log-in does, and no session. Log-ins still need a signature.',
         errors: {
           unauthorized:
             'the signature is wrong, the time is too far off, or the message was used before',

@@ -193,7 +193,7 @@ const podListShape = described(
     source: 'Kind of client that rented the pod, from the header X-Source.',
     client_version: 'Version of that client; null if it sent none.',
     created_by_api_key_id: 'Id of the API key that rented the pod; null for a session.',
-    skip_add_agent_ssh_key: 'As the rental requested it; it has no effect.',
+    skip_add_agent_ssh_key: 'Always false: no key of the marketplace is added.',
     phase: 'Step within the status, for example `pulling` or `ready`; null at the end.',
     estimated_ready_seconds:
       'Expected seconds until the pod runs; null if it runs or nothing is known.',
@@ -201,7 +201,8 @@ const podListShape = described(
     workspace_id: 'Always null: this marketplace has no workspaces.',
     cluster_id: 'Always null: this marketplace has no clusters.',
     cluster_name: 'Always null: this marketplace has no clusters.',
-    enable_volume_encryption: 'True if the volume of the pod is encrypted.',
+    enable_volume_encryption:
+      'True if the volume of the pod is encrypted; always false at present.',
     volume_encryption_status: "State of the volume's encryption; null without one.",
     reason_code: 'Why the pod stopped, failed or was removed; null for a pod that runs.',
     message:

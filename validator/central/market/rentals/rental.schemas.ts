@@ -49,7 +49,8 @@ export const RentExecutorRequest = z
           'Dockerfile that the node builds, in place of a template; at most 64 KiB.',
         user_public_key: 'SSH key or keys to install; absent for all keys of the account.',
         volume_id: 'Id of a volume, mounted at `/mnt`. A volume has at most one pod at a time.',
-        initial_port_count: 'Number of external ports, 0 to 64; absent for those of the template.',
+        initial_port_count:
+          'Smallest number of external ports, 0 to 64. The ports of the template are always included; absent for these only.',
         gpu_count: 'Number of GPUs; absent for all GPUs of the node.',
         termination_hours:
           "Hours after which the pod is removed, 1 to 720; absent for the account's default, or never.",
@@ -57,7 +58,7 @@ export const RentExecutorRequest = z
         enable_volume_encryption:
           'True requests an encrypted volume. Volumes are not encrypted, so the rental is refused with 400 `bad_request`.',
         skip_add_agent_ssh_key:
-          'Stored for clients; it has no effect, because no key of the marketplace is added.',
+          'Accepted for clients; it has no effect, because no key of the marketplace is added.',
         backup_log_id:
           'Id of a backup that is restored before the pod runs; only together with `restore_path`.',
         restore_path:

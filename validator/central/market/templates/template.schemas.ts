@@ -99,7 +99,8 @@ export const CreateTemplate = z
         tags: 'Words under which consoles list the template, at most 20 of 50 characters.',
         one_time_template:
           'True for a template that can be rented once and is deleted after its pod.',
-        is_temporary: 'Mark for clients; it has no effect.',
+        is_temporary:
+          'True for a template that can be rented once. Unlike a one-time template it stays afterwards.',
         container_start_immediately: 'Stored for clients; pods start immediately in any case.',
         docker_credential_id: "Id of the login for the image's registry; absent for public images.",
       },
@@ -159,7 +160,8 @@ export const templateChanges = described(
     readme: 'Instructions in Markdown, up to 100000 characters.',
     tags: 'All tags of the template; they replace the former ones.',
     one_time_template: 'True for a template that can be rented once.',
-    is_temporary: 'Mark for clients; it has no effect.',
+    is_temporary:
+      'True for a template that can be rented once. Unlike a one-time template it stays afterwards.',
     container_start_immediately: 'Stored for clients; pods start immediately in any case.',
     docker_credential_id: "Id of the login for the image's registry.",
   },
@@ -224,7 +226,8 @@ export const TemplateResponse = z
         tags: 'Words under which consoles list the template; may be empty.',
         one_time_template:
           'True for a template that can be rented once and is deleted after its pod.',
-        is_temporary: 'Mark for clients; it has no effect.',
+        is_temporary:
+          'True for a template that can be rented once. Unlike a one-time template it stays afterwards.',
         container_start_immediately: 'Stored for clients; pods start immediately in any case.',
         supports_docker: 'True if containers can run inside the pod; null if unknown.',
         docker_credential_id:
