@@ -304,7 +304,7 @@ it('reports why a pod cannot run a notebook server, and leaves the pod unchanged
 
 it('shows what the agent measured of a pod and of its node', async () => {
   const rented = await rent(await freeNode());
-  const { id } = rented.body as PodRow;
+  const { id, gpu_count: gpus } = rented.body as PodRow & { gpu_count: string };
   await untilRunning(id);
   const measured = await eventually(
     'a sample of the pod',
@@ -322,7 +322,7 @@ it('shows what the agent measured of a pod and of its node', async () => {
   const shell = `api() { curl -s -H 'X-API-Key: ${account.api_key}' "$@"; }`;
   const output = runSession([`API=${base}`, `POD=${id}`, shell, block], home);
   expect(output).toContain('"days": 30');
-  expect(output).toContain('"gpus": 1');
+  expect(output).toContain(`"gpus": ${gpus}`);
   await remove(id);
 });
 

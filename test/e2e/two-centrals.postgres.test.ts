@@ -114,7 +114,10 @@ it('rents the last GPU to one of 50 concurrent requests to both processes', asyn
   const served = answers.filter(({ status }) => status === 200);
   expect(served).toHaveLength(1);
   for (const { status, body } of answers.filter((answer) => answer !== served[0])) {
-    expect([status, (body['error'] as { code: string }).code]).toEqual([400, 'node_unavailable']);
+    expect([status, (body['error'] as { code: string }).code]).toEqual([
+      409,
+      'node_rent_in_progress',
+    ]);
   }
   const id = served[0]?.body['id'];
   await untilRunning(other, id);

@@ -20,6 +20,9 @@ const CHAT_STATE = 'state-of-the-link';
 
 const PAID_UUSD = 50_000_000;
 
+/** Time for which the pod runs before an example refunds it. */
+const CHARGED_MS = 600_000;
+const SYNC_MS = 10_000;
 const ADA = { email: 'ada@example.com', password: 'correct horse battery' };
 const GRACE = { email: 'grace@example.com', password: 'correct horse battery' };
 
@@ -92,6 +95,7 @@ export async function createExampleScene() {
     'machine-requests': ids.machineRequest,
     pod: ids.pod,
     pods: ids.pod,
+    providers: provider.hotkey,
     'ssh-keys': ids.sshKey,
     templates: ids.template,
     users: ids.account,
@@ -117,6 +121,25 @@ export async function createExampleScene() {
     if (name.endsWith('/users/reset-password')) {
       await market.call('POST', '/users/request-reset-password', { body: { email: ADA.email } });
       return { [MAILED_TOKEN]: await mailedToken(market, ADA.email, 'password-reset') };
+    }
+    if (name.includes(' /api/operator/')) {
+      await market.ports.db
+        .updateTable('accounts')
+        .set({ operator_since: clock.now() })
+        .where('id', '=', account.id)
+        .execute();
+    }
+    if (name.endsWith('/refund')) {
+      for (let ms = 0; ms < CHARGED_MS; ms += SYNC_MS) {
+        await market.sync();
+        await clock.advance(SYNC_MS);
+      }
+      await market.call('DELETE', `/pods/${podId}`, { headers: account.session });
+      await market.sync();
+    }
+    if (name.endsWith('/unban')) {
+      const url = `/operator/providers/${provider.hotkey}/ban`;
+      await market.call('POST', url, { headers: account.session, body: { reason: 'Test' } });
     }
     if (name.endsWith('/chat/callback')) {
       const { body } = await market.call('GET', '/users/me/chat/oauth-url', {
