@@ -236,7 +236,10 @@ function reachability(facts: PortFacts): Outcome {
     return unknown('this host has no default route', 'name its address: doctor --address ADDRESS');
   }
   if (answers.executorId !== executorId || executorId === null) {
-    return unknown('the agent does not run, so nothing was dialled', 'start it, then run again');
+    return unknown(
+      'this executor’s agent does not answer on this host',
+      'start it, then run again',
+    );
   }
   const place = hostAndPort(outside.address, port);
   const { answered } = outside;
@@ -253,7 +256,7 @@ function reachability(facts: PortFacts): Outcome {
   const tryFrom = (address: string) =>
     `from another machine: ${command}${address}/version, and a pod’s port likewise`;
   if (isPrivate(outside.address)) {
-    const measured = `answers at ${place}, a private address: others need NAT, and ${FROM_INSIDE}`;
+    const measured = `answers at ${place}, a private address: clients outside this network need NAT, and ${FROM_INSIDE}`;
     return unknown(measured, tryFrom(`PUBLIC-ADDRESS:${port}`));
   }
   return { ...ok(`answers at ${place} from this host; ${FROM_INSIDE}`), remedy: tryFrom(place) };

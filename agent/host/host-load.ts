@@ -4,7 +4,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 
 export type HostTraffic = HostMetrics['network'];
 
-/** Bytes through the host's uplinks since they came up, or of its disks; `interfaces` are the names of these devices. */
+/** Byte counters of a set of devices: the host's uplinks or its disks. `interfaces`: their names, joined. */
 export type UplinkBytes = { interfaces: string; rx: number; tx: number };
 
 const MS_PER_SECOND = 1_000;

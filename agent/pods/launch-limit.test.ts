@@ -85,9 +85,9 @@ it('gives up a pod whose process has always exited at once', async () => {
 });
 
 it.each([
-  ['that a reconcile found running', 10_000],
-  ['that ended before a reconcile found it running', 1],
-])('restarts a pod %s after half a minute without end', async (_, ms) => {
+  ['was found running by a reconcile', 10_000],
+  ['ended before a reconcile found it running', 1],
+])('keeps restarting a pod whose container ran for half a minute and %s', async (_, ms) => {
   await put();
   await clock.advance(LAUNCHED_AFTER_MS);
   if (ms > 1) await pass(ms);

@@ -40,8 +40,8 @@ const KEY = /^[+/0-9A-Za-z]{22}==$/;
 const VERSIONS: readonly unknown[] = ['8', '13'];
 
 /**
- * Returns true for a WebSocket upgrade. `http.createServer` then handles upgrades to other protocols as ordinary
- * requests.
+ * `shouldUpgradeCallback` of `http.createServer`: returns true for WebSocket upgrades. Node handles other upgrades as
+ * ordinary requests.
  */
 export function wantsWebSocket(request: IncomingMessage): boolean {
   return request.headers.upgrade?.toLowerCase() === 'websocket';

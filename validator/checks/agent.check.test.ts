@@ -72,9 +72,7 @@ it.each<[string, Partial<Inventory>, string[]]>([
   const { inventory } = factsOf({ inventory: change });
   const missing = inventory === null ? [] : missingSources(inventory);
   expect(missing.map(({ question, problem }) => `${question}: ${problem}`)).toEqual(
-    words.length === 0
-      ? []
-      : [`sources: nothing of the kernel’s own about its ${words.join(', ')}`],
+    words.length === 0 ? [] : [`sources: no kernel data on: ${words.join(', ')}`],
   );
 });
 

@@ -31,7 +31,7 @@ export const answers = defineCheck({
   },
   remedies: {
     QUESTIONS_UNANSWERED:
-      'Read the log of the agent for requests that it refused or did not answer in time, and let it read /sys and /proc/driver of the host; update it.',
+      'Update the agent. Give it read access to the host’s /sys and /proc/driver. Its log lists the requests that it refused or did not answer in time.',
   },
 });
 
@@ -52,7 +52,7 @@ export function missingSources({ gpu, sources }: Inventory): Unanswered[] {
       : null,
   ].filter((each) => each !== null);
   if (missing.length === 0) return [];
-  const problem = `nothing of the kernel’s own about its ${missing.join(', ')}`;
+  const problem = `no kernel data on: ${missing.join(', ')}`;
   return [{ question: 'sources', problem, repeated: false }];
 }
 

@@ -24,7 +24,12 @@ const refusal = (code: string) =>
   Response.json({ error: { code, message: 'Not you', hint: 'x' } }, { status: 403 });
 
 it.each<[string, () => Promise<Response>, string | null, RegExp]>([
-  ['nothing', () => Promise.reject(new Error('ECONNREFUSED')), null, /did not answer \(ECONNREF/],
+  [
+    'a missing answer',
+    () => Promise.reject(new Error('ECONNREFUSED')),
+    null,
+    /did not answer \(ECONNREF/,
+  ],
   [
     'another object',
     async () => Response.json({ executor_id: 5 }),
@@ -44,7 +49,7 @@ it.each<[string, () => Promise<Response>, string | null, RegExp]>([
     /Unexpected response from the node$/,
   ],
   ['a refusal', async () => refusal('forbidden'), 'AGENT_REFUSED', /Not you/],
-])('distinguishes %s from a missing answer', async (_, answer, reason, words) => {
+])('classifies %s', async (_, answer, reason, words) => {
   expect(await inspected(answer)).toEqual({
     inventory: null,
     transportError: expect.stringMatching(words),

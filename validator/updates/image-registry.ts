@@ -142,7 +142,8 @@ async function tokenFor({
   const realm = field('realm');
   if (!/^bearer /i.test(challenge) || realm === undefined) throw new Error(refusalOf(login));
   const url = new URL(realm);
-  if (url.protocol !== schemeOf(url.hostname)) throw new Error('its token server does not use TLS');
+  if (url.protocol !== schemeOf(url.hostname))
+    throw new Error('the registry’s token server does not use TLS');
   const service = field('service');
   if (service !== undefined) url.searchParams.set('service', service);
   url.searchParams.set('scope', `repository:${name}:pull`);

@@ -37,7 +37,7 @@ export const NOTEBOOK_REASONS = [
   'NotebookSourceUnreachable',
   /** Another program in the pod listens on the port, or the pod no longer has the port. */
   'NotebookPortBusy',
-  /** The server ended, did not respond in time, or responded without a token. */
+  /** The server ended, did not respond in time, or accepts requests without the token. */
   'NotebookNotReady',
   'NotebookDeadlineExceeded',
 ] as const;

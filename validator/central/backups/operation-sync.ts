@@ -109,7 +109,8 @@ export function createOperationSync(deps: {
   }
 
   /**
-   * Cancels on the node the operations that ended without it; returns true while the node still works on one of them.
+   * Cancels operations that the central API has ended but the node may still run. Returns true while the
+   * node still runs one of them.
    */
   async function cancelAbandoned(client: AgentClient, executorId: string): Promise<boolean> {
     let isPending = false;
@@ -156,7 +157,7 @@ export function createOperationSync(deps: {
     restoresAtStart: (podId: string) => hasOpenStartupRestore(db, podId),
 
     /**
-     * Ends operations whose executor may no longer be polled: those of ended pods, and drills on nodes without pods.
+     * Ends operations whose executor is possibly no longer polled: those of ended pods, and drills on nodes without pods.
      */
     async failOrphans(): Promise<void> {
       for (const operation of await listOrphans(db, BATCH)) await record.failed(operation, GONE);

@@ -49,7 +49,7 @@ it('verifies once by the mailed token and grants the credit', async () => {
   ]);
 });
 
-it('accepts a token from one of many concurrent requests', async () => {
+it('accepts a token only once when requests are concurrent', async () => {
   const { body } = await post('/users', BODY);
   const token = await mailedToken(central, BODY.email, KIND);
   const all = await Promise.all(Array.from({ length: 10 }, () => verify(token)));

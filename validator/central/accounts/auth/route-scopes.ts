@@ -224,7 +224,7 @@ function pathOf(url: string): string {
 }
 
 /**
- * Returns the identity if its API key has the scope of the route. On open routes, a key without `read` counts as no
+ * Returns the identity if its API key has the scope of the route. On routes that need no credential, a key without `read` counts as no
  * credential. Throws 403 `forbidden` otherwise, with a message that clients match.
  */
 export function withinScope(request: FastifyRequest, identity: Identity | null): Identity | null {

@@ -34,7 +34,7 @@ export function isInCountry(locationJson: string | null, wanted: string): boolea
   return countryNamesOf(locationJson).some((text) => text.toLowerCase() === name);
 }
 
-/** Code, code with the country, and name of the region, without unknown ones. */
+/** Names that match the region: its code (`BE`), country and code (`DE-BE`), and its name. Unknown ones are omitted. */
 export function regionNamesOf(locationJson: string | null): string[] {
   const known = locationOf({ location_json: locationJson, lat: null, lon: null });
   if (known === null) return [];

@@ -53,7 +53,11 @@ it.each([
   ['one micro-dollar too few', wallet(60, 39), absorbing({ 'granted:a': 60, 'user:a': 39 }, 1)],
   ['paid credit alone', wallet(0, 100), { 'user:a': 100 }],
   ['no credit', wallet(0, 0), absorbing({}, 100)],
-  ['no credit that is held elsewhere', wallet(0, 100, 30), absorbing({ 'user:a': 70 }, 30)],
+  [
+    'credit held for another purpose is not spent',
+    wallet(0, 100, 30),
+    absorbing({ 'user:a': 70 }, 30),
+  ],
 ])('charges 100 micro-dollars: %s', (_, before, expected) => {
   const { legs, row, wallet: after } = planSettlement(METER, START_MS + 100, before);
   expect(payers(legs)).toEqual(expected);

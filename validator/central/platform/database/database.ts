@@ -202,7 +202,7 @@ export async function besideCentral<T>(
   const { address } = place;
   if (!isPostgresAddress(address) && !existsSync(address)) {
     throw new ConfigError(
-      `there is no database of a central API at ${address}: name it with --database FILE; that of npm start is central.db in its home`,
+      `there is no database of a central API at ${address}: pass --database FILE (with npm start: var/central.db)`,
     );
   }
   const db = await openDatabase<Tables>({ ...place, ...KNOWN_AS, mustExist: true });
