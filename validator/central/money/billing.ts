@@ -12,7 +12,11 @@ import { registerAlphaRoutes } from './alpha/alpha.routes.ts';
 import { balanceOf, fundsIn, grantSignupCredit } from './balance/balance.service.ts';
 import { registerLedgerRoutes } from './ledger/ledger.routes.ts';
 import { registerLowBalanceRoutes } from './low-balance/low-balance.routes.ts';
-import { createLowBalance, deleteLowBalanceData, rearmLowBalance } from './low-balance/low-balance.service.ts';
+import {
+  createLowBalance,
+  deleteLowBalanceData,
+  rearmLowBalance,
+} from './low-balance/low-balance.service.ts';
 import { deleteKeyBudgets } from './metering/key-budget.service.ts';
 import { type AfterSpend, createMeteringJob } from './metering/metering.job.ts';
 import { createOperatorRefunds } from './metering/operator-refund.service.ts';
