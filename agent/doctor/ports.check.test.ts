@@ -55,7 +55,7 @@ it.each<[string, string, string, PortFacts]>([
   ['pod-ports-free', 'fail', '2 of 2', { ...STOPPED, refused: [1, 2], tried: 2 }],
   ['pod-ports-free', 'warn', '90 of 100', { ...RUNNING, listening: { value: busy } }],
   ['reachability', 'ok', 'cannot find out', RUNNING],
-  ['reachability', 'unknown', 'does not run', STOPPED],
+  ['reachability', 'unknown', 'does not answer', STOPPED],
   ...['10.0.0.4', '203.0.113.9', 'fd00::4', 'fe80::1', '2001:db8::1', 'gpu-host'].map(
     (address): [string, string, string, PortFacts] => [
       'reachability',
