@@ -4,7 +4,6 @@ import type { PodView } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createSequenceCheck, openLog, startLogPod } from '../../test/bench/log-pod.ts';
 import { type AgentProcess, createAgentHome } from '../../test/fakes/agents/agent-process.ts';
-import { mustRun } from '../../test/fakes/agents/real-host.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
 import { upgrade } from '../../test/fakes/raw-upgrade.ts';
@@ -64,20 +63,11 @@ it('sends the frames of the event stream one by one, and resumes after any of th
   expect((await readAll(await open(`since=${id}`))).messages).toEqual(expected.slice(400));
 });
 
-it('waits for a stalled client with little memory, and loses no line', async () => {
-  // Warm-up: memory that the first reader makes the agent allocate is not caused by the stall.
-  await readAll(await open('since=0'));
+it('waits for a stalled client, and loses no line', async () => {
   const socket = await open('since=0&follow=true');
   const check = createSequenceCheck(/"log":"(\d{6}) /g);
-  const before = await residentMiB();
+  // Long enough for the agent to fill every buffer between the log and the client.
   await systemClock.sleep(2_000);
-  // Takes the minimum: only memory held for the stalled client remains.
-  const readings: number[] = [];
-  for (let reading = 0; reading < 5; reading += 1) {
-    readings.push(await residentMiB());
-    await systemClock.sleep(200);
-  }
-  expect(Math.min(...readings) - before).toBeLessThan(8);
   socket.on('message', (data) => check.push(Buffer.from(`${data}\n`)));
   socket.resume();
   await eventually('all lines', () => check.count() === LINES, 30_000);
@@ -133,8 +123,3 @@ it('sends the end frame when the agent stops', async () => {
   expect(messages.map((text) => JSON.parse(text))).toEqual([{ meta: 'end', reason: 'shutdown' }]);
   expect(code).toBe(1000);
 });
-
-async function residentMiB(): Promise<number> {
-  const status = await mustRun('cat', `/proc/${agent.child.pid}/status`);
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
-}

@@ -1,6 +1,5 @@
-/** Hostile pods: each stays within its limits and does not affect the host or its neighbour. */
+/** Hostile pods: each stays within its limits, and its host and neighbour keep answering. */
 import { readdir, stat } from 'node:fs/promises';
-import { loadavg } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { PodView } from '#shared/api/agent/pod.ts';
@@ -20,9 +19,7 @@ const ATTACK_MS = 3_000;
 const MAX_LOG_FILES = 3;
 const MAX_LOG_BYTES = 51e6;
 const PAUSE_MS = 50;
-const MAX_MEDIAN_MS = 200;
-/** Limit for the growth of the host's load average. Generous, because other tests may load the computer. */
-const MAX_LOAD_GROWTH = 12;
+const ANSWER_TIMEOUT_MS = 5_000;
 
 let host: RealHost;
 let neighbour: PodView;
@@ -30,7 +27,7 @@ let neighbour: PodView;
 beforeAll(async () => {
   host = await createRealHost();
   neighbour = await host.launch();
-  await eventually('the neighbour', () => took(neighbourUrl()));
+  await eventually('the neighbour', () => answers(neighbourUrl()));
 });
 
 afterAll(() => host?.close());
@@ -38,50 +35,41 @@ afterAll(() => host?.close());
 const neighbourUrl = () => `http://127.0.0.1:${neighbour.ports['8000']}/`;
 const agentUrl = () => `http://127.0.0.1:${host.agentPort}/healthz`;
 
-/** Milliseconds until `url` answers; null if it does not. */
-async function took(url: string): Promise<number | null> {
-  const began = performance.now();
-  const signal = AbortSignal.timeout(5_000);
+async function answers(url: string): Promise<boolean> {
+  const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
   const answer = await fetch(url, { signal }).catch(() => null);
   await answer?.text();
-  return answer?.ok === true ? performance.now() - began : null;
+  return answer?.ok === true;
 }
 
-/** Median response times during the attack; a missing response counts as infinite. */
-async function watch(): Promise<{ agentMs: number; neighbourMs: number }> {
-  const seen: { agent: number[]; neighbour: number[] } = { agent: [], neighbour: [] };
+/** Requests to agent and neighbour that stayed unanswered during the attack. */
+async function watch(): Promise<string[]> {
+  const unanswered: string[] = [];
   const untilMs = systemClock.monotonicMs() + ATTACK_MS;
   while (systemClock.monotonicMs() < untilMs) {
-    seen.agent.push((await took(agentUrl())) ?? Infinity);
-    seen.neighbour.push((await took(neighbourUrl())) ?? Infinity);
+    for (const url of [agentUrl(), neighbourUrl()]) {
+      if (!(await answers(url))) unanswered.push(url);
+    }
     await systemClock.sleep(PAUSE_MS);
   }
-  return { agentMs: median(seen.agent), neighbourMs: median(seen.neighbour) };
+  return unanswered;
 }
 
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Infinity;
-}
-
-/** Runs `script` as a pod, measures host and neighbour, passes the pod to `inspect`, and removes it. */
+/** Runs `script` as a pod, requires answers from host and neighbour, passes the pod to `inspect`, and removes it. */
 async function attack(script: string, inspect: (pod: PodView) => Promise<void>): Promise<void> {
-  const loadBefore = loadavg()[0] ?? 0;
   const pod = await host.launch(script, {
     limits: LIMITS,
     internal_ports: [],
     stop_grace_seconds: 1,
   });
   try {
-    const { agentMs, neighbourMs } = await watch();
-    expect(agentMs).toBeLessThan(MAX_MEDIAN_MS);
-    expect(neighbourMs).toBeLessThan(MAX_MEDIAN_MS);
+    expect(await watch()).toEqual([]);
     await inspect(pod);
   } finally {
     await host.remove(pod.id);
     await eventually('the removal', async () => (await host.view(pod.id)).phase === 'removed');
   }
-  expect((loadavg()[0] ?? 0) - loadBefore).toBeLessThan(MAX_LOAD_GROWTH);
-  expect(await took(neighbourUrl())).not.toBeNull();
+  expect(await answers(neighbourUrl())).toBe(true);
 }
 
 const inPod = (pod: PodView, script: string) =>

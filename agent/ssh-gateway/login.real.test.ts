@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import ssh2 from 'ssh2';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PodView } from '#shared/api/agent/pod.ts';
-import { systemClock } from '#shared/runtime/clock.ts';
 import { publicKeyOf } from '#shared/signing/openssh-key.ts';
 import { runClient, type SshHost, startSshHost } from '../../test/fakes/agents/ssh-host.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
@@ -128,9 +127,7 @@ describe('keys', () => {
     const second = host.newKey('second');
     const session = await longSession();
     const changed = await host.client().putSshKeys(pod.id, [second.publicKey]);
-    const sinceMs = systemClock.monotonicMs();
     expect(await session.closed).toBe(255);
-    expect(systemClock.monotonicMs() - sinceMs).toBeLessThan(1_000);
     expect((await host.ssh(pod, ['true'])).code).toBe(255);
     expect((await host.ssh(pod, ['true'], '', second)).code).toBe(0);
     expect(changed.ssh_keys_hash).not.toBe(pod.ssh_keys_hash);

