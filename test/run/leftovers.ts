@@ -100,11 +100,17 @@ function isBuiltIn({ kind, labels }: DockerObject): boolean {
   return kind === 'image' && Object.keys(labels).join() === MANAGED_LABEL;
 }
 
-/** Removes the network namespaces, firewall chains and mounts that the run added; returns what it found. */
+/**
+ * Removes the network namespaces, firewall chains and mounts that the run added, and returns what it found. While other
+ * tests run on this host, new namespaces and chains may be theirs and are left.
+ */
 export function removeHostChanges({ folder }: Run, before: Before): string[] {
-  const namespaces = networkNamespaces().filter((name) => !before.namespaces.has(name));
+  const isShared = otherTestsRun();
+  const added = (names: readonly string[], known: ReadonlySet<string>) =>
+    isShared ? [] : names.filter((name) => !known.has(name));
+  const namespaces = added(networkNamespaces(), before.namespaces);
   for (const name of namespaces) command('ip', 'netns', 'del', name);
-  const chains = firewallChains().filter((chain) => !before.chains.has(chain));
+  const chains = added(firewallChains(), before.chains);
   removeChains(chains);
   const mounts = mountsBelow(folder);
   for (const path of mounts) command('umount', '--lazy', path);
