@@ -1,11 +1,14 @@
-/**
- * Functions that app.ts passes to the accounts module: the deletion of an account's data in the market, and reads of
- * its pods and templates.
- */
+/** Data of one account in all parts of the market: its annotations of nodes, pods and templates, and their deletion. */
 import type { Db } from '../platform/database/tables.ts';
-import { deleteBookmarksOf } from './bookmarks/bookmark.service.ts';
+import { deleteBookmarksOf, listBookmarkedNodes } from './bookmarks/bookmark.service.ts';
+import { NO_ANNOTATIONS, type NodeAnnotations } from './executors/node-annotations.ts';
 import { clearFeedbackOf } from './feedback/feedback.service.ts';
-import { clearMachineRequestsOf } from './machine-requests/machine-request.service.ts';
+import {
+  clearMachineRequestsOf,
+  ownMachineRequest,
+  requestsByNode,
+} from './machine-requests/machine-request.service.ts';
+import { matchesRequest } from './machine-requests/request-match.ts';
 import { deleteHistoryOf } from './metric-history/metric-history.service.ts';
 import { listLiveOf } from './pods/pod.service.ts';
 import { clearChannelsOf } from './support-channels/support-channel.service.ts';
@@ -13,6 +16,25 @@ import type { TemplateResponse } from './templates/template.schemas.ts';
 import { forgetTemplates, rowFor, visibleTemplate } from './templates/template.service.ts';
 import { deleteHotkey } from './validators/validator-account.service.ts';
 import { deleteVolumesOf } from './volumes/volume.service.ts';
+
+/** Reads which nodes an account has bookmarked, and which were added for its machine requests. */
+export async function annotationsOf(
+  db: Db,
+  accountId: string | null,
+  requestId?: string,
+): Promise<NodeAnnotations> {
+  if (accountId === null) return NO_ANNOTATIONS;
+  const request =
+    requestId === undefined ? null : await ownMachineRequest(db, accountId, requestId);
+  return {
+    bookmarked: new Set(await listBookmarkedNodes(db, accountId)),
+    requestByNode: await requestsByNode(db, accountId),
+    request:
+      request === null
+        ? null
+        : { id: request.id, isAnsweredBy: (node) => matchesRequest(request, node) },
+  };
+}
 
 /** Deletes the market's data of an account, in the transaction that removes the account. */
 export async function deleteMarketData(tx: Db, accountId: string, nowMs: number): Promise<void> {

@@ -11,7 +11,6 @@ import type { Database, Db, Webhook } from '../../platform/database/tables.ts';
 import type { PostWebhook } from '../../platform/ports.ts';
 import type { AccountEvent } from '../events/event.schemas.ts';
 import { eventsAfter } from '../events/event-feed.ts';
-import { createRoundRobin } from './round-robin.ts';
 import { type Attempt, afterAttempt, isSubscribed, type Outcome } from './webhook.state.ts';
 import {
   deleteOldDeliveries,
@@ -184,4 +183,31 @@ function changeOf(outcome: Outcome, { place }: Entry) {
     case 'disable':
       return { ...outcome.progress, is_enabled: 0 as const, disabled_reason: outcome.reason };
   }
+}
+
+/**
+ * Limits concurrent turns in total and per owner, so that slow turns of one owner do not block the others. Two turns with
+ * the same id never run at the same time.
+ */
+export function createRoundRobin({ most, mostOfOwner }: { most: number; mostOfOwner: number }) {
+  const running = new Map<string, { owner: string; ended: Promise<void> }>();
+  const countOf = (owner: string) =>
+    running.values().reduce((count, turn) => count + (turn.owner === owner ? 1 : 0), 0);
+
+  return {
+    isFull: () => running.size >= most,
+
+    /** Starts `work`, which must not reject. Returns false if a limit is reached or the id is running. */
+    begin({ id, owner }: { id: string; owner: string }, work: () => Promise<void>): boolean {
+      if (running.has(id) || running.size >= most || countOf(owner) >= mostOfOwner) return false;
+      const ended = work().finally(() => running.delete(id));
+      running.set(id, { owner, ended });
+      return true;
+    },
+
+    /** Resolves when all running turns have ended. */
+    async ended(): Promise<void> {
+      await Promise.all([...running.values()].map((turn) => turn.ended));
+    },
+  };
 }

@@ -3,9 +3,12 @@ import type { HttpServer } from '#shared/http/server.ts';
 import type { MailDeps } from '../../delivery/delivery.ts';
 import { userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
-import { createLocalChannels } from './local-channels.ts';
 import { PodChatChannelRequest, PodChatChannelResponse } from './support-channel.schemas.ts';
-import { createPodChannels, type PodChannels } from './support-channel.service.ts';
+import {
+  createLocalChannels,
+  createPodChannels,
+  type PodChannels,
+} from './support-channel.service.ts';
 
 function registerRoute(api: HttpServer, channels: PodChannels): void {
   api.post(

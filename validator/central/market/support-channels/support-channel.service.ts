@@ -2,15 +2,17 @@
 
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
-import { accountOf } from '../../accounts/auth/account-access.ts';
+import { accountOf, lockAccount } from '../../accounts/auth/account-access.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
 import { supportMessageMail } from '../../delivery/mail/mail-text.ts';
-import type { Database, Pod } from '../../platform/database/tables.ts';
+import type { Database, Pod, SupportChannelRow } from '../../platform/database/tables.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
 import type { SupportChannels } from '../../platform/ports.ts';
 import { findAnyPod, goneAtOf } from '../pods/pod-access.ts';
 import type { PodChatChannelRequest, PodChatChannelResponse } from './support-channel.schemas.ts';
+import { findChannel, insertChannel } from './support-channel.store.ts';
 
 export { clearChannelsOf } from './support-channel.store.ts';
 
@@ -134,4 +136,46 @@ function channelName(podId: string): string {
 
 function textOf(text: string | undefined): string | null {
   return text === undefined || text === '' ? null : text;
+}
+
+/**
+ * Stores channels in the database, from which the operator's support reads them, without a chat platform. They have the
+ * URL `baseUrl`/name, or none if `baseUrl` is null.
+ */
+export function createLocalChannels(deps: {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  baseUrl: string | null;
+}): SupportChannels {
+  const { db, clock, random } = deps;
+  const baseUrl = deps.baseUrl?.replace(/\/+$/, '') ?? null;
+
+  function toChannel({ id, name, created_at }: SupportChannelRow, created: boolean) {
+    const url = baseUrl === null ? null : `${baseUrl}/${name}`;
+    return { id, name, url, created, createdAtMs: created_at };
+  }
+
+  return {
+    async open({ podId, accountId, name, chatUserId, topic, message }) {
+      const fresh: SupportChannelRow = {
+        pod_id: podId,
+        id: random.uuid(),
+        account_id: accountId,
+        chat_user_id: chatUserId,
+        name,
+        topic,
+        message,
+        created_at: clock.now(),
+      };
+      return db.transaction().execute(async (tx) => {
+        await lockAccount(tx, { accountId });
+        // The pod's id is the primary key: one of several concurrent calls inserts the channel, the others read it.
+        if (await insertChannel(tx, fresh)) return toChannel(fresh, true);
+        const existing = await findChannel(tx, podId);
+        if (existing === undefined) throw new Error(`support channel of pod ${podId} is missing`);
+        return toChannel(existing, false);
+      });
+    },
+  };
 }

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
-import { createLocalChannels } from './local-channels.ts';
+import { createLocalChannels } from './support-channel.service.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
 

@@ -8,7 +8,6 @@ import { voidHold } from '../ledger/hold.service.ts';
 import { costUntil } from './cost.ts';
 import { updateRunway, updateSpendLimitDue } from './runway.service.ts';
 import { chargeableUntil, lockWalletsOf, settleMeters } from './settlement.service.ts';
-import { USAGE_CAUSES, type UsageCause } from './usage.state.ts';
 import {
   closeSegment,
   findMeter,
@@ -20,6 +19,40 @@ import {
   type SegmentRow,
   updateMeter,
 } from './usage.store.ts';
+
+/** Why a segment of a pod's life is billable or not, as statements show it. */
+type UsageCause =
+  | 'running'
+  | 'user_reboot'
+  | 'reboot_failed'
+  | 'contact_lost'
+  | 'maintenance'
+  | 'provider_fault'
+  | 'failed'
+  | 'balance_exhausted'
+  | 'max_spend_reached'
+  | 'idle_shutdown'
+  | 'restarting'
+  | 'ended';
+
+/** Cause of each state, unless the change states another. */
+const USAGE_CAUSES: Record<PodState, UsageCause> = {
+  pending: 'restarting',
+  building: 'restarting',
+  pulling: 'restarting',
+  starting: 'restarting',
+  restoring: 'restarting',
+  running: 'running',
+  rebooting: 'user_reboot',
+  reboot_failed: 'reboot_failed',
+  unknown: 'contact_lost',
+  failed: 'failed',
+  broken: 'provider_fault',
+  stopped: 'balance_exhausted',
+  creation_failed: 'failed',
+  deleting: 'ended',
+  deleted: 'ended',
+};
 
 /** Effect of a pod's state change on its meter. */
 export type Metered = {

@@ -8,8 +8,7 @@ import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { AuthRule } from '../identity.ts';
 import { ONCE_HEADERS, plainModels } from './openapi-models.ts';
-import { descriptionOf, errorTexts } from './operation-text.ts';
-import { withPathTexts } from './path-parameters.ts';
+import { descriptionOf, errorTexts, withPathTexts } from './operation-text.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createRoundRobin } from './round-robin.ts';
+import { createRoundRobin } from './webhook.job.ts';
 
 it('limits turns in total, per owner, and to one per id', async () => {
   const turns = createRoundRobin({ most: 3, mostOfOwner: 2 });
