@@ -6,7 +6,7 @@ import type { Random } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { registerVolumeRoutes } from '../containers/volumes/volume.routes.ts';
 import type { VolumeOperations, VolumeService } from '../containers/volumes/volume.service.ts';
-import type { PodPause } from '../pods/pod-pause.ts';
+import type { PodPause } from '../pods/pod-data.ts';
 import type { Pods } from '../pods/pods.ts';
 import { SETTLING_MS } from '../pods/trial.plan.ts';
 import { createRunChild } from './bounded-child.ts';

@@ -5,7 +5,7 @@ import type { RunCommand } from '#shared/runtime/run-command.ts';
 import type { Sealing } from '#shared/signing/sealing.ts';
 import type { ContainerFiles } from '../containers/volumes/container-files.ts';
 import type { DataRoot } from '../containers/volumes/pod-volumes.ts';
-import type { PodPause } from '../pods/pod-pause.ts';
+import type { PodPause } from '../pods/pod-data.ts';
 import type { Stage } from './operation.state.ts';
 import type { OperationRow, OperationStore, Progress } from './operation.store.ts';
 import type { Restic, ResticSession } from './restic.ts';

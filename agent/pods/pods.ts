@@ -6,8 +6,6 @@ import type { Loop } from '#shared/runtime/loop.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import type { Containers } from '../containers/containers.ts';
 import type { EndLeftoverTask } from '../containers/engine/leftover-task.ts';
-import type { ContainerFiles } from '../containers/volumes/container-files.ts';
-import type { DataRoot } from '../containers/volumes/pod-volumes.ts';
 import type { Gpus } from '../gpu/gpus.ts';
 import type { PortService } from '../leases/port.service.ts';
 import { type PeriodicWork, startWork } from '../periodic-work.ts';
@@ -17,10 +15,9 @@ import { createLostPods } from './lost-pods.ts';
 import { createPodFacts } from './plan-facts.ts';
 import { registerPodRoutes } from './pod.routes.ts';
 import { createPodService } from './pod.service.ts';
-import { createPodPause } from './pod-pause.ts';
+import { createPodData, createPodPause } from './pod-data.ts';
 import { createPodPulls } from './pod-pulls.ts';
 import type { PodRecords } from './pod-records.ts';
-import { specOf } from './pod-row.ts';
 import { createPodSecrets } from './pod-secrets.ts';
 import { MOUNT_POINT, type PodSsh } from './pod-ssh.ts';
 import { createPodSteps } from './pod-steps.ts';
@@ -163,26 +160,13 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
 
   return {
     ...watches,
+    ...createPodData(records, containers),
     records,
     service,
     supervisor,
     reconcile,
     pulls,
     pause: createPodPause({ executorId, health, records, supervisor, isPaused }),
-
-    /** Data volumes that the pod's present generation mounts; none if the pod does not exist or is being removed. */
-    async dataRootsOf(podId: string): Promise<DataRoot[]> {
-      const row = records.get(podId);
-      if (row === null || row.desired !== 'running') return [];
-      return podVolumes.dataRoots(podId, specOf(row).volumes);
-    },
-
-    /** File system of the pod's present container; `absent` if the pod has none at present. */
-    async containerFilesOf(podId: string): Promise<ContainerFiles | 'absent' | 'unreadable'> {
-      const row = records.get(podId);
-      if (row === null || row.desired !== 'running' || row.container_id === null) return 'absent';
-      return containers.containerFiles.of(row.container_id);
-    },
 
     register(server: HttpServer): void {
       registerPodRoutes(server, service);

@@ -9,12 +9,8 @@ import { SCHEMA } from '../database/database.ts';
 import { createPodStore } from '../pods/pod.store.ts';
 import { createAgentReady, createLostPods } from './probation.ts';
 import { runSwitcher } from './switcher.ts';
-import {
-  containerToReplace,
-  createSwitcherHost,
-  transportToAgent,
-  treeToReplace,
-} from './switcher-host.ts';
+import { createSwitcherHost, transportToAgent } from './switcher-host.ts';
+import { containerToReplace, treeToReplace } from './switcher-installation.ts';
 import { createStoreCopy } from './update.store.ts';
 
 const MS_PER_SECOND = 1_000;

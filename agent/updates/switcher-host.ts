@@ -1,16 +1,12 @@
-/** Ports of the switcher on its host: engine, store, image, listener, and the installation that it replaces. */
+/** Ports of the switcher on its host: engine, store, image, and the connection to the agent. */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { localHost } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { definedVariables, type Environment } from '#shared/runtime/config.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
+import type { Environment } from '#shared/runtime/config.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { runCommand } from '#shared/runtime/run-command.ts';
 import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
-import { VERSION } from '#shared/runtime/version.ts';
 import { openIdentity, selfSignedPin } from '#shared/signing/identity.ts';
 import { pinOfCertificate } from '#shared/tls/peer.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
@@ -19,19 +15,10 @@ import { type AgentConfig, dockerSocketOf, isSecure, type UpdateConfig } from '.
 import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
 import { createOwnContainers } from '../containers/engine/own-containers.ts';
 import { STORE_FILE } from '../database/database.ts';
-import { trustedKeysFrom } from '../identity/trusted-keys.ts';
-import { createContainerInstallation } from './container-installation.ts';
-import type { Replacement } from './installation.ts';
-import { createReleaseTree } from './release-tree.ts';
-import { createSignedImage, PLATFORM } from './signed-image.ts';
-import { createUpdateRequest } from './tree-installation.ts';
-import { createAgentUnit, createTreeReplacement } from './tree-replacement.ts';
-import { createTreeStaging } from './tree-staging.ts';
+import { createSignedImage } from './signed-image.ts';
 import { createUpdateStore, type UpdateStore } from './update.store.ts';
 
 const LOGIN_FILE = 'AGENT_UPDATE_LOGIN_FILE';
-/** Node's compile cache of the agent's service, as its unit names it. */
-const CACHE_FOLDER = '/var/cache/podwright-agent';
 
 export type SwitcherHost = ReturnType<typeof createSwitcherHost>;
 
@@ -88,72 +75,4 @@ export function transportToAgent(config: AgentConfig): Transport {
     file === undefined ? ownPin : pinOfCertificate(new X509Certificate(readFileSync(file)));
   if (trust === null) throw new Error('the agent has no key');
   return createSecureTransport({ trust, clock: systemClock });
-}
-
-/** The installation that this process replaces. */
-export type SwitcherInstallation = {
-  replacement: Replacement;
-  /** Runs before the switcher takes over the row. */
-  prepare(): Promise<void>;
-  /** Runs last, and may end this process. */
-  leave(): Promise<void>;
-};
-
-export function containerToReplace(
-  { config, engine, containers, image }: SwitcherHost,
-  name: string,
-): SwitcherInstallation {
-  const replacement = createContainerInstallation({
-    name,
-    image,
-    executorId: config.AGENT_EXECUTOR_ID,
-    engine,
-    containers,
-  });
-  return { replacement, prepare: async () => undefined, leave: replacement.leave };
-}
-
-export function treeToReplace(host: SwitcherHost, folder: string): SwitcherInstallation {
-  const { config, update, containers, image, log } = host;
-  const tree = createReleaseTree(folder);
-  const request = createUpdateRequest(config.AGENT_HOME);
-  // Created on use, so that the agent receives the error if its variables name invalid files.
-  const createStaging = () =>
-    createTreeStaging({
-      clock: systemClock,
-      tree,
-      image,
-      containers,
-      runCommand,
-      environment: definedVariables(host.environment),
-      facts: {
-        keys: trustedKeysFrom(config.AGENT_TRUSTED_KEYS, config.AGENT_KEY_SET),
-        image: update.image,
-        executorId: config.AGENT_EXECUTOR_ID,
-        agentVersion: VERSION,
-        platform: PLATFORM,
-      },
-    });
-  let problem: string | null = null;
-  return {
-    replacement: createTreeReplacement({
-      tree,
-      unit: createAgentUnit(runCommand),
-      cacheFolder: CACHE_FOLDER,
-      host: localHost(config.AGENT_HOST),
-    }),
-    async prepare() {
-      const { state, target, signed } = host.withStore((store) => store.get());
-      if (state !== 'STAGED' || target === null) return;
-      try {
-        // Throws early: without a transport the switcher could not check whether the new version is ready.
-        transportToAgent(config).close();
-        await createStaging()(target, signed);
-      } catch (error) {
-        problem = messageOf(error);
-        log.warn({ target, detail: problem }, 'staging of the new version failed');
-      }
-    },
-    leave: async () => request.settle(problem),
-  };
 }

@@ -30,7 +30,7 @@ import { createRestic, type Restic } from '../../../agent/backups/restic.ts';
 import type { ContainerLayers } from '../../../agent/containers/engine/engine.ts';
 import { openDatabase } from '../../../agent/database/database.ts';
 import { createFolderBytes } from '../../../agent/pods/folder-size.ts';
-import type { PodRunState } from '../../../agent/pods/pod-pause.ts';
+import type { PodRunState } from '../../../agent/pods/pod-data.ts';
 import { eventually } from '../eventually.ts';
 import { writeQuickRepository } from '../external/quick-repository.ts';
 

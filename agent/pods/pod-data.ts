@@ -1,10 +1,15 @@
-/** Pauses a pod while a restore exchanges its data, and reports whether the pod runs again. */
+/** Gives backups and restores access to the data of a pod, and pauses the pod while a restore exchanges it. */
+
+import type { Containers } from '../containers/containers.ts';
 import { type ContainerState, EngineError } from '../containers/engine/engine.ts';
 import type { EngineHealth } from '../containers/engine/engine-health.ts';
 import { podLabels } from '../containers/engine/labels.ts';
+import type { ContainerFiles } from '../containers/volumes/container-files.ts';
+import type { DataRoot } from '../containers/volumes/pod-volumes.ts';
 import { isAlive } from './plan-facts.ts';
 import { RESTING_PHASES } from './pod.state.ts';
 import type { PodRecords } from './pod-records.ts';
+import { specOf } from './pod-row.ts';
 import type { PodSupervisor } from './pod-worker.ts';
 
 /**
@@ -50,6 +55,27 @@ export function createPodPause(deps: {
       if (containers.some(isAlive)) return row.phase === 'running' ? 'running' : 'moving';
       if (isPaused(podId)) return 'stopped';
       return RESTING_PHASES.includes(row.phase) ? 'failed' : 'moving';
+    },
+  };
+}
+
+export function createPodData(
+  records: Pick<PodRecords, 'get'>,
+  { podVolumes, containerFiles }: Pick<Containers, 'podVolumes' | 'containerFiles'>,
+) {
+  return {
+    /** Data volumes that the pod's present generation mounts; none if the pod does not exist or is being removed. */
+    async dataRootsOf(podId: string): Promise<DataRoot[]> {
+      const row = records.get(podId);
+      if (row === null || row.desired !== 'running') return [];
+      return podVolumes.dataRoots(podId, specOf(row).volumes);
+    },
+
+    /** File system of the pod's present container; `absent` if the pod has none at present. */
+    async containerFilesOf(podId: string): Promise<ContainerFiles | 'absent' | 'unreadable'> {
+      const row = records.get(podId);
+      if (row === null || row.desired !== 'running' || row.container_id === null) return 'absent';
+      return containerFiles.of(row.container_id);
     },
   };
 }
