@@ -1,17 +1,15 @@
 /** Checks executors when they are due or on request. The result is stored and queued for delivery in one transaction. */
-import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type {
   CheckRequest,
   ExecutorToCheck,
   HealthReport,
   RoundTrip,
 } from '#shared/api/central/validator-routes.ts';
-import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
-import type { AgentIdentity, Facts, Policy } from '../checks/check.ts';
+import type { Facts } from '../checks/check.ts';
 import type { CheckHistory } from '../checks/check-history.service.ts';
 import type { Measured } from '../checks/measured.ts';
 import type { ProofBaselines } from '../checks/proof-baseline.service.ts';
@@ -21,51 +19,36 @@ import type { EvidenceService } from '../evidence/evidence.service.ts';
 import type { ValidatorMetrics } from '../metrics.ts';
 import type { Outbox } from '../store/outbox.service.ts';
 import { enqueue } from '../store/outbox.store.ts';
+import { createFactsCollector, type FactsOptions, type Trigger } from './collect-facts.ts';
 import type { ExecutorDirectory } from './executor-directory.ts';
 import { healthMessage } from './health-delivery.ts';
-import { type HostLocks, LONGEST_WAIT_MS } from './host-locks.ts';
-import { NOT_QUERIED, readAgent, recheck, runProbe } from './inspect.ts';
 import {
   CLAIM_MS,
   type InspectionQueue,
   type InspectionState,
   StaleVerdict,
 } from './inspection-queue.ts';
-import type { NetworkChecks } from './network-checks.ts';
-import { type ProofPlace, type ProofRounds, unprovenIn } from './proof/proof-round.ts';
-import type { RentalProbes } from './rental-probe/rental-probe.service.ts';
-import { yieldedToRenter } from './rental-probe/rental-probe.ts';
-import type { ReadBanner } from './rental-probe/ssh-session.ts';
+import type { ProofPlace, ProofRounds } from './proof/proof-round.ts';
 import type { MeasureRoundTrip } from './round-trip.ts';
 
 export type HealthService = ReturnType<typeof createHealthService>;
 
-const PARALLEL_INSPECTIONS = 32;
 /** Number of executors whose proofs begin together. */
 const GROUP_SIZE = 64;
 
-export type HealthOptions = {
+export type HealthOptions = FactsOptions & {
   directory: Pick<ExecutorDirectory, 'ids' | 'drainChanged' | 'find'>;
-  clientOf(executor: ExecutorToCheck): AgentClient;
-  /** Identity of an agent that has just answered. */
-  identityOf(executor: ExecutorToCheck): Promise<AgentIdentity>;
-  clock: Clock;
   log: Log;
-  policy: Policy;
   inspections: InspectionQueue;
   checkHistory: CheckHistory;
   /** Release facts about the image that an agent reports to run. */
   releases(running: string | null): Promise<Measured['releases']>;
   baselines: ProofBaselines;
   proofs: ProofRounds;
-  network: NetworkChecks;
   /** Bandwidth facts; null if not measured. */
   lines: { facts(executorId: string): Promise<Measured['line']> };
   /** Round trip to an agent; absent: none is reported. */
   roundTrip?: MeasureRoundTrip;
-  hosts: Pick<HostLocks, 'run'>;
-  rentals: Pick<RentalProbes, 'probe' | 'clear' | 'podsAt'>;
-  readBanner: ReadBanner;
   evidence: Pick<EvidenceService, 'record'>;
   outbox: Outbox;
   /** Maximum number of executors whose facts are in memory at the same time. */
@@ -73,14 +56,11 @@ export type HealthOptions = {
   metrics: Pick<ValidatorMetrics, 'checked' | 'passed'>;
 };
 
-/** `request` is null for a claimed executor that was due. */
-type Trigger = { place: ProofPlace; request: CheckRequest | null };
-
 export function createHealthService(options: HealthOptions) {
   const { directory, clock, log, inspections, checkHistory, proofs, outbox } = options;
   // Results are stored one after the other: a verdict depends on the claims of other executors.
   const recording = createSemaphore(1);
-  const reading = createSemaphore(PARALLEL_INSPECTIONS);
+  const collectFacts = createFactsCollector(options);
   /** Listed executors of the last pass. */
   let listed: ReadonlySet<string> = new Set();
 
@@ -96,52 +76,6 @@ export function createHealthService(options: HealthOptions) {
     const reasons = report.checks.flatMap((result) => result.reason_code ?? []);
     log.info({ executor: executor.id, verdict: report.verdict, reasons }, 'executor checked');
     return report;
-  }
-
-  /** Runs the trials, which take long, before reading the host again: the verdict is about the host after them. */
-  async function collectFacts(executor: ExecutorToCheck, trigger: Trigger): Promise<Facts> {
-    const inspection = { ...options, client: options.clientOf(executor) };
-    const first = await reading.run(() => readAgent(executor, inspection));
-    const tried = await runLockedTrials(first, inspection.client, trigger);
-    const facts = await reading.run(() => recheck(tried, inspection));
-    const own_pods = await options.rentals.podsAt(executor.id, facts.receivedMs);
-    // Only regular checks count as consecutive failures.
-    const isRequested = trigger.request !== null;
-    const unanswered = facts.measured.unanswered.map((each) => {
-      return { ...each, repeated: each.repeated || isRequested };
-    });
-    return { ...facts, measured: { ...facts.measured, own_pods, unanswered } };
-  }
-
-  /** Runs the trials of an idle host under its lock; skips them if the lock is not free in time. */
-  async function runLockedTrials(
-    facts: Facts,
-    client: AgentClient,
-    trigger: Trigger,
-  ): Promise<Facts> {
-    const { executor, inventory } = facts;
-    if (inventory === null || executor.rented) return runTrials(facts, client, trigger);
-    const trials = () => runTrials(facts, client, trigger);
-    const tried = await options.hosts.run(executor.id, LONGEST_WAIT_MS, trials);
-    trigger.place.leave();
-    return tried ?? facts;
-  }
-
-  /** Proofs begin once all executors of the group were read. */
-  async function runTrials(facts: Facts, client: AgentClient, trigger: Trigger): Promise<Facts> {
-    const { rentals, network } = options;
-    const { request } = trigger;
-    const isFree = await rentals.clear(facts.executor.id, client);
-    const proven = await trigger.place.prove(facts, client, isFree);
-    const reached = await network.check(facts, client, isFree);
-    const rental = await rentals.probe(facts, client, request !== null);
-    // Starts no probe container if a renter has arrived meanwhile.
-    const container = yieldedToRenter(rental)
-      ? NOT_QUERIED
-      : await runProbe(facts, client, request);
-    const unanswered = [...unprovenIn(proven), ...reached.unanswered, ...container.unanswered];
-    const measured = { ...facts.measured, ...reached, ...proven, rental, unanswered };
-    return { ...facts, probe: container.answer, measured };
   }
 
   async function judgeAndRecord(

@@ -19,6 +19,7 @@ const FRESH_MS = 5_000;
 
 export type Inspection = {
   client: AgentClient;
+  /** Identity of an agent that has just answered. */
   identityOf(executor: ExecutorToCheck): Promise<AgentIdentity>;
   clock: Clock;
   policy: Policy;

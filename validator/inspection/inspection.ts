@@ -1,5 +1,4 @@
 /** Composition of the inspection module: health rounds, probes, proofs, network checks and line measurements. */
-import { createAgentClient } from '#shared/api/agent/agent-client.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Heartbeat } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -8,7 +7,6 @@ import type { Signer } from '#shared/signing/sr25519.ts';
 import type { CentralClient } from '../central-client.ts';
 import type { Policy } from '../checks/check.ts';
 import { createCheckHistory } from '../checks/check-history.service.ts';
-import { createProofBaselines } from '../checks/proof-baseline.service.ts';
 import type { EvidenceService } from '../evidence/evidence.service.ts';
 import type { ValidatorMetrics } from '../metrics.ts';
 import { isShared } from '../store/evidence-store.ts';
@@ -25,8 +23,7 @@ import { createAgentLinks } from './links/agent-links.ts';
 import type { AgentTls } from './links/open-link.ts';
 import { createNetworkChecks } from './network-checks.ts';
 import type { ProofSize } from './proof/host-proof.ts';
-import { createProofRounds } from './proof/proof-round.ts';
-import { createVerifier } from './proof/verifier.ts';
+import { createProofs } from './proof/proofs.ts';
 import { createRentalProbes } from './rental-probe/rental-probe.service.ts';
 import { createSshLogin, readBanner } from './rental-probe/ssh-session.ts';
 import { type Coordinates, createRoundTrips } from './round-trip.ts';
@@ -69,8 +66,14 @@ export type Inspection = ReturnType<typeof createInspection>;
 export function createInspection(options: InspectionOptions) {
   const { store, clock, random, log, signer, holder, policy, evidence, heartbeats } = options;
   const { checkIntervalMs, listIntervalMs, metrics, proof } = options;
-  const baselines = createProofBaselines({ store, clock });
-  const verifier = createVerifier();
+  const proofs = createProofs({
+    store,
+    clock,
+    random,
+    onProven: metrics.proven,
+    size: proof,
+    intervalMs: checkIntervalMs,
+  });
   const directory = createExecutorDirectory({ central: options.central, clock, log });
   const links = createAgentLinks({ store, signer, clock, random, tls: options.agentTls });
   const { sendTo, connectTo } = links;
@@ -102,7 +105,7 @@ export function createInspection(options: InspectionOptions) {
   });
   const health = createHealthService({
     directory,
-    clientOf: (executor) => createAgentClient({ send: sendTo(executor), clock }),
+    clientOf: links.clientOf,
     identityOf: links.identityOf,
     clock,
     log,
@@ -110,16 +113,8 @@ export function createInspection(options: InspectionOptions) {
     inspections,
     checkHistory: createCheckHistory({ store, clock }),
     releases: options.releases,
-    baselines,
-    proofs: createProofRounds({
-      clock,
-      random,
-      baselines,
-      verifier,
-      onProven: metrics.proven,
-      size: proof,
-      intervalMs: checkIntervalMs,
-    }),
+    baselines: proofs.baselines,
+    proofs: proofs.rounds,
     network: createNetworkChecks({
       clock,
       random,
@@ -157,7 +152,7 @@ export function createInspection(options: InspectionOptions) {
     stop: () => stopping.abort(),
     async close(): Promise<void> {
       links.closeAll();
-      await verifier.close();
+      await proofs.close();
     },
   };
 }

@@ -1,4 +1,5 @@
 /** Connections to agents: one link each, opened by the first request and cached. */
+import { createAgentClient } from '#shared/api/agent/agent-client.ts';
 import { createSignedConnect, type SignedConnect } from '#shared/api/agent/connect.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -101,12 +102,15 @@ export function createAgentLinks({ store, signer, clock, random, tls }: AgentLin
       checkedAnswer(answer, nonce, { identity, executorId }),
   });
 
+  /** Rejects as SignedFetch does, and with PeerRefused. Sends no request before the agent's identity is verified. */
+  function sendTo(executor: ExecutorToCheck): SignedFetch {
+    return (request) =>
+      withLink(executor, (link) => createSignedFetch(callerOf(link, executor.id))(request));
+  }
+
   return {
-    /** Rejects as SignedFetch does, and with PeerRefused. Sends no request before the agent's identity is verified. */
-    sendTo(executor: ExecutorToCheck): SignedFetch {
-      return (request) =>
-        withLink(executor, (link) => createSignedFetch(callerOf(link, executor.id))(request));
-    },
+    sendTo,
+    clientOf: (executor: ExecutorToCheck) => createAgentClient({ send: sendTo(executor), clock }),
     connectTo(executor: ExecutorToCheck): SignedConnect {
       return (request) =>
         withLink(executor, (link) =>
