@@ -16,6 +16,7 @@ import { createOperationSync } from './operation-sync.ts';
 import { createRepositories } from './repository.service.ts';
 import { createCleanup, deleteBackupsOf, expireBackups, sweepLogs } from './retention.service.ts';
 import { createScheduleJob } from './schedule.job.ts';
+import { registerScheduleRoutes } from './schedule.routes.ts';
 import { activeConfigOf, createSchedules } from './schedule.service.ts';
 
 /** Default hours between two drills of a schedule: a month. */
@@ -63,13 +64,11 @@ export function createBackups(
 
     /** Registers the routes below /api. */
     register(api: HttpServer, once: OnceDeps): void {
-      registerBackupRoutes(api, {
-        ...once,
-        wake,
-        podIdNamedBy: (accountId, id) => podIdNamedBy(db, accountId, id),
-        schedules: createSchedules(shared),
-        operations: createOperationService({ ...shared, agents, wake }),
-      });
+      const named = (accountId: string, id: string) => podIdNamedBy(db, accountId, id);
+      const routes = { ...once, podIdNamedBy: named };
+      registerScheduleRoutes(api, { ...routes, schedules: createSchedules(shared) });
+      const operations = createOperationService({ ...shared, agents, wake });
+      registerBackupRoutes(api, { ...routes, wake, operations });
     },
 
     /** Begins a last backup of a pod about to be removed, in the transaction that has locked it; returns true if it began. */

@@ -1,7 +1,5 @@
 /** Composes the market: nodes, rentals, pods, volumes, machine requests, notices and validators. */
 import type { HttpServer } from '#shared/http/server.ts';
-import { createRefusalRecorder } from '../accounts/api-keys/budget-refusal.service.ts';
-import { createAttachSecrets } from '../accounts/secrets/secret.service.ts';
 import type { MailDeps } from '../delivery/delivery.ts';
 import type { Db, Pod } from '../platform/database/tables.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';
@@ -15,8 +13,6 @@ import { cutOffHandlers } from './cut-off/cut-off.ts';
 import { idleHandlers } from './cut-off/idle-shutdown.ts';
 import { keyBudgetHandlers } from './cut-off/key-budget.ts';
 import { createExecutorParts } from './executors/executors.ts';
-import { deleteOldImageSizes } from './executors/pull-speed.ts';
-import { deleteOldDays } from './executors/reliability.service.ts';
 import { registerFeedbackRoutes } from './feedback/feedback.routes.ts';
 import { createMachineRequestParts } from './machine-requests/machine-requests.ts';
 import type { Subscriptions } from './machine-requests/request-notifications.ts';
@@ -24,14 +20,11 @@ import { createMetricHistoryParts } from './metric-history/metric-histories.ts';
 import { createNoticeParts } from './notices/notices.ts';
 import { launchHistoryFor } from './pods/launch-eta.ts';
 import { createPodParts, type PodPartsDeps } from './pods/pods.ts';
-import { registerRentalRoutes } from './rentals/rental.routes.ts';
 import type { RentDeps } from './rentals/rental.service.ts';
+import { registerRentals } from './rentals/rentals.ts';
 import { registerSupportChannels } from './support-channels/support-channel.routes.ts';
-import { ensureOfficialTemplates } from './templates/official-templates.ts';
-import { registerTemplateRoutes } from './templates/template.routes.ts';
-import { createTemplates } from './templates/template.service.ts';
+import { createTemplateParts } from './templates/templates.ts';
 import { registerValidators } from './validators/validators.ts';
-import { attachToPod, detachVolume, volumesOfPods } from './volumes/volume-attachment.ts';
 import { createVolumeParts } from './volumes/volumes.ts';
 
 /** The part of backups that pods and rentals use; backups themselves are built on top of the market. */
@@ -63,11 +56,10 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
   const { processes, idempotency, backups, afterSpend } = parts;
   const { lastBackup, isBackingUp } = backups;
   const wake = (executorId: string): void => pods.wake(executorId);
-  const templates = createTemplates({ db, clock, random });
+  const templates = createTemplateParts(deps);
   const executors = createExecutorParts(deps, {
     annotationsOf,
-    officialTemplates: async () =>
-      (await templates.list(null)).filter((template) => template.user_id === null),
+    officialTemplates: templates.listOfficial,
     history: (executorId, template) => launchHistoryFor(db, executorId, template),
   });
   const requests = createMachineRequestParts(deps, parts.subscriptions);
@@ -76,14 +68,10 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
   const pods = createPodParts(deps, {
     processes,
     annotationsOf,
-    volumesOfPods,
-    attachVolume: (tx, pod, volumeId, actor) =>
-      attachToPod(tx, { clock, random }, { pod, volumeId, actor }),
+    ...volumes.ofPods,
     operations: backups.operations,
     backupConfigOf: backups.configOf,
-    volumes: volumes.sync,
     inMaintenance: notices.inMaintenance,
-    detachVolume: (tx, podId) => detachVolume(tx, { clock, random }, podId),
   });
   const collateral = createCollateralJob({ db, clock, log, feed });
   const metrics = createMetricHistoryParts(deps);
@@ -101,21 +89,17 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
   return {
     /** Routes below /api. */
     registerApi(api: HttpServer): void {
-      const { beginRestore } = backups;
-      const recordRefusal = createRefusalRecorder({ db, clock, random });
-      const { launchLimitMs } = pods;
-      const rentDeps = {
-        ...{ clock, random, idempotency, wake, recordRefusal },
-        ...{ afterSpend, beginRestore, launchLimitMs },
-        attachSecrets: createAttachSecrets(deps.ports),
-      };
-      registerTemplateRoutes(api, templates);
+      templates.register(api);
       executors.register(api);
-      registerRentalRoutes(api, {
-        ...rentDeps,
+      registerRentals(api, deps, {
+        idempotency,
+        wake,
+        afterSpend,
+        annotationsOf,
+        beginRestore: backups.beginRestore,
+        launchLimitMs: pods.launchLimitMs,
         pods: pods.pods,
         view: executors.view,
-        annotationsOf,
       });
       registerBookmarks(api, { db, clock, random, idempotency, annotationsOf });
       requests.register(api, { clock, idempotency });
@@ -139,7 +123,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     /** Prepares search and official templates. Must complete before the first request is served. */
     async prepare(): Promise<void> {
       await executors.prepare();
-      await ensureOfficialTemplates(db, clock);
+      await templates.prepare();
     },
 
     /** Milliseconds since the pod sync last polled its queue. */
@@ -163,8 +147,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     collectMetrics: metrics.collectOnce,
 
     sweeps: {
-      'node-days': (tx) => deleteOldDays(tx, clock.now()),
-      'image-sizes': (tx) => deleteOldImageSizes(tx, clock.now()),
+      ...executors.sweeps,
       ...metrics.sweeps,
     } satisfies Sweeps,
 

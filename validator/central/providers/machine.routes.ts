@@ -1,12 +1,12 @@
 /** Routes that need no credential: the machine catalogue, reward estimates, the shared configuration. */
 import type { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { MachineResponse } from '../market/executors/executor.schemas.ts';
 import {
   MACHINE_CATALOGUE,
   MAX_PRICE_RATE,
   MIN_PRICE_RATE,
 } from '../market/executors/machine-catalogue.ts';
+import { MachineResponse } from '../market/executors/market-overview.schemas.ts';
 import type { MarketOverview } from '../market/executors/market-overview.ts';
 import { PLATFORM_FEE_RATE } from '../money/ledger/shares.ts';
 import { type PortalAnswers, pageOf, portalAnswer, portalList } from '../platform/portal-answer.ts';

@@ -1,4 +1,4 @@
-/** Portal routes for nodes, and for their synchronisation with the central miner server. */
+/** Portal routes of nodes. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { EnterPlace, NodeLocation } from '../market/places/place.schemas.ts';
 import type { Db } from '../platform/database/tables.ts';
@@ -10,7 +10,6 @@ import {
   portalAnswer,
   portalList,
 } from '../platform/portal-answer.ts';
-import type { CentralMinerSync } from './central-miner.service.ts';
 import {
   AddNode,
   NodeListQuery,
@@ -23,7 +22,6 @@ import {
   Verification,
 } from './node.schemas.ts';
 import type { Nodes } from './node.service.ts';
-import { SyncAnswer } from './provider.schemas.ts';
 
 const tags = ['Portal'];
 const config = { auth: 'portal' } as const;
@@ -353,40 +351,5 @@ function registerLocation(portal: HttpServer, { answers, nodes }: NodeRoutesDeps
     },
     async (request) =>
       answers.one(await nodes.setLocation(providerOf(request), request.params.id, null)),
-  );
-}
-
-const response = { 200: portalAnswer(SyncAnswer) };
-const retry = 'Safe: a repeat finds nothing more to change.';
-const pull = {
-  tags,
-  summary: "Read the provider's nodes from the central miner server",
-  description:
-    'Adds, changes and removes nodes as the server lists them. Nodes with pods remain. Without a configured server nothing changes. Both paths are the same operation.',
-  retry,
-  response,
-};
-const push = {
-  tags,
-  summary: "Send the provider's nodes to the central miner server",
-  description:
-    'Stores the nodes of the portal at the server. Without a configured server nothing changes.',
-  retry,
-  response,
-};
-
-export type CentralMinerRoutesDeps = { answers: PortalAnswers; minerSync: CentralMinerSync };
-
-export function registerCentralMinerRoutes(portal: HttpServer, deps: CentralMinerRoutesDeps): void {
-  const { answers, minerSync } = deps;
-  for (const name of ['miner', 'provider']) {
-    portal.post(
-      `/executors/sync-executor-central-${name}`,
-      { config, schema: pull },
-      async (request) => answers.one(await minerSync.pull(providerOf(request))),
-    );
-  }
-  portal.post('/executors/sync-executor-miner-portal', { config, schema: push }, async (request) =>
-    answers.one(await minerSync.push(providerOf(request))),
   );
 }

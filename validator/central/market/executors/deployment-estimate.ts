@@ -5,7 +5,10 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import { rentalMinimum } from '../../money/metering/cost.ts';
 import type { Database, Template } from '../../platform/database/tables.ts';
 import { visibleTemplate } from '../templates/template.service.ts';
-import type { DeploymentEstimateQuery, DeploymentEstimateResponse } from './executor.schemas.ts';
+import type {
+  DeploymentEstimateQuery,
+  DeploymentEstimateResponse,
+} from './deployment-estimate.schemas.ts';
 import { requireExecutor } from './executor.service.ts';
 import { gpuTotalOf } from './executor-response.ts';
 import { type LaunchHistory, launchEstimate, slownessWarning } from './launch-estimate.ts';

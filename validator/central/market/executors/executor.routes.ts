@@ -4,27 +4,31 @@ import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userIfAny, userOf } from '../../platform/identity.ts';
-import type { DeploymentEstimates } from './deployment-estimate.ts';
 import {
   DefaultDockerImage,
   DefaultDockerImageQuery,
   DeploymentEstimateQuery,
   DeploymentEstimateResponse,
+} from './deployment-estimate.schemas.ts';
+import type { DeploymentEstimates } from './deployment-estimate.ts';
+import {
   ExecutorCountResponse,
   ExecutorDetailResponse,
-  ExecutorListQuery,
   ExecutorParams,
-  ExecutorStatsResponse,
   ExplainedExecutorList,
-  MachineCapacityResponse,
-  MachineResponse,
   ReliabilityResponse,
   RentabilityResponse,
-  TotalCountExecutorResponse,
 } from './executor.schemas.ts';
 import type { Executors } from './executor.service.ts';
 import { HardwareUtilization, type HardwareUtilizations } from './hardware-utilization.ts';
+import {
+  ExecutorStatsResponse,
+  MachineCapacityResponse,
+  MachineResponse,
+  TotalCountExecutorResponse,
+} from './market-overview.schemas.ts';
 import type { MarketOverview } from './market-overview.ts';
+import { ExecutorListQuery } from './node-filters.schemas.ts';
 import { funnelText } from './node-filters.ts';
 
 const tags = ['Executors'];

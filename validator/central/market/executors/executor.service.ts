@@ -5,11 +5,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { Funnel } from './constraints.ts';
-import type {
-  ExecutorListQuery,
-  ReliabilityResponse,
-  RentabilityResponse,
-} from './executor.schemas.ts';
+import type { ReliabilityResponse, RentabilityResponse } from './executor.schemas.ts';
 import {
   countPresent,
   type ExecutorEntry,
@@ -30,6 +26,7 @@ import { chooseGpus, freeSlotsFor } from './gpu-slots.ts';
 import { createMarketSearch } from './market-search.ts';
 import type { MarketView } from './market-view.ts';
 import { type AnnotationsOf, personalFields } from './node-annotations.ts';
+import type { ExecutorListQuery } from './node-filters.schemas.ts';
 import { createNodeListJson } from './node-list-json.ts';
 import { reliabilityOf } from './reliability.service.ts';
 

@@ -1,7 +1,8 @@
 /** Composes nodes: the public list of offers, what explains it, and their routes. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { CentralDeps } from '../../platform/central-deps.ts';
-import type { Template } from '../../platform/database/tables.ts';
+import type { Db, Template } from '../../platform/database/tables.ts';
+import type { Sweeps } from '../../platform/schedule/retention.ts';
 import type { TemplateResponse } from '../templates/template.schemas.ts';
 import { createDeploymentEstimates } from './deployment-estimate.ts';
 import { registerExecutorRoutes } from './executor.routes.ts';
@@ -12,6 +13,8 @@ import { resetForeignRevisions } from './market.store.ts';
 import { createMarketOverview } from './market-overview.ts';
 import { createMarketView } from './market-view.ts';
 import type { AnnotationsOf } from './node-annotations.ts';
+import { deleteOldImageSizes } from './pull-speed.ts';
+import { deleteOldDays } from './reliability.service.ts';
 
 export type ExecutorPartsDeps = {
   annotationsOf: AnnotationsOf;
@@ -29,6 +32,11 @@ export function createExecutorParts({ ports }: CentralDeps, parts: ExecutorParts
   return {
     view,
     overview,
+
+    sweeps: {
+      'node-days': (tx: Db) => deleteOldDays(tx, clock.now()),
+      'image-sizes': (tx: Db) => deleteOldImageSizes(tx, clock.now()),
+    } satisfies Sweeps,
 
     /** Must complete before the first request is served. */
     prepare: () => resetForeignRevisions(db),

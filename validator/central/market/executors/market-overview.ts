@@ -5,15 +5,15 @@ import { microToUsd } from '#shared/api/money.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import type { TemplateResponse } from '../templates/template.schemas.ts';
-import type {
-  DefaultDockerImage,
-  ExecutorStatsResponse,
-  MachineCapacityResponse,
-  MachineResponse,
-} from './executor.schemas.ts';
+import type { DefaultDockerImage } from './deployment-estimate.schemas.ts';
 import { isBuiltin } from './launch-estimate.ts';
 import { catalogueEntryOf, MACHINE_CATALOGUE } from './machine-catalogue.ts';
 import { figuresByMachine, figuresBySize, type MachineFigures } from './market.store.ts';
+import type {
+  ExecutorStatsResponse,
+  MachineCapacityResponse,
+  MachineResponse,
+} from './market-overview.schemas.ts';
 
 /** GPU counts of the capacity buckets. */
 const CAPACITY_SIZES = [1, 2, 4, 8] as const;

@@ -3,10 +3,10 @@ import { seedMarket } from '../../../../test/bench/market-seed.ts';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
 import type { Database } from '../../platform/database/tables.ts';
-import { ExecutorListQuery } from './executor.schemas.ts';
 import { createMarketSearch } from './market-search.ts';
 import { createMarketView } from './market-view.ts';
 import { NO_ANNOTATIONS } from './node-annotations.ts';
+import { ExecutorListQuery } from './node-filters.schemas.ts';
 
 const NODES = 300;
 const ROUNDS = 60;

@@ -8,10 +8,10 @@ import {
   type NearestNode,
   nearestTo,
 } from './constraints.ts';
-import type { ExecutorListQuery } from './executor.schemas.ts';
 import type { MarketNode } from './market.store.ts';
 import { applyChange, type Listed, type OfferChange, type Offers } from './market-view.ts';
 import type { NodeAnnotations } from './node-annotations.ts';
+import type { ExecutorListQuery } from './node-filters.schemas.ts';
 import { marketConstraints } from './node-filters.ts';
 import { assertPlace } from './place-constraints.ts';
 

@@ -3,10 +3,11 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { seedMarket } from '../../../../test/bench/market-seed.ts';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import type { Database } from '../../platform/database/tables.ts';
-import { type ExecutorDetailResponse, MAX_PAGE_SIZE } from './executor.schemas.ts';
+import type { ExecutorDetailResponse } from './executor.schemas.ts';
 import { findExecutor } from './executor.store.ts';
 import { executorResponse, type ResponseOptions } from './executor-response.ts';
 import { createMarketView } from './market-view.ts';
+import { MAX_PAGE_SIZE } from './node-filters.schemas.ts';
 import { createNodeListJson } from './node-list-json.ts';
 
 const OPTIONS: ResponseOptions = { nowMs: 3_600_001, summary: false, personal: null };

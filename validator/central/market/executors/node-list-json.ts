@@ -5,10 +5,10 @@
 import { Readable } from 'node:stream';
 import type { Database } from '../../platform/database/tables.ts';
 import type { Funnel, NearestNode } from './constraints.ts';
-import { MAX_PAGE_SIZE } from './executor.schemas.ts';
 import { findExecutors } from './executor.store.ts';
 import { type ResponseOptions, stableFields, volatileFields } from './executor-response.ts';
 import type { MarketNode } from './market.store.ts';
+import { MAX_PAGE_SIZE } from './node-filters.schemas.ts';
 
 /** Size of the cache: a few thousand nodes. */
 const MAX_CACHED_BYTES = 32_000_000;

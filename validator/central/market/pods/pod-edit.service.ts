@@ -16,10 +16,11 @@ import {
   templateForEdit,
   templateForRent,
 } from '../templates/template-use.service.ts';
-import type { PodListItemResponse, PodUpdateRequest } from './pod.schemas.ts';
+import type { PodListItemResponse } from './pod.schemas.ts';
 import type { VolumesOfPods } from './pod.service.ts';
 import { findPod } from './pod.store.ts';
 import { requireOwnPod } from './pod-access.ts';
+import type { PodUpdateRequest } from './pod-change.schemas.ts';
 import { beginRestart, templateOf } from './pod-change.ts';
 import { resetIdle } from './pod-idle.ts';
 import type { NotebookTokenOf } from './pod-notebook.ts';

@@ -3,7 +3,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { PublicKey } from '../../accounts/ssh-keys/public-key.ts';
 import { listForAccount, requireOwnSshKey } from '../../accounts/ssh-keys/ssh-key.service.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
-import type { AddSshKeysRequest } from './pod.schemas.ts';
+import type { AddSshKeysRequest } from './pod-change.schemas.ts';
 import { keyIdentity, type PodKey, podKeysOf } from './pod-key.ts';
 import { changeUnlessRemoving } from './pod-removal.ts';
 

@@ -4,12 +4,8 @@ import type { HttpServer } from '#shared/http/server.ts';
 import { AccountEvent, EventsQuery } from '../../delivery/events/event.schemas.ts';
 import { callerOf, userOf } from '../../platform/identity.ts';
 import { Uuid } from '../../platform/wire.ts';
-import { TemplateResponse } from '../templates/template.schemas.ts';
 import { GpuUtilization, type GpuUtilizations } from './gpu-utilization.ts';
 import {
-  AddSshKeysRequest,
-  CustomTemplateRequest,
-  InstallJupyterRequest,
   PodDeletedResponse,
   PodDetailQuery,
   PodDetailResponse,
@@ -19,28 +15,22 @@ import {
   PodListQuery,
   PodParams,
   PodResponse,
-  PodUpdateRequest,
-  RebootPodRequest,
-  ScheduleRemovalRequest,
   SshKeysAddedResponse,
-  SwitchTemplatePodRequest,
 } from './pod.schemas.ts';
 import type { Pods } from './pod.service.ts';
-import type { PodEdits } from './pod-edit.service.ts';
+import {
+  AddSshKeysRequest,
+  InstallJupyterRequest,
+  RebootPodRequest,
+  ScheduleRemovalRequest,
+} from './pod-change.schemas.ts';
 
 const tags = ['Pods'];
 const config = { auth: 'user' } as const;
 
-export type PodRoutesDeps = {
-  pods: Pods;
-  edits: PodEdits;
-  gpuUtilization: GpuUtilizations;
-};
+export type PodRoutesDeps = { pods: Pods; gpuUtilization: GpuUtilizations };
 
-export function registerPodRoutes(
-  api: HttpServer,
-  { pods, edits, gpuUtilization }: PodRoutesDeps,
-): void {
+export function registerPodRoutes(api: HttpServer, { pods, gpuUtilization }: PodRoutesDeps): void {
   api.get(
     '/pods',
     {
@@ -240,74 +230,6 @@ export function registerPodRoutes(
       },
     },
     (request) => pods.events(userOf(request), request.params.id, request.query),
-  );
-  api.patch(
-    '/pods/:id',
-    {
-      config,
-      schema: {
-        tags,
-        summary: 'Rename a pod or change its limits',
-        description: 'Changes the given members without a restart. Null removes a limit.',
-        errors: {
-          pod_not_found: 'the account has no such pod',
-          bad_request: 'the request names nothing to change',
-          ttl_invalid: 'the hours are not between 1 and 720, or the pod is older already',
-          pod_state_conflict: 'the pod is being deleted',
-        },
-        retry: 'Safe: a repeat stores the same values again.',
-        params: PodParams,
-        body: PodUpdateRequest,
-        response: { 200: PodResponse },
-      },
-    },
-    (request) => edits.update(callerOf(request), request.params.id, request.body),
-  );
-  api.put(
-    '/pods/:id',
-    {
-      config,
-      schema: {
-        tags,
-        summary: 'Edit the template of a pod',
-        description:
-          "Changes the given members of the pod's template and restarts the container. A template of another account is first copied for the caller. Read-only and unknown members are ignored, so that a whole row can be sent back.",
-        errors: {
-          pod_not_found: 'the account has no such pod',
-          template_invalid: 'the image, a command, a variable or a volume is malformed',
-          pod_state_conflict: 'the pod is in a state in which it cannot restart',
-        },
-        retry: 'Safe: a repeat stores the same values; it may restart the container again.',
-        params: PodParams,
-        body: CustomTemplateRequest,
-        response: { 200: TemplateResponse },
-      },
-    },
-    (request) => edits.edit(callerOf(request), request.params.id, request.body),
-  );
-  api.put(
-    '/pods/:id/switch-template',
-    {
-      config,
-      schema: {
-        tags,
-        summary: 'Switch a pod to another template',
-        description:
-          'Restarts the container with another template. Ports, keys and the folders of `volumes` that both templates have stay.',
-        errors: {
-          pod_not_found: 'the account has no such pod',
-          template_not_found: 'there is no such template, or it is private to another account',
-          template_invalid: 'the template cannot be used',
-          pod_state_conflict: 'the pod is in a state in which it cannot restart',
-        },
-        retry: 'Safe: a repeat ends with the same template; it may restart the container again.',
-        params: PodParams,
-        body: SwitchTemplatePodRequest,
-        response: { 200: PodResponse },
-      },
-    },
-    (request) =>
-      edits.switchTemplate(callerOf(request), request.params.id, request.body.template_id),
   );
   api.get(
     '/pods/history',

@@ -15,7 +15,6 @@ import { type FilterSubject, nodeConstraints, subjectOf } from '../executors/nod
 import { assertPlace } from '../executors/place-constraints.ts';
 import type { VolumeResponse } from '../volumes/volume.schemas.ts';
 import type {
-  AddSshKeysRequest,
   PodDetailResponse,
   PodHistoryQuery,
   PodHistoryResponse,
@@ -30,6 +29,7 @@ import {
   requireAnyOwnPod,
   requireOwnPod,
 } from './pod-access.ts';
+import type { AddSshKeysRequest } from './pod-change.schemas.ts';
 import { beginRestart, changedTemplateOf } from './pod-change.ts';
 import { addSshKeysTo } from './pod-keys.ts';
 import { type NotebookTokenOf, requestNotebook } from './pod-notebook.ts';
@@ -48,7 +48,6 @@ export {
   listLiveOf,
   listLiveOfKey,
   listUnendedOn,
-  type NewPod,
 } from './pod.store.ts';
 
 export type PodsDeps = {

@@ -13,6 +13,7 @@ import { DEFAULT_LAUNCH_LIMIT_MS } from './launch-limit.ts';
 import { registerPodRoutes } from './pod.routes.ts';
 import { createPods, type PodsDeps, type VolumesOfPods } from './pod.service.ts';
 import { podDueHandlers } from './pod-due-handlers.ts';
+import { registerPodEditRoutes } from './pod-edit.routes.ts';
 import { createPodEdits } from './pod-edit.service.ts';
 import { createNotebookTokens } from './pod-notebook.ts';
 import { createPodCleanup } from './pod-removal.ts';
@@ -86,7 +87,8 @@ export function createPodParts({ ports, mails, notifier, options }: MailDeps, pa
     /** Routes below /api. */
     register(api: HttpServer): void {
       const gpuUtilization = createGpuUtilizations({ db, clock, agents });
-      registerPodRoutes(api, { pods, edits, gpuUtilization });
+      registerPodRoutes(api, { pods, gpuUtilization });
+      registerPodEditRoutes(api, edits);
     },
 
     /** Runs one pass of the sync over all executors that are due. Tests call it instead of `start`. */

@@ -22,9 +22,9 @@ import type {
   NodeSpec,
   RentBySpecRequest,
   RentBySpecResponse,
-  RentExecutorResponse,
   SpecAlternative,
-} from './rental.schemas.ts';
+} from './rent-by-spec.schemas.ts';
+import type { RentExecutorResponse } from './rental.schemas.ts';
 import { type RentDeps, type RentRequest, rentIn } from './rental.service.ts';
 import { requireVerified } from './rental-checks.ts';
 import { refuseUnavailable, requireOneImage, restoreRequestOf } from './rental-request.ts';

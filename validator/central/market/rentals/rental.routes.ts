@@ -7,16 +7,15 @@ import { ExecutorParams } from '../executors/executor.schemas.ts';
 import type { MarketView } from '../executors/executor.service.ts';
 import { PodDeletedResponse } from '../pods/pod.schemas.ts';
 import type { Pods } from '../pods/pod.service.ts';
-import { type RentBySpecDeps, rentBySpecIn } from './rent-by-spec.service.ts';
 import {
   RENT_BY_SPEC_FIELD_NAMES,
   RENT_FIELD_NAMES,
   RentBySpecQuery,
   RentBySpecRequest,
   RentBySpecResponse,
-  RentExecutorRequest,
-  RentExecutorResponse,
-} from './rental.schemas.ts';
+} from './rent-by-spec.schemas.ts';
+import { type RentBySpecDeps, rentBySpecIn } from './rent-by-spec.service.ts';
+import { RentExecutorRequest, RentExecutorResponse } from './rental.schemas.ts';
 import { rentIn } from './rental.service.ts';
 
 const tags = ['Executors'];

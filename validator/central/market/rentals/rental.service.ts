@@ -7,23 +7,18 @@ import type { AttachSecrets } from '../../accounts/secrets/secret.service.ts';
 import type { RestoreRequest } from '../../backups/backup.schemas.ts';
 import { recordEvent } from '../../delivery/events/event.service.ts';
 import { fundsReduced } from '../../money/metering/settlement.service.ts';
-import type { Db, Pod, Template } from '../../platform/database/tables.ts';
+import type { Db, Pod } from '../../platform/database/tables.ts';
 import type { Actor, Caller, UserIdentity } from '../../platform/identity.ts';
 import { setDue } from '../../platform/schedule/due.ts';
-import { type ExecutorEntry, reserveGpus } from '../executors/executor.service.ts';
+import { reserveGpus } from '../executors/executor.service.ts';
 import { gpuTotalOf } from '../executors/executor-response.ts';
-import { imageKeyOf } from '../executors/launch-estimate.ts';
-import { expectationAtRent } from '../pods/launch-eta.ts';
-import { launchFrom } from '../pods/launch-limit.ts';
-import { insertPod, type NewPod } from '../pods/pod.service.ts';
-import { wirePhase } from '../pods/pod.state.ts';
+import { newPod } from '../pods/new-pod.ts';
+import { insertPod } from '../pods/pod.service.ts';
 import { placePodHold } from '../pods/pod-hold.ts';
-import type { PodKey } from '../pods/pod-key.ts';
-import { NOTEBOOK_PORT, notebookColumns } from '../pods/pod-notebook.ts';
+import { NOTEBOOK_PORT } from '../pods/pod-notebook.ts';
 import { setRemovalDue } from '../pods/pod-removal.ts';
 import { podResponse } from '../pods/pod-response.ts';
 import { podSpecFor } from '../pods/pod-spec.ts';
-import { templateResponse } from '../templates/template.service.ts';
 import { markTemplateRented } from '../templates/template-use.service.ts';
 import { attachVolume, volumeForRent } from '../volumes/volume-attachment.ts';
 import type { RentExecutorRequest, RentExecutorResponse } from './rental.schemas.ts';
@@ -85,31 +80,31 @@ export async function rentIn(
     volumeCopyId: wanted?.copy.id ?? null,
     secretNames,
   });
-  const pod: NewPod = {
-    ...newPod(executor, template, keys, nowMs),
-    ...launchFrom(nowMs, deps.launchLimitMs),
-    ...notebookColumns(notebookPort),
-    ...(await expectationAtRent(tx, executor.id, { image: spec.image, template, nowMs })),
-    id: podId,
-    template_id: dockerfile === undefined ? template.id : NO_TEMPLATE_ID,
-    account_id: account.id,
-    pod_name: body.pod_name,
-    gpu_count: gpus,
-    hold_id: await placePodHold(tx, podId, settled, hold, { actor, nowMs }),
-    spec_json: JSON.stringify(spec),
-    image_key: imageKeyOf(spec.image),
-    removal_at: removalAt,
-    termination_hours: hours,
-    max_spend_uusd: microOrNull(body.max_spend_usd),
-    idle_shutdown_minutes: body.idle_shutdown_minutes ?? null,
-    idle_from: null,
-    idle_stop_at: null,
-    idle_until: null,
-    enable_volume_encryption: body.enable_volume_encryption === true ? 1 : 0,
-    source: identity.source,
-    client_version: identity.clientVersion,
-    created_by_api_key_id: actor.apiKeyId,
-  };
+  const pod = await newPod(tx, {
+    executor,
+    template,
+    keys,
+    spec,
+    notebookPort,
+    nowMs,
+    launchLimitMs: deps.launchLimitMs,
+    columns: {
+      id: podId,
+      template_id: dockerfile === undefined ? template.id : NO_TEMPLATE_ID,
+      account_id: account.id,
+      pod_name: body.pod_name,
+      gpu_count: gpus,
+      hold_id: await placePodHold(tx, podId, settled, hold, { actor, nowMs }),
+      removal_at: removalAt,
+      termination_hours: hours,
+      max_spend_uusd: microOrNull(body.max_spend_usd),
+      idle_shutdown_minutes: body.idle_shutdown_minutes ?? null,
+      enable_volume_encryption: body.enable_volume_encryption === true ? 1 : 0,
+      source: identity.source,
+      client_version: identity.clientVersion,
+      created_by_api_key_id: actor.apiKeyId,
+    },
+  });
   await insertPod(tx, pod);
   await deps.attachSecrets(tx, owner, secretNames);
   if (removalAt !== null) await setRemovalDue(tx, podId, removalAt);
@@ -133,40 +128,4 @@ export async function rentIn(
   }
   const rented = { ...executor, slots_free: executor.slots_free - gpus };
   return { ...podResponse(pod, rented, nowMs, NO_TOKEN, volume, 0), success: true, pod_id: podId };
-}
-
-/** Columns of a new pod that do not depend on the request. */
-function newPod(
-  executor: ExecutorEntry,
-  template: Template,
-  keys: readonly PodKey[],
-  nowMs: number,
-) {
-  return {
-    executor_id: executor.id,
-    docker_credential_id: template.docker_credential_id,
-    template_json: JSON.stringify(templateResponse(template)),
-    template_tried_at: null,
-    previous_json: null,
-    price_uusd_per_gpu_hour: executor.price_uusd_per_gpu_hour,
-    state: 'pending' as const,
-    phase: wirePhase('pending') ?? '',
-    reason_code: null,
-    message: '',
-    generation: 1,
-    acknowledged_generation: 0,
-    reboots_requested: 0,
-    reboots_acknowledged: 0,
-    ports_json: '{}',
-    ssh_host_key: null,
-    ssh_keys_json: JSON.stringify(keys),
-    is_favorite: 0 as const,
-    first_running_at: null,
-    seen_at: null,
-    healthy_at: null,
-    delete_requested_at: null,
-    ended_at: null,
-    created_at: nowMs,
-    updated_at: nowMs,
-  };
 }

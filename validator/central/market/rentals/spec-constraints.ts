@@ -16,7 +16,7 @@ import { gpuTotalOf, machineNameOf } from '../executors/executor-response.ts';
 import { memoryGbOf, storageGbOf } from '../executors/node-figures.ts';
 import { placeConstraints } from '../executors/place-constraints.ts';
 import { refusalOf } from './gpu-choice.ts';
-import type { NodeSpec } from './rental.schemas.ts';
+import type { NodeSpec } from './rent-by-spec.schemas.ts';
 
 export type SpecConstraint = Constraint<MarketNode> & {
   /** Advice for a known best value. */

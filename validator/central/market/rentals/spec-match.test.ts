@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
 import type { MarketNode } from '../executors/market.store.ts';
 import { UNMEASURED } from '../executors/node-figures.ts';
-import type { NodeSpec } from './rental.schemas.ts';
+import type { NodeSpec } from './rent-by-spec.schemas.ts';
 import { constraintsOf } from './spec-constraints.ts';
 import { matchSpec, type NoMatch } from './spec-match.ts';
 

@@ -3,10 +3,13 @@ import type { HttpServer } from '#shared/http/server.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import type { CentralDeps } from '../../platform/central-deps.ts';
+import type { Db, Pod } from '../../platform/database/tables.ts';
 import type { OnceDeps } from '../../platform/idempotency/once.ts';
+import type { Actor } from '../../platform/identity.ts';
 import type { Processes } from '../../platform/processes.ts';
 import { registerVolumeRoutes } from './volume.routes.ts';
 import { createVolumes } from './volume.service.ts';
+import { attachToPod, detachVolume, volumesOfPods } from './volume-attachment.ts';
 import { createVolumeCleanup, createVolumeRepositories } from './volume-repository.ts';
 import { createVolumeSync } from './volume-sync.ts';
 
@@ -35,8 +38,15 @@ export function createVolumeParts(
   }
 
   return {
-    /** Part of the pod sync. */
-    sync,
+    /** Functions that pods call in their transactions. */
+    ofPods: {
+      volumesOfPods,
+      attachVolume: (tx: Db, pod: Pod, volumeId: string, actor: Actor) =>
+        attachToPod(tx, { clock, random }, { pod, volumeId, actor }),
+      detachVolume: (tx: Db, podId: string) => detachVolume(tx, { clock, random }, podId),
+      /** Part of the pod sync. */
+      volumes: sync,
+    },
 
     /** Routes below /api. */
     register(api: HttpServer, once: OnceDeps): void {

@@ -1,0 +1,70 @@
+/** Composes sign-up, log-in, profile, mailed tokens, referral payout and removal of accounts. */
+import type { HttpServer } from '#shared/http/server.ts';
+import type { Mails } from '../../delivery/mail/mail.service.ts';
+import type { CentralDeps } from '../../platform/central-deps.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import type { Credentials } from '../credentials.ts';
+import { registerAccountRoutes } from './account.routes.ts';
+import { createAccounts, normalEmail } from './account.service.ts';
+import type { AccountPorts } from './account-ports.ts';
+import { createAccountRemoval } from './account-removal.ts';
+import { createAccountTokens, createAddressHash } from './account-token.service.ts';
+import { createAccountUpdate } from './account-update.ts';
+import { createEmailVerification } from './email-verification.ts';
+import { createPasswordReset } from './password-reset.ts';
+import { createReferralPayout, type ReferralPayoutDeps } from './referral-payout.ts';
+
+export type AccountPartsDeps = CentralDeps &
+  Pick<Credentials, 'sessions' | 'passwords' | 'apiKeys'> & {
+    mails: Mails;
+    wakeMail(): void;
+    /** Functions of modules that import accounts. */
+    above: AccountPorts;
+    requireOnboarded: ReferralPayoutDeps['requireOnboarded'];
+    /** Deletes the other data of an account, in the transaction that removes the account. */
+    deleteData: readonly ((tx: Db, accountId: string) => Promise<void>)[];
+  };
+
+export function createAccountParts(deps: AccountPartsDeps) {
+  const { ports, options, sessions, passwords, apiKeys, mails, wakeMail, above } = deps;
+  const { db, clock, random, secret } = ports;
+  const { grantSignupCredit, livePodsOf } = above;
+  const tokens = createAccountTokens({ clock, random });
+  const addressHash = createAddressHash({ secret });
+  const shared = {
+    db,
+    clock,
+    random,
+    options,
+    sessions,
+    passwords,
+    mails,
+    wakeMail,
+    tokens,
+    addressHash,
+  };
+  const verification = createEmailVerification({ ...shared, grantSignupCredit });
+
+  return {
+    /** Routes below /api. */
+    register(api: HttpServer): void {
+      const account = { ...shared, apiKeys, verification, ports: above };
+      const accounts = createAccounts(account);
+      const { deleteData, requireOnboarded } = deps;
+      registerAccountRoutes(api, {
+        accounts,
+        update: createAccountUpdate(account),
+        remove: createAccountRemoval({ ...account, livePodsOf, deleteData }),
+        verification,
+        reset: createPasswordReset(shared),
+        setReferralPayout: createReferralPayout({ ...shared, accounts, requireOnboarded }),
+      });
+    },
+
+    /** Marks an account's address as verified and grants the sign-up credit. No effect if it is verified already. */
+    verify: (email: string) => verification.accept(normalEmail(email)),
+
+    /** Deletes expired tokens. */
+    sweepTokens: tokens.sweep,
+  };
+}

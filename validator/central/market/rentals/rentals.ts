@@ -1,0 +1,22 @@
+/** Composes rentals: by id and by specification. */
+import type { HttpServer } from '#shared/http/server.ts';
+import { createRefusalRecorder } from '../../accounts/api-keys/budget-refusal.service.ts';
+import { createAttachSecrets } from '../../accounts/secrets/secret.service.ts';
+import type { CentralDeps } from '../../platform/central-deps.ts';
+import { type RentalRoutesDeps, registerRentalRoutes } from './rental.routes.ts';
+
+/** Registers the routes below /api. */
+export function registerRentals(
+  api: HttpServer,
+  { ports }: CentralDeps,
+  parts: Omit<RentalRoutesDeps, 'clock' | 'random' | 'attachSecrets' | 'recordRefusal'>,
+): void {
+  const { db, clock, random } = ports;
+  registerRentalRoutes(api, {
+    ...parts,
+    clock,
+    random,
+    attachSecrets: createAttachSecrets(ports),
+    recordRefusal: createRefusalRecorder({ db, clock, random }),
+  });
+}

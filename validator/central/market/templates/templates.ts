@@ -1,0 +1,20 @@
+/** Composes templates: their routes, and the official ones. */
+import type { HttpServer } from '#shared/http/server.ts';
+import type { CentralDeps } from '../../platform/central-deps.ts';
+import { ensureOfficialTemplates } from './official-templates.ts';
+import { registerTemplateRoutes } from './template.routes.ts';
+import { createTemplates } from './template.service.ts';
+
+export function createTemplateParts({ ports: { db, clock, random } }: CentralDeps) {
+  const templates = createTemplates({ db, clock, random });
+  return {
+    listOfficial: async () =>
+      (await templates.list(null)).filter((template) => template.user_id === null),
+
+    /** Stores the official templates. Must complete before the first request is served. */
+    prepare: () => ensureOfficialTemplates(db, clock),
+
+    /** Routes below /api. */
+    register: (api: HttpServer) => registerTemplateRoutes(api, templates),
+  };
+}
