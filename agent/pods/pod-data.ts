@@ -1,4 +1,4 @@
-/** Gives backups and restores access to the data of a pod, and pauses the pod while a restore exchanges it. */
+/** Access of backups and restores to the data of a pod, and its pause while a restore exchanges the data. */
 
 import type { Containers } from '../containers/containers.ts';
 import { type ContainerState, EngineError } from '../containers/engine/engine.ts';

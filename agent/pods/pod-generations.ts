@@ -17,7 +17,7 @@ import {
   StagedGeneration,
 } from './pod.store.ts';
 import type { PodRecords } from './pod-records.ts';
-import { type PodContent, specOf } from './pod-row.ts';
+import { launchPatch, type PodContent, specOf } from './pod-row.ts';
 
 export type Cause = { reason: ReasonCode; message: string };
 
@@ -89,7 +89,7 @@ export function switchPatch(
   const next = before === null ? present : { ...before, since_ms: at.nowMs };
   const hasFallback = before !== null || !RESTING_PHASES.includes(row.phase);
   return {
-    ...presentPatch(row, staged),
+    ...launchPatch(row, staged),
     staged_json: null,
     fallback_json: hasFallback ? JSON.stringify(next) : null,
   };
@@ -98,7 +98,7 @@ export function switchPatch(
 /** Makes the fallback the present generation again. A staged or refused generation is left unchanged. */
 export function rollBackPatch(row: PodRow, fallback: FallbackGeneration, cause: Cause) {
   return {
-    ...presentPatch(row, fallback),
+    ...launchPatch(row, fallback),
     fallback_json: null,
     refused_json: row.refused_json ?? (row.staged_json === null ? refusal(row, cause) : null),
   };
@@ -106,28 +106,6 @@ export function rollBackPatch(row: PodRow, fallback: FallbackGeneration, cause: 
 
 /** Drops the fallback. A refused generation is left unchanged. */
 export const COMMIT_PATCH = { fallback_json: null };
-
-/** Fields of the present generation. A new container also completes a pending reboot. */
-function presentPatch(
-  row: PodRow,
-  to: PodContent & Pick<PodRow, 'generation' | 'image_id' | 'image_digest'>,
-) {
-  return {
-    generation: to.generation,
-    spec_json: to.spec_json,
-    spec_hash: to.spec_hash,
-    image_id: to.image_id,
-    image_digest: to.image_digest,
-    phase: 'pending' as const,
-    container_id: null,
-    reason: null,
-    message: '',
-    attempts: 0,
-    port_conflicts: 0,
-    next_retry_ms: null,
-    reboots_done: row.reboots_requested,
-  };
-}
 
 function refusal(
   { generation, spec_hash }: { generation: number; spec_hash: string },

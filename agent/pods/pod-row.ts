@@ -95,6 +95,32 @@ function sha256(text: string): string {
 
 export type PodContent = Pick<PodRow, 'spec_json' | 'spec_hash'>;
 
+/** Columns of a launch that has not begun. */
+const NOT_LAUNCHED = {
+  phase: 'pending',
+  container_id: null,
+  reason: null,
+  message: '',
+  attempts: 0,
+  port_conflicts: 0,
+  next_retry_ms: null,
+} as const;
+
+/** Patch with which the pod launches a generation. The new container also completes a pending reboot. */
+export function launchPatch(
+  row: PodRow,
+  {
+    generation,
+    spec_json,
+    spec_hash,
+    image_id,
+    image_digest,
+  }: PodContent & Pick<PodRow, 'generation' | 'image_id' | 'image_digest'>,
+) {
+  const content = { spec_json, spec_hash, image_id, image_digest };
+  return { ...NOT_LAUNCHED, ...content, generation, reboots_done: row.reboots_requested };
+}
+
 /** Row of a new pod in phase `pending`. */
 export function newPodRow(
   id: string,
@@ -103,24 +129,18 @@ export function newPodRow(
   nowMs: number,
 ): PodRow {
   return {
+    ...NOT_LAUNCHED,
     ...content,
     id,
     desired: 'running',
     stopped: 0,
-    phase: 'pending',
     phase_since_ms: nowMs,
     generation,
     observed_generation: 0,
     image_id: null,
     image_digest: null,
-    container_id: null,
-    reason: null,
-    message: '',
-    attempts: 0,
     restart_count: 0,
     launched: 0,
-    port_conflicts: 0,
-    next_retry_ms: null,
     reboots_requested: 0,
     reboots_done: 0,
     reboot_target: 0,

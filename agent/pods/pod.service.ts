@@ -20,7 +20,7 @@ import type { PodRow } from './pod.store.ts';
 import { mustStage, newestOf, stagePatch } from './pod-generations.ts';
 import type { PodPulls } from './pod-pulls.ts';
 import type { PodPatch, PodRecords } from './pod-records.ts';
-import { newPodRow, type PodContent, specHash } from './pod-row.ts';
+import { launchPatch, newPodRow, type PodContent, specHash } from './pod-row.ts';
 import type { PodSecretsService } from './pod-secrets.ts';
 import type { PodSsh } from './pod-ssh.ts';
 import { podView } from './pod-view.ts';
@@ -245,24 +245,8 @@ function isRepeat(row: PodRow, generation: number, hash: string): boolean {
 
 /** Stages the generation if a container exists, otherwise replaces the pod's content at once. */
 function newerGeneration(row: PodRow, spec: PodSpec, content: PodContent): PodPatch {
-  return mustStage(row) ? stagePatch(spec.generation, content) : nextGeneration(row, spec, content);
-}
-
-/** Patch for a new generation. It replaces the container, which also completes a pending reboot. */
-function nextGeneration(row: PodRow, spec: PodSpec, content: PodContent): PodPatch {
-  return {
-    ...content,
-    refused_json: null,
-    generation: spec.generation,
-    phase: 'pending',
-    image_id: null,
-    image_digest: null,
-    container_id: null,
-    reason: null,
-    message: '',
-    attempts: 0,
-    port_conflicts: 0,
-    next_retry_ms: null,
-    reboots_done: row.reboots_requested,
-  };
+  const { generation } = spec;
+  if (mustStage(row)) return stagePatch(generation, content);
+  const next = { ...content, generation, image_id: null, image_digest: null };
+  return { ...launchPatch(row, next), refused_json: null };
 }

@@ -48,16 +48,8 @@ export function createPrivateFile(
   content: string | Uint8Array,
   random: Random,
 ): void {
-  makeFolder(dirname(path));
-  const draft = `${path}.${random.uuid()}`;
-  try {
-    writeDurably(draft, Buffer.from(content));
-    // Unlike rename, link never replaces a file that another process has created.
-    linkSync(draft, path);
-  } finally {
-    rmSync(draft, { force: true });
-  }
-  syncFolder(dirname(path));
+  // Unlike rename, link never replaces a file that another process has created.
+  publishDraft(path, content, random, linkSync);
 }
 
 /** Returns null if there is no file. Throws ConfigError if other users may read it, or this user may not. */
@@ -88,11 +80,21 @@ export function replacePrivateFile(
   content: string | Uint8Array,
   random: Random,
 ): void {
+  publishDraft(path, content, random, renameSync);
+}
+
+/** Writes a draft beside `path`, which `publish` links or renames to `path`. Content and name are on disk afterwards. */
+function publishDraft(
+  path: string,
+  content: string | Uint8Array,
+  random: Random,
+  publish: (draft: string, path: string) => void,
+): void {
   makeFolder(dirname(path));
   const draft = `${path}.${random.uuid()}`;
   try {
     writeDurably(draft, Buffer.from(content));
-    renameSync(draft, path);
+    publish(draft, path);
   } finally {
     rmSync(draft, { force: true });
   }
