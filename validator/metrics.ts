@@ -142,7 +142,6 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
   }
 
   return {
-    /** Counts a checked executor. */
     checked(executorId: string, { verdict, checks: results }: HealthReport): void {
       for (const result of results) count(result);
       judged.inc({ verdict });

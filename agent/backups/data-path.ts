@@ -18,7 +18,6 @@ const NEITHER = 'is neither a folder nor a file';
 export type DataPlace = {
   /** Path on the host. In a container: in the layer with its changes, which need not have the entry. */
   live: string;
-  /** Name of the entry. */
   name: string;
   /** Null if the path does not exist. */
   kind: 'folder' | 'file' | null;

@@ -105,7 +105,6 @@ export function createGpuLeases({ leases, gpus, cordons, share, clock }: GpuLeas
       }
     },
     uuidsOf: (podId: string) => held(podId).map((lease) => lease.key),
-    /** Every UUID that pods hold. */
     leasedUuids: () =>
       leases.list('gpu').flatMap((lease) => (lease.state === 'held' ? [lease.key] : [])),
     /** Returns the pod that holds the GPU; null if it is free or dirty. */

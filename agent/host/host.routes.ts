@@ -21,7 +21,6 @@ export function registerInventoryRoutes(
 export type SystemRoutesOptions = {
   executorId: string;
   startedMs: number;
-  /** True if the GPUs are simulated. */
   simulated: boolean;
   readiness: ReadinessCheck;
   updateStatus(): UpdateStatus;

@@ -27,7 +27,6 @@ export type AgentState = {
   diskQuota: string;
   firewallEnforced: boolean;
   unfinishedOperations: number;
-  /** True if the GPUs are simulated. */
   simulated: boolean;
   /** State of the agent's self-update. */
   updateState: UpdateState;

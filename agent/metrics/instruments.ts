@@ -14,7 +14,6 @@ const OPERATION_SECONDS = [1, 5, 30, 120, 600, 3_600, 21_600];
 
 export type Instruments = ReturnType<typeof createInstruments>;
 
-/** Registers all instruments. */
 export function createInstruments(registry: Registry) {
   const registers = [registry];
   const counter = (name: string, help: string, labelNames: readonly string[] = []) =>
@@ -111,12 +110,10 @@ export function createInstruments(registry: Registry) {
       imagesRemoved.inc();
       imageBytesRemoved.inc(bytes);
     },
-    /** Sets the number of orphans by kind. */
     setOrphans(counts: Record<string, number>): void {
       for (const [kind, count] of Object.entries(counts)) orphans.set({ kind }, count);
     },
     firewallDrifted: (lines: number) => firewallDrift.inc(lines),
-    /** Records a finished pull. */
     pulledBytes: (bytes: number) => pulled.inc(bytes),
     eventsReopened: () => reconnects.inc(),
     timedOut: (collector: string) => timeouts.inc({ collector }),

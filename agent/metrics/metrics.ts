@@ -67,7 +67,6 @@ export function createMetrics({ clock, executorId }: { clock: Clock; executorId:
     contentType: publicRegistry.contentType,
     /** Renders the public metrics in Prometheus' text format. */
     render: () => publicRegistry.metrics(),
-    /** Renders all metrics. */
     renderAll: async () => `${await publicRegistry.metrics()}${await podRegistry.metrics()}`,
     /** Stops sampling the event loop. */
     close: () => void delay.disable(),

@@ -52,7 +52,6 @@ export type UpdateServiceOptions = UpdatePorts & {
   store: UpdateStore;
   /** Returns the work that an update would interrupt; null if there is none. */
   workInProgress(): string | null;
-  /** Pods with running containers. */
   runningPods(): PodMark[];
   /** Starts a container with all GPUs. Resolves with null if it started. */
   tryContainer(): Promise<WaitReason | null>;

@@ -36,7 +36,6 @@ export type VerificationPorts = {
   engine: ContainerEngine;
   execEngine(): Promise<ExecEngine>;
   gpuDriver: GpuDriver;
-  /** Name of the image of the GPU proof. */
   gpuProofImage: string;
   host: { cpuCores: number };
   /** Folder for the file of the disk challenge. */

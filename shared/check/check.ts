@@ -17,7 +17,6 @@ export type CheckDefinition = {
   required: string;
 };
 
-/** An outcome with status `S`. */
 export type Outcome<S extends CheckStatus = CheckStatus> = {
   status: S;
   /** Measured values, names, or the message of another program. */

@@ -12,7 +12,6 @@ import { type RunCommand, runCommand } from '../runtime/run-command.ts';
 import { type ArchiveSource, readArchiveOptions, writeArchiveFile } from './archive/archive.ts';
 import { CHECK_STATUSES, type Check, type CheckStatus, type Outcome } from './check.ts';
 
-/** A check of a doctor. */
 export type DoctorCheck<Facts> = Check<Facts> & {
   /** Returns false if the report omits the check. Absent: the report always contains it. */
   applies?(facts: Facts): boolean;

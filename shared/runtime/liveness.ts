@@ -65,7 +65,6 @@ export function createHeartbeat(clock: Clock): Heartbeat {
   };
 }
 
-/** Returns the loop with the oldest heartbeat. */
 export function oldestHeartbeat(loops: Readonly<Record<string, Heartbeat>>): {
   loop: string;
   heartbeatAgeMs: number;

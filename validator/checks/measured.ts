@@ -244,7 +244,6 @@ export function nothingMeasured(askedMs: number): Measured {
   };
 }
 
-/** The load that an inventory reports. */
 export function loadOf({ cpu, gpu }: Inventory): Load {
   return {
     cpu_percent: cpu.utilization_percent,

@@ -22,7 +22,6 @@ import { CYCLE_VERDICTS, type CycleVerdict } from '../store/tables.ts';
 
 /** Domain separation: the signature is valid for nothing else. */
 const SIGNED_AS = 'podwright-evidence-v1\n';
-/** A SHA-256 in hex. */
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const EpochMs = z.int().min(0);
 /** Answers of agents contain fractions, which canonical JSON does not allow, so they are stored as text. */
@@ -95,7 +94,6 @@ export const EvidenceDocument = z.strictObject({
 });
 export type EvidenceDocument = z.output<typeof EvidenceDocument>;
 
-/** A check run and its report. */
 export type CheckRun = {
   facts: Facts;
   transportFailures: number;

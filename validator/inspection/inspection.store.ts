@@ -92,7 +92,6 @@ export async function claimInspections(
   });
 }
 
-/** Extends all claims of this process. */
 export async function extendClaims(db: StoreDb, holder: string, untilMs: number): Promise<void> {
   await db
     .updateTable('inspections')

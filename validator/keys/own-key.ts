@@ -14,7 +14,6 @@ export type KeyConfig = Pick<
   'VALIDATOR_HOME' | 'VALIDATOR_SEED_FILE' | 'VALIDATOR_KEY_FILE' | 'VALIDATOR_KEY_PASSPHRASE_FILE'
 >;
 
-/** Location of the validator's own key. */
 export function ownKeyLocation(config: KeyConfig): KeyLocation {
   const { VALIDATOR_KEY_FILE: path, VALIDATOR_KEY_PASSPHRASE_FILE: passphraseFile } = config;
   if (path !== undefined && passphraseFile !== undefined) {

@@ -68,7 +68,6 @@ export const CycleSet = z.strictObject({
 });
 export type CycleSet = z.output<typeof CycleSet>;
 
-/** A CycleSet without its cycles. */
 export type CycleSetHead = Omit<CycleSet, 'cycles'>;
 
 /**

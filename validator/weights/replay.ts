@@ -94,7 +94,6 @@ export async function replayEpoch(
   return { row, ...judged, problems: [...problems, ...ofChain, ...ofDocuments] };
 }
 
-/** Policy and trusted keys of a replay. */
 type ReplayContext = { policy: WeightPolicy; policyHash: string; keys: readonly TrustedHotkey[] };
 
 /** Returns true if an absent document should still be retained. */

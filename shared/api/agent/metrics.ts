@@ -6,7 +6,6 @@ import { z } from 'zod';
 import { Age, Figure, MAX_DEVICES, Text } from './bounds.ts';
 import { GpuDevice, Inventory } from './inventory.ts';
 
-/** Interval between samples. */
 export const SAMPLE_INTERVAL_MS = 10_000;
 /** Samples retained per pod: ten minutes. */
 export const MAX_HISTORY = 60;

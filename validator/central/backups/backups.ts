@@ -73,7 +73,6 @@ export function createBackups(
 
     /** Begins a last backup of a pod about to be removed, in the transaction that has locked it; returns true if it began. */
     lastBackup: schedule.beginLastBackup,
-    /** Returns true while a backup or restore of the pod is open. */
     isBackingUp: async (tx: Db, podId: string) => (await findOpenOf(tx, podId)) !== undefined,
     /** Begins a restore that was requested with a rental. */
     beginRestore: (tx: Db, restore: NewRestore) => beginRestore(tx, { clock, random }, restore),

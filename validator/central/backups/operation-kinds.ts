@@ -36,7 +36,6 @@ type KindRules<K extends OperationKind> = {
   isBoundToPod: boolean;
   /** True: a node that has lost the operation may receive it again. */
   isRepeatable: boolean;
-  /** Sends the operation to its node. */
   send(
     client: AgentClient,
     operation: OperationOf<K>,
@@ -107,7 +106,6 @@ const KINDS: { [K in OperationKind]: KindRules<K> } = {
   },
 };
 
-/** Returns the rules of the operation's kind. */
 export function rulesOf<K extends OperationKind>({ kind }: OperationOf<K>): KindRules<K> {
   return KINDS[kind as K];
 }
@@ -117,7 +115,6 @@ export type Verification = {
   status: VerifyStatus;
   actor: Actor;
   error?: OperationError;
-  /** Files and bytes that were read. */
   read?: { files: number | null; bytes: number | null };
 };
 

@@ -94,12 +94,10 @@ export async function findOpenOf(db: Db, podId: string): Promise<Operation | und
   return undefined;
 }
 
-/** Returns the open drill of a pod's backups. */
 export function findOpenDrill(db: Db, podId: string): Promise<BackupDrill | undefined> {
   return openDrills(db).where('pod_id', '=', podId).executeTakeFirst();
 }
 
-/** Returns true if a drill is open on the node. */
 export async function hasOpenDrill(db: Db, executorId: string): Promise<boolean> {
   const found = await openDrills(db).where('executor_id', '=', executorId).executeTakeFirst();
   return found !== undefined;

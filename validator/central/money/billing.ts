@@ -111,7 +111,6 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
 
     dueHandlers: topUps.dueHandlers,
 
-    /** Refunds by operators. */
     refunds,
 
     /** Checks low balance and auto top-up of an account. Call it in the transaction of a spend. */

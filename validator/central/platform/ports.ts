@@ -22,7 +22,6 @@ export type TerminalOptions = { query: TerminalQuery; requestId: string; signal:
 export type Agents = {
   /** Hotkey that signs commands. Gateways accept commands from no other. */
   hotkey: Hotkey;
-  /** Address of the gateway. */
   gateway: { host: string; port: number };
   /** Calls reject with `upstream_unavailable` if the gateway or the agent does not answer. */
   clientOf(executorId: string): AgentClient;
@@ -80,7 +79,6 @@ export type RemoteObjects = {
 /** `folder`: objects are stored on this host's disk by the embedded object store. */
 export type ObjectStore = RemoteObjects | { folder: string };
 
-/** A user of the chat platform. */
 export type ChatUser = { id: string; username: string };
 
 /** A chat platform with OAuth 2 (RFC 6749) and PKCE (RFC 7636, S256). */
@@ -303,13 +301,11 @@ export type AddressPlace = {
   accuracyKm: number | null;
 };
 
-/** Table of addresses with their places. */
 export type AddressTable = {
   /** Returns null for an address that the table does not contain. Answers from memory. */
   find(ip: string): AddressPlace | null;
 };
 
-/** Rates of alpha tokens. */
 export type AlphaRates = {
   /** Returns the subnets, one of which is the default. Rejects with 503 `upstream_unavailable`. */
   subnets(): Promise<AlphaSubnet[]>;

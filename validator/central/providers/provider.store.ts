@@ -42,7 +42,6 @@ export async function listSubscriptions(db: Db, providerId: string): Promise<str
   return rows.map((row) => row.gpu_class);
 }
 
-/** Replaces all subscriptions of a provider. */
 export async function replaceSubscriptions(
   tx: Db,
   providerId: string,

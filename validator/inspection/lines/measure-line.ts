@@ -50,7 +50,6 @@ export type LineDeps = {
   clock: Clock;
   random: Random;
   size: LineSize;
-  /** Aborts the measurement. */
   signal: AbortSignal;
 };
 

@@ -64,7 +64,6 @@ export function createAccountParts(deps: AccountPartsDeps) {
     /** Marks an account's address as verified and grants the sign-up credit. No effect if it is verified already. */
     verify: (email: string) => verification.accept(normalEmail(email)),
 
-    /** Deletes expired tokens. */
     sweepTokens: tokens.sweep,
   };
 }

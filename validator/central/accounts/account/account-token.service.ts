@@ -65,7 +65,6 @@ export function createAccountTokens({ clock, random }: { clock: Clock; random: R
     endAll: (tx: Db, accountId: string, purposes: readonly TokenPurpose[] = ALL) =>
       deleteAccountTokens(tx, accountId, purposes),
 
-    /** Deletes expired tokens. */
     sweep: (db: Db) => deleteExpiredTokens(db, clock.now()),
   };
 }

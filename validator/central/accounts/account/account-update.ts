@@ -22,7 +22,6 @@ const NOTICE_USEFUL_MS = 7 * 24 * 60 * 60 * 1000;
 
 export type AccountUpdate = ReturnType<typeof createAccountUpdate>;
 
-/** Returns the function that updates an account. */
 export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
   const { db, clock, random, options, sessions, passwords } = deps;
   const { verification, mails, tokens, ports, wakeMail } = deps;

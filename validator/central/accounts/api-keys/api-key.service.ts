@@ -188,7 +188,6 @@ export function createApiKeys(deps: ApiKeysDeps) {
       return row;
     },
 
-    /** Returns the ids of keys that are still active. */
     listActive: (ids: readonly string[]) => listActiveKeyIds(db, ids, clock.now()),
 
     async list(caller: UserIdentity): Promise<ApiKeyResponse[]> {

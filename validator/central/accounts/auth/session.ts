@@ -112,7 +112,6 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
       await revokeSessions(db, { kind, subject_id: subjectId }, clock.now(), exceptId);
     },
 
-    /** Deletes expired sessions. */
     sweep: (tx: Db) => deleteExpiredSessions(tx, clock.now()),
   };
 }

@@ -106,7 +106,6 @@ export function createStreamTickets(deps: {
       );
     },
 
-    /** Deletes expired tickets. */
     sweep: (tx: Db) => deleteExpiredTickets(tx, clock.now()),
   };
 }

@@ -7,7 +7,6 @@ export type ObjectType = (typeof OBJECT_TYPES)[number];
 /** `name`: SHA-256 of the content in lower-case hex. */
 export type ObjectKey = { type: ObjectType; name: string };
 
-/** A file of a repository: its configuration or an object. */
 export type RepositoryFile = 'config' | ObjectKey;
 
 export type ResticTarget =

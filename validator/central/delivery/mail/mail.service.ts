@@ -102,7 +102,6 @@ export function createMails({ db, clock, random, secret, isSent }: MailsDeps) {
     /** Deletes mails older than a week, except waiting ones. */
     sweep: (tx: Db) => deleteOldMails(tx, clock.now() - RETENTION_MS),
 
-    /** Deletes all mails to an account. */
     forget: (tx: Db, accountId: string) => deleteMailsOf(tx, accountId),
   };
 }

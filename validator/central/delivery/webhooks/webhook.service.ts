@@ -185,7 +185,6 @@ export async function requireWebhook(db: Db, accountId: string, id: string): Pro
   throw new ApiError('not_found', 'This account has no such webhook');
 }
 
-/** Deletes the webhooks of an account. */
 export async function deleteWebhooksOf(tx: Db, accountId: string): Promise<void> {
   const rows = await listWebhooks(tx, accountId);
   await deleteWebhooks(

@@ -100,7 +100,6 @@ export async function reserveGpus(
   return chosen.map((slot) => slot.gpu_uuid);
 }
 
-/** Releases the pod's GPUs. */
 export async function releaseGpus(tx: Db, podId: string): Promise<void> {
   await freeSlotsOf(tx, podId);
 }

@@ -97,7 +97,6 @@ export async function pageOfProvider(
   return { items, total: (await count.executeTakeFirstOrThrow()).n };
 }
 
-/** Returns true if an executor of the provider is verified. */
 export async function hasVerifiedNode(db: Db, providerId: string): Promise<boolean> {
   const found = await db
     .selectFrom('executors')

@@ -47,7 +47,6 @@ export function findPendingLike(
   return query.orderBy('created_at').orderBy('id').limit(1).executeTakeFirst();
 }
 
-/** Counts an account's pending requests. */
 export async function countPending(db: Db, accountId: string): Promise<number> {
   const row = await db
     .selectFrom('machine_requests')

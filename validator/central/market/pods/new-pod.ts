@@ -37,7 +37,6 @@ export type NewPodParts = {
   /** Null: the pod starts no notebook server. */
   notebookPort: number | null;
   nowMs: number;
-  /** Time limit of the launch. */
   launchLimitMs: number;
   /** Columns that the request and its caller determine. */
   columns: RentedColumns;

@@ -24,7 +24,6 @@ export type UpkeepDeps = {
   mails: Mails;
   /** Queues an immediate sync of this executor. */
   wake(executorId: string): void;
-  /** Time limit of a launch. */
   launchLimitMs: number;
 };
 

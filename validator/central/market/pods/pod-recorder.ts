@@ -50,7 +50,6 @@ export function createPodRecorder(deps: {
   mails: Mails;
   restoresAtStart(podId: string): Promise<boolean>;
   detachVolume(tx: Db, podId: string): Promise<void>;
-  /** Time limit of a launch. */
   launchLimitMs: number;
 }) {
   const { db, clock, log } = deps;

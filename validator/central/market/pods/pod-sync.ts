@@ -59,7 +59,6 @@ export type SyncDeps = {
   /** Volumes, which are restored before the pods that mount them start. */
   volumes: VolumePasses;
   inMaintenance: LostContactDeps['inMaintenance'];
-  /** Time limit of a launch. */
   launchLimitMs: number;
   /** Detaches the volume of a pod that left its node. Runs in the transaction that ends the pod. */
   detachVolume(tx: Db, podId: string): Promise<void>;

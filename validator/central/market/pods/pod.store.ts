@@ -266,7 +266,6 @@ export async function listEnded(
     .execute();
 }
 
-/** The number of an account's pods that have ended. */
 export async function countEnded(db: Db, accountId: string): Promise<number> {
   const row = await db
     .selectFrom('pods')

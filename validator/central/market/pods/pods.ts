@@ -75,7 +75,6 @@ export function createPodParts({ ports, mails, notifier, options }: MailDeps, pa
 
   return {
     pods,
-    /** Time limit of a launch. */
     launchLimitMs,
     dueHandlers: podDueHandlers({ clock, random, wake, mails, launchLimitMs }),
 

@@ -41,7 +41,6 @@ export type RentDeps = {
   /** Called when an account has spent money. */
   afterSpend(tx: Db, accountId: string): Promise<void>;
   beginRestore: BeginRestore;
-  /** Time limit of a launch. */
   launchLimitMs: number;
   attachSecrets: AttachSecrets;
 };

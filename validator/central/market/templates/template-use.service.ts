@@ -94,7 +94,6 @@ export async function ownTemplateChangedSince(
   return template.updated_at > sinceMs ? template : null;
 }
 
-/** Locks the account's own template. */
 async function lockOwn(tx: Db, accountId: string, id: string): Promise<Template | undefined> {
   if ((await findTemplate(tx, id))?.account_id !== accountId) return undefined;
   await lockRow(tx, 'templates', id);

@@ -38,7 +38,6 @@ export function listVolumes(db: Db, accountId: string): Promise<Volume[]> {
     .execute();
 }
 
-/** Volumes attached to these pods. */
 export async function listAttached(db: Db, podIds: readonly string[]): Promise<Volume[]> {
   if (podIds.length === 0) return [];
   return db.selectFrom('volumes').selectAll().where('attached_pod_id', 'in', podIds).execute();

@@ -52,7 +52,6 @@ export async function lockedWalletOf(tx: Db, accountId: string): Promise<Wallet>
   return wallet;
 }
 
-/** Returns the balances of one ledger account. */
 export async function balancesOf(db: Db, id: LedgerAccount): Promise<AccountBalances> {
   return balancesIn((await readable(balancesOfTwo(db, { one: id, other: id }))).rows[0]);
 }

@@ -53,7 +53,6 @@ type Insert = (db: Db, values: Values) => Promise<unknown>;
 /** Inserts by table and columns. The number of call sites limits its size. */
 const inserts = new Map<string, Insert>();
 
-/** Inserts a row. */
 export async function insertOne<Table extends keyof Tables & string>(
   db: Db,
   table: Table,

@@ -16,7 +16,6 @@ declare module 'fastify' {
     declaresSecurity?: true;
   }
   interface FastifyInstance {
-    /** The description of the portal. */
     portalDescription: FastifyInstance['swagger'];
   }
 }

@@ -15,7 +15,6 @@ const probe = { auth: 'none', limit: 'exempt' } as const;
 /** Features of this version. Clients read them to decide which requests they can send. */
 const FEATURES = ['rent_by_spec', 'idempotent_rent'];
 
-/** Registers the description of the portal. */
 export function registerPortalDescription(portal: HttpServer): void {
   portal.get(
     '/openapi.json',

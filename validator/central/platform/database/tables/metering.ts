@@ -81,7 +81,6 @@ export type BillingTicksTable = {
 /** Earnings of a provider with a pod on one day (UTC), for the portal. */
 export type BillingPeriodsTable = {
   pod_id: string;
-  /** Start of the day. */
   day_ms: number;
   provider_id: string;
   executor_id: string;
