@@ -1,30 +1,23 @@
 /** The central API as a real process on its default database: races, kills at any moment, and a graceful shutdown. */
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent, type IncomingMessage, request } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readSse } from '#shared/http/event-stream.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
-import { type FakeGateway, startFakeGateway } from '../fakes/agents/fake-gateway.ts';
+import type { FakeGateway } from '../fakes/agents/fake-gateway.ts';
 import { eventually } from '../fakes/eventually.ts';
-import { createManualClock } from '../fakes/manual-clock.ts';
 import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
 import {
   type CentralAnswer,
   type CentralProcess,
   startCentralProcess,
 } from '../fakes/scenes/central-process.ts';
-import {
-  type AddedNode,
-  createTestMarket,
-  DEFAULT_TEMPLATE,
-} from '../fakes/scenes/market-fixture.ts';
-import { openHolds, setAvailable } from '../fakes/scenes/wallet.ts';
+import { type AddedNode, DEFAULT_TEMPLATE } from '../fakes/scenes/market-fixture.ts';
+import { createServedMarket, type ServedMarket } from '../fakes/scenes/served-market.ts';
+import { openHolds } from '../fakes/scenes/wallet.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
 
 const AT_ONCE = 50;
@@ -32,12 +25,10 @@ const KILLS = 5;
 const RENTS_PER_KILL = 8;
 /** Upper bound of the random delay from the first claim to the kill. */
 const KILLED_WITHIN_MS = 60;
-const BALANCE_UUSD = 1_000_000_000;
 /** Time limit of a response; the idempotency claim of a dead process expires after ten seconds. */
 const ANSWERED_WITHIN_MS = 30_000;
 
-const folder = mkdtempSync(join(tmpdir(), 'podwright-central-'));
-const file = join(folder, 'central.db');
+let market: ServedMarket<{ single: AddedNode; large: AddedNode }>;
 let gateway: FakeGateway;
 let environment: Record<string, string>;
 let db: Database;
@@ -47,29 +38,21 @@ let large: AddedNode;
 let central: CentralProcess;
 
 beforeAll(async () => {
-  gateway = await startFakeGateway();
-  const clock = createManualClock(systemClock.now() - 60_000);
-  const market = await createTestMarket({ db: await openCentralDatabase(file), clock });
-  single = await market.verifiedNode({ gpus: 1 });
-  large = await market.verifiedNode({ gpus: KILLS * RENTS_PER_KILL, minimum: 1 });
-  account = await market.renter();
-  await setAvailable(market.ports.db, BALANCE_UUSD);
-  await market.close();
-  db = await openCentralDatabase(file);
-  environment = {
-    CENTRAL_DATABASE: file,
-    CENTRAL_HOME: folder,
-    CENTRAL_GATEWAY_URL: gateway.url,
-    CENTRAL_GATEWAY_HOTKEY: market.validator.hotkey,
-  };
+  market = await createServedMarket(
+    (folder) => join(folder, 'central.db'),
+    async ({ verifiedNode }) => ({
+      single: await verifiedNode({ gpus: 1 }),
+      large: await verifiedNode({ gpus: KILLS * RENTS_PER_KILL, minimum: 1 }),
+    }),
+  );
+  ({ gateway, environment, db, account } = market);
+  ({ single, large } = market.nodes);
   central = await startCentralProcess(environment);
 });
 
 afterAll(async () => {
   await central?.end('SIGKILL');
-  await db?.destroy();
-  await gateway?.close();
-  rmSync(folder, { recursive: true, force: true });
+  await market?.close();
 });
 
 function rent(node: AddedNode, key?: string): Promise<CentralAnswer> {

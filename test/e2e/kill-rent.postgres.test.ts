@@ -1,33 +1,27 @@
 /** kill -9 of the central API at six points of a rental: money, GPUs, claims and containers agree afterwards. */
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createConnection } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { systemClock } from '#shared/runtime/clock.ts';
-import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
-import { type FakeGateway, startFakeGateway } from '../fakes/agents/fake-gateway.ts';
+import type { FakeGateway } from '../fakes/agents/fake-gateway.ts';
 import { eventually } from '../fakes/eventually.ts';
 import {
   type Moment,
   type PostgresProxy,
   startPostgresProxy,
 } from '../fakes/faults/postgres-proxy.ts';
-import { createManualClock } from '../fakes/manual-clock.ts';
 import { createPostgresDatabase } from '../fakes/scenes/central-database.ts';
 import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
 import { type CentralProcess, startCentralProcess } from '../fakes/scenes/central-process.ts';
+import { type AddedNode, DEFAULT_TEMPLATE } from '../fakes/scenes/market-fixture.ts';
 import {
-  type AddedNode,
-  createTestMarket,
-  DEFAULT_TEMPLATE,
-} from '../fakes/scenes/market-fixture.ts';
-import { openHolds, setAvailable } from '../fakes/scenes/wallet.ts';
+  BALANCE_UUSD,
+  createServedMarket,
+  type ServedMarket,
+} from '../fakes/scenes/served-market.ts';
+import { openHolds } from '../fakes/scenes/wallet.ts';
 
 /** Time limit of a response; the idempotency claim of a dead process expires after ten seconds. */
 const ANSWERED_WITHIN_MS = 30_000;
-const BALANCE_UUSD = 1_000_000_000;
 
 /** A point of a rental: messages of one database connection, in this order; the process is killed at the last. */
 type Point = { name: string; messages: readonly string[]; at: Moment };
@@ -39,7 +33,7 @@ const POINTS: readonly Point[] = [
   { name: 'after the commit', messages: ['insert into "pods"', 'commit'], at: 'done' },
 ];
 
-const folder = mkdtempSync(join(tmpdir(), 'podwright-kill-rent-'));
+let market: ServedMarket<AddedNode[]>;
 let gateway: FakeGateway;
 let proxy: PostgresProxy;
 let environment: Record<string, string>;
@@ -49,34 +43,24 @@ let nodes: AddedNode[];
 let central: CentralProcess;
 
 beforeAll(async () => {
-  gateway = await startFakeGateway();
   proxy = await startPostgresProxy(inject('centralDatabase'));
-  const url = await createPostgresDatabase();
-  const clock = createManualClock(systemClock.now() - 60_000);
-  const market = await createTestMarket({ db: await openCentralDatabase(url), clock });
-  nodes = [];
-  for (let index = 0; index <= POINTS.length; index += 1) {
-    nodes.push(await market.verifiedNode({ gpus: 1 }));
-  }
-  account = await market.renter();
-  await setAvailable(market.ports.db, BALANCE_UUSD);
-  await market.close();
-  db = await openCentralDatabase(url);
-  environment = {
-    CENTRAL_DATABASE: proxy.urlOf(url),
-    CENTRAL_HOME: folder,
-    CENTRAL_GATEWAY_URL: gateway.url,
-    CENTRAL_GATEWAY_HOTKEY: market.validator.hotkey,
-  };
+  market = await createServedMarket(createPostgresDatabase, async ({ verifiedNode }) => {
+    const added: AddedNode[] = [];
+    for (let index = 0; index <= POINTS.length; index += 1) {
+      added.push(await verifiedNode({ gpus: 1 }));
+    }
+    return added;
+  });
+  ({ gateway, db, account, nodes } = market);
+  const { CENTRAL_DATABASE: url } = market.environment;
+  environment = { ...market.environment, CENTRAL_DATABASE: proxy.urlOf(url) };
   central = await startCentralProcess(environment);
 });
 
 afterAll(async () => {
   await central?.end('SIGKILL');
-  await db?.destroy();
-  await gateway?.close();
+  await market?.close();
   await proxy?.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const bodyOf = () => ({ pod_name: 'mine', template_id: DEFAULT_TEMPLATE });

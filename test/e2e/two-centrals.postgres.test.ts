@@ -1,16 +1,11 @@
 /**
  * Two real processes of the central API on one real PostgreSQL database: they share the work and survive each other.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
-import { type FakeGateway, startFakeGateway } from '../fakes/agents/fake-gateway.ts';
+import type { FakeGateway } from '../fakes/agents/fake-gateway.ts';
 import { eventually } from '../fakes/eventually.ts';
-import { createManualClock } from '../fakes/manual-clock.ts';
 import { createPostgresDatabase } from '../fakes/scenes/central-database.ts';
 import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
 import {
@@ -19,20 +14,14 @@ import {
   startCentralProcess,
 } from '../fakes/scenes/central-process.ts';
 import { framesOf } from '../fakes/scenes/event-follower.ts';
-import {
-  type AddedNode,
-  createTestMarket,
-  DEFAULT_TEMPLATE,
-} from '../fakes/scenes/market-fixture.ts';
-import { setAvailable } from '../fakes/scenes/wallet.ts';
+import { type AddedNode, DEFAULT_TEMPLATE } from '../fakes/scenes/market-fixture.ts';
+import { createServedMarket, type ServedMarket } from '../fakes/scenes/served-market.ts';
 
 const GPUS = 20;
-/** Enough for the holds of all pods. */
-const BALANCE_UUSD = 1_000_000_000;
 /** Time limit of a takeover; a killed process counts as dead after ten seconds. */
 const TAKEN_OVER_WITHIN_MS = 30_000;
 
-const folder = mkdtempSync(join(tmpdir(), 'podwright-centrals-'));
+let market: ServedMarket<{ single: AddedNode; large: AddedNode }>;
 let gateway: FakeGateway;
 let environment: Record<string, string>;
 let db: Database;
@@ -43,31 +32,19 @@ let single: AddedNode;
 let large: AddedNode;
 
 beforeAll(async () => {
-  gateway = await startFakeGateway();
-  const url = await createPostgresDatabase();
-  const clock = createManualClock(systemClock.now() - 60_000);
-  const market = await createTestMarket({ db: await openCentralDatabase(url), clock });
-  single = await market.verifiedNode({ gpus: 1 });
-  large = await market.verifiedNode({ gpus: GPUS, minimum: 1 });
-  account = await market.renter();
-  await setAvailable(market.ports.db, BALANCE_UUSD);
-  await market.close();
-  db = await openCentralDatabase(url);
-  environment = {
-    CENTRAL_DATABASE: url,
-    CENTRAL_HOME: folder,
-    CENTRAL_GATEWAY_URL: gateway.url,
-    CENTRAL_GATEWAY_HOTKEY: market.validator.hotkey,
-  };
+  market = await createServedMarket(createPostgresDatabase, async ({ verifiedNode }) => ({
+    single: await verifiedNode({ gpus: 1 }),
+    large: await verifiedNode({ gpus: GPUS, minimum: 1 }),
+  }));
+  ({ gateway, environment, db, account } = market);
+  ({ single, large } = market.nodes);
   one = await startCentralProcess(environment);
   other = await startCentralProcess(environment);
 });
 
 afterAll(async () => {
   await Promise.all([one?.end(), other?.end()]);
-  await db?.destroy();
-  await gateway?.close();
-  rmSync(folder, { recursive: true, force: true });
+  await market?.close();
 });
 
 function rent(at: CentralProcess, node: AddedNode, key?: string): Promise<CentralAnswer> {
