@@ -1,5 +1,6 @@
 /** Backups and restores of folders of a container with the real restic, on overlay layers. */
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   appendFileSync,
   chmodSync,
@@ -8,8 +9,10 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statfsSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterEach, expect, it, vi } from 'vitest';
 import { MAX_CHANGED_PATHS, type OperationView } from '#shared/api/agent/operations.ts';
@@ -199,18 +202,21 @@ it('reads nothing of the host if the pod replaces a folder with a link during th
 
 it('lists the files that changed while they were read', async () => {
   const { scene } = newScene();
-  scene.inContainer('echo a > root/a; echo b > "root/b\nb"; mkdir root/many; touch root/quiet');
+  scene.inContainer('cd root; echo a > a; echo b > "b\nb"; echo c > c; mkdir many; touch quiet');
   const home = join(scene.layers.upper, 'root');
   const many = `for n in $(seq 200); do echo x > '${home}/many/'$n; done`;
   const touch = "touch -d '2001-02-03'";
   // The pod may set the modification time of a file, but not hide its change.
-  const after = `echo x >> '${home}/a'; ${touch} '${home}/a'; echo x >> '${home}/b\nb'; touch '${home}/new'`;
+  const write = `echo x >> '${home}/a'; ${touch} '${home}/a'; echo x >> '${home}/b\nb'; touch '${home}/new'`;
+  // As editors do: the new content is another file, which gets the name.
+  const replace = `${touch} '${home}/new'; mv '${home}/new' '${home}/c'`;
+  const after = `${write}; ${replace}`;
   const few = await backUp(scene, opened(scene, resticWith(scene, { after })));
   expect(few).toMatchObject({
     ...{ stage: 'done', quality: 'full' },
-    changed_files: { count: 2, paths: ['/root/a', '/root/b\nb'] },
+    changed_files: { count: 3, paths: ['/root/a', '/root/b\nb', '/root/c'] },
   });
-  expect(few.log.join('\n')).toContain('2 files changed while they were read');
+  expect(few.log.join('\n')).toContain('3 files changed while they were read');
   scene.inContainer('for n in $(seq 200); do touch root/many/$n; done');
   const all = await backUp(scene, opened(scene, resticWith(scene, { after: many })));
   expect(all.changed_files?.count).toBe(200);
@@ -228,6 +234,56 @@ it('lists the files of a volume that changed while they were read', async () => 
   appendFileSync(file, ', changed');
   writeFileSync(changed, '');
   expect((await ended).changed_files).toEqual({ count: 1, paths: ['/data/file'] });
+});
+
+it('leaves sockets out, and restores a folder without entries', async () => {
+  const { scene, service } = newScene();
+  const socket = createServer().listen(join(scene.layers.upper, 'socket'));
+  await once(socket, 'listening');
+  scene.inContainer('echo kept > root/kept; mv socket root/socket');
+  const backup = await backUp(scene, service);
+  expect(backup, backup.log.join('\n')).toMatchObject({ stage: 'done', quality: 'full' });
+  scene.inContainer('rm root/kept');
+  const done = await restore(scene, service, backup);
+  socket.close();
+  expect(done.stage, done.log.join('\n')).toBe('done');
+  expect(scene.inContainer('ls root')).toBe('bin\nkept\n');
+
+  const empty = { source_path: '/home/user', target_path: '/home/user' };
+  const before = await backUp(scene, service, '/home/user');
+  scene.inContainer('touch home/user/later');
+  const again = await restore(scene, service, before, empty);
+  expect(again.stage, again.log.join('\n')).toBe('done');
+  expect(scene.inContainer("ls -A home/user; stat -c '%u:%g %a' home/user")).toBe(
+    '1000:1001 2750\n',
+  );
+});
+
+it('refuses files that only gaps make larger than the disk, and then backs up without them', async () => {
+  const { scene, service } = newScene();
+  const { blocks, bsize } = statfsSync(scene.folder);
+  scene.inContainer(`cd root; truncate -s ${blocks * bsize} a b c d e`);
+  const view = await backUp(scene, service);
+  expect(view.error).toMatchObject({
+    code: 'NoSpace',
+    message: expect.stringMatching(/^The files have \d+ bytes, the gaps of sparse files included/),
+  });
+  scene.inContainer('rm root/?');
+  expect((await backUp(scene, service)).stage).toBe('done');
+  expect(scene.restic('list', 'locks')).toBe('');
+});
+
+it('does not wait for a named pipe that replaces a file while it is opened', async () => {
+  const { scene } = newScene();
+  const pipe = join(scene.folder, 'pipe');
+  // restic itself opens files without the flag that would prevent the wait.
+  const before = `mkfifo '${pipe}'; : < '${pipe}'`;
+  const view = await backUp(scene, opened(scene, resticWith(scene, { before })));
+  expect(view.error).toMatchObject({
+    code: 'PathRefused',
+    message: expect.stringContaining('replaced with a named pipe'),
+  });
+  expect((await backUp(scene, opened(scene))).stage).toBe('done');
 });
 
 it('cannot be made to show other folders of the image by attributes in a snapshot', async () => {

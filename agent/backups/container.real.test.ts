@@ -62,6 +62,14 @@ const restore = (host: RealHost, pod: PodView, { snapshot_id }: OperationView, t
 const inside = (pod: PodView, script: string) =>
   mustRun('docker', 'exec', pod.container_id ?? '', 'sh', '-ec', script);
 
+/** Runs restic on the repository and returns its output. */
+async function restic(...args: string[]): Promise<string> {
+  process.env['RESTIC_PASSWORD'] = PASSWORD;
+  return mustRun('restic', '-r', repository.location, ...args).finally(() => {
+    delete process.env['RESTIC_PASSWORD'];
+  });
+}
+
 const WORK = `mkdir -p /root/work/deep && cd /root && echo notes > work/notes && echo model > work/deep/model
 chown -R 1000:1001 work && chmod 2750 work/deep && ln -s /etc/passwd out && chmod 700 /root && sync`;
 
@@ -128,17 +136,33 @@ while :; do mv /root/a /root/c && ln -s '${secret}' /root/a && rm /root/a && mv 
     );
   }
   const target = join(folder, 'read-back');
-  process.env['RESTIC_PASSWORD'] = PASSWORD;
-  const snapshots = JSON.parse(
-    await mustRun('restic', '-r', repository.location, 'snapshots', '--json'),
-  );
-  for (const { id } of snapshots) {
-    const into = join(target, id);
-    await mustRun('restic', '-r', repository.location, 'restore', id, '--target', into);
+  for (const { id } of JSON.parse(await restic('snapshots', '--json'))) {
+    await restic('restore', id, '--target', join(target, id));
   }
-  delete process.env['RESTIC_PASSWORD'];
   const found = await command('grep', '-r', 'secret-of-the-host', target);
   expect(found.stdout).toBe('');
+});
+
+it('backs up and replaces neither the secrets of a pod nor what the node mounts into it', async () => {
+  const host = await newHost();
+  const value = 'V4LUE-of-a-secret';
+  const secrets = { secret_names: ['token'], secrets: [{ name: 'token', value }] };
+  const pod = await host.launch('sleep 3600', secrets as object);
+  expect(await inside(pod, 'cat /run/secrets/token')).toBe(value);
+  await inside(pod, 'echo mine > /run/mine');
+  const saved = await backUp(host, pod, '/run');
+  expect(saved, saved.log.join('\n')).toMatchObject({ stage: 'done', quality: 'full' });
+  const kept = await restic('dump', '--archive', 'tar', saved.snapshot_id ?? '', '/');
+  expect([kept.includes('mine'), kept.includes(value)]).toEqual([true, false]);
+  for (const path of ['/run/secrets/token', '/etc/hosts']) {
+    expect((await backUp(host, pod, path)).error?.code, path).toBe('PathRefused');
+    const view = await restore(host, pod, saved, path);
+    expect(view.error?.code, path).toBe('PathRefused');
+  }
+  await inside(pod, 'rm /run/mine');
+  const done = await restore(host, pod, saved, '/run');
+  expect(done.stage, done.log.join('\n')).toBe('done');
+  expect(await inside(pod, 'cat /run/mine /run/secrets/token')).toBe(`mine\n${value}`);
 });
 
 it('completes a backup of a pod that reboots meanwhile, and one of a stopped pod', async () => {

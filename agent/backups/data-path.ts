@@ -77,7 +77,7 @@ async function locateOutside(
   if (mount === null) return locateInContainer(container, podPath, ports);
   const { mountPath, hostPath } = mount;
   if (hostPath !== null) return locateInVolume({ mountPath, hostPath }, podPath);
-  throw refused(podPath, 'is in a folder of the agent');
+  throw refused(podPath, 'is provided by the node, which does not back it up');
 }
 
 async function locateInVolume(root: DataRoot, podPath: string): Promise<DataPlace> {

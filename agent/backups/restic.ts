@@ -202,7 +202,7 @@ export function createRestic(ports: ResticPorts) {
     async backup(
       session: ResticSession,
       what: { jail: Jail; name: string; host: string; tag: string },
-      onStatus: (status: BackupStatus) => void,
+      { onStart, onStatus }: { onStart(pid: number): void; onStatus(status: BackupStatus): void },
     ): Promise<{ partial: boolean; summary: BackupSummary | null }> {
       let summary: BackupSummary | null = null;
       const exitCode = await run(session, {
@@ -215,6 +215,7 @@ export function createRestic(ports: ResticPorts) {
         jail: what.jail,
         timeoutMs: TRANSFER_MS,
         accepts: [EXIT_PARTIAL],
+        onStart,
         onLine: (line) => {
           const parsed = BackupLine.safeParse(parseJson(line));
           if (!parsed.success) return;

@@ -1,5 +1,6 @@
 /** Runs one backup, from its path to a verified snapshot. */
 import type { ChangedFiles } from '#shared/api/agent/operations.ts';
+import { createBackupGuard } from './backup-guard.ts';
 import { createChangedFiles, findCandidates } from './changed-files.ts';
 import { type DataPlace, locate } from './data-path.ts';
 import { OperationFailure } from './operation.state.ts';
@@ -22,6 +23,7 @@ export async function runBackup(work: OperationContext<BackupRow>, ports: RunPor
   logVolumesIn(place, work);
   const beganMs = ports.clock.now();
   const watch = watchProgress(work, ports);
+  const guard = await createBackupGuard(place.stagingParent, ports.clock);
   // Runs concurrently with the backup, which stale locks do not block; the backup itself reports faults of the
   // repository.
   const unlocked = mayHaveLeftLock(work, ports)
@@ -29,14 +31,19 @@ export async function runBackup(work: OperationContext<BackupRow>, ports: RunPor
     : Promise.resolve();
   const { partial, summary } = await restic
     .backup(
-      session,
+      { ...session, signal: AbortSignal.any([session.signal, guard.signal]) },
       {
         jail: place.jail,
         name: place.name,
         host: executorId,
         tag: podId,
       },
-      watch.onStatus,
+      {
+        onStart: guard.watch,
+        onStatus(status) {
+          if (guard.allows(status)) watch.onStatus(status);
+        },
+      },
     )
     .finally(() => unlocked);
   watch.end();

@@ -27,6 +27,7 @@ const MIGRATIONS = [
   './schema-12-changed-files.sql',
   './schema-13-secrets.sql',
   './schema-14-launch.sql',
+  './schema-15-ssh-ports.sql',
 ].map((file) => readFileSync(new URL(file, import.meta.url), 'utf8'));
 
 /** Newest schema of this version. */

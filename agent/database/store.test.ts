@@ -55,6 +55,28 @@ it('migrates pods of a schema that had neither changes in place nor boot ids', (
   rmSync(home, { recursive: true });
 });
 
+it('retains for a day the SSH ports of pods that an agent with a host key per pod created', () => {
+  const home = mkdtempSync(join(tmpdir(), 'podwright-'));
+  const path = join(home, 'agent.sqlite');
+  const old = openDatabase(path);
+  old.exec(
+    `ALTER TABLE leases DROP COLUMN cooling_ms; UPDATE meta SET value = '14' WHERE name = 'schema'`,
+  );
+  for (const slot of ['22', '80']) {
+    old.exec(`INSERT INTO leases (kind, key, pod_id, state, until_ms, slot)
+      VALUES ('port', '200${slot}', 'a', 'held', 0, '${slot}')`);
+  }
+  old.close();
+  const database = openDatabase(path);
+  const cooling = createLeaseStore(database).list('port');
+  expect(cooling.map(({ slot, cooling_ms }) => [slot, cooling_ms])).toEqual([
+    ['22', 86_400_000],
+    ['80', 0],
+  ]);
+  database.close();
+  rmSync(home, { recursive: true });
+});
+
 it('lets only one agent use a home', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
   const first = openHome(home);

@@ -13,6 +13,8 @@ export const Lease = z.object({
   state: z.enum(['held', 'cooling', 'dirty']),
   until_ms: z.int(),
   slot: z.string(),
+  /** Time for which the lease cools after its release, ms; 0: the default of its kind. */
+  cooling_ms: z.int(),
 });
 export type Lease = z.output<typeof Lease>;
 
@@ -21,8 +23,8 @@ export type LeaseStore = ReturnType<typeof createLeaseStore>;
 /** Creates the store of leases, in which UNIQUE(kind, key) prevents double leases. */
 export function createLeaseStore(database: DatabaseSync) {
   const insert = database.prepare(
-    `INSERT INTO leases (kind, key, pod_id, state, until_ms, slot)
-     VALUES (:kind, :key, :pod_id, 'held', 0, :slot)`,
+    `INSERT INTO leases (kind, key, pod_id, state, until_ms, slot, cooling_ms)
+     VALUES (:kind, :key, :pod_id, 'held', 0, :slot, :cooling_ms)`,
   );
   const select = database.prepare('SELECT * FROM leases WHERE kind = :kind AND key = :key');
   const ofPod = database.prepare(
@@ -34,6 +36,10 @@ export function createLeaseStore(database: DatabaseSync) {
     `UPDATE leases SET state = :state, until_ms = :until_ms
      WHERE kind = :kind AND key = :key AND pod_id = :pod_id`,
   );
+  const setCooling = database.prepare(
+    `UPDATE leases SET cooling_ms = :cooling_ms
+     WHERE kind = :kind AND key = :key AND pod_id = :pod_id`,
+  );
   const remove = database.prepare(
     'DELETE FROM leases WHERE kind = :kind AND key = :key AND pod_id = :pod_id',
   );
@@ -43,8 +49,15 @@ export function createLeaseStore(database: DatabaseSync) {
 
   return {
     /** Inserts a lease. Throws by the table's constraint if the key is leased, cooling or dirty. */
-    take(lease: { kind: LeaseKind; key: string; podId: string; slot: string }): void {
-      insert.run({ kind: lease.kind, key: lease.key, pod_id: lease.podId, slot: lease.slot });
+    take(lease: {
+      kind: LeaseKind;
+      key: string;
+      podId: string;
+      slot: string;
+      coolingMs?: number;
+    }): void {
+      const { kind, key, podId: pod_id, slot, coolingMs: cooling_ms = 0 } = lease;
+      insert.run({ kind, key, pod_id, slot, cooling_ms });
     },
     get(kind: LeaseKind, key: string): Lease | null {
       const row = select.get({ kind, key });
@@ -59,6 +72,9 @@ export function createLeaseStore(database: DatabaseSync) {
     setState(lease: Lease, state: Lease['state'], untilMs: number): void {
       const { kind, key, pod_id } = lease;
       setState.run({ kind, key, pod_id, state, until_ms: untilMs });
+    },
+    setCooling({ kind, key, pod_id }: Lease, coolingMs: number): void {
+      setCooling.run({ kind, key, pod_id, cooling_ms: coolingMs });
     },
     remove({ kind, key, pod_id }: Lease): void {
       remove.run({ kind, key, pod_id });

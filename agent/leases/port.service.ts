@@ -15,7 +15,9 @@ export class PortPoolExhausted extends Error {
 
 /** Time for which a released port is not leased again, so that clients of the old pod do not reach the next one. */
 export const PORT_COOLING_MS = 60_000;
-/** The same for the SSH port of a pod with its own SSH server: clients remember that server's host key for the port. */
+/**
+ * The same for a port at which a pod has run its own SSH server: clients remember that server's host key for the port.
+ */
 export const OWN_SSHD_COOLING_MS = 86_400_000;
 
 /** `lease` and `release` are synchronous: call them in the transaction that writes the pod's row. */
@@ -29,20 +31,34 @@ export function createPortService(ports: {
 
   const held = (podId: string) => leases.heldBy('port', podId);
 
-  function freePort(): string {
+  /**
+   * Takes a free port: for a pod's own SSH server the last one of the upper half of the range, otherwise the first one.
+   * So these servers rarely get a port for which clients remember the gateway's host key, and never take all ports out
+   * of use for a day.
+   */
+  function takeFree(podId: string, slot: string, coolingMs: number): void {
     const taken = new Set(leases.list('port').map((lease) => lease.key));
-    for (let port = range.first; port <= range.last; port += 1) {
-      if (!taken.has(String(port))) return String(port);
+    const isOwnSshd = coolingMs >= OWN_SSHD_COOLING_MS;
+    const others = range.last - range.first;
+    const tries = isOwnSshd ? Math.floor(others / 2) : others;
+    for (let passed = 0; passed <= tries; passed += 1) {
+      const key = String(isOwnSshd ? range.last - passed : range.first + passed);
+      if (taken.has(key)) continue;
+      leases.take({ kind: 'port', key, podId, slot, coolingMs });
+      return;
     }
-    throw new PortPoolExhausted(`no port is free in ${range.first}-${range.last}`);
+    const first = isOwnSshd ? range.last - tries : range.first;
+    throw new PortPoolExhausted(`no port is free in ${first}-${range.last}`);
   }
 
-  const cool = (lease: Lease, forMs = PORT_COOLING_MS) =>
-    leases.setState(lease, 'cooling', clock.now() + forMs);
+  function cool(lease: Lease): void {
+    const coolingMs = Math.max(lease.cooling_ms, PORT_COOLING_MS);
+    leases.setState(lease, 'cooling', clock.now() + coolingMs);
+  }
 
   /** Leases the new port before it releases the old one, so that a full pool changes nothing. */
   function replaceOne(lease: Lease): void {
-    leases.take({ kind: 'port', key: freePort(), podId: lease.pod_id, slot: lease.slot });
+    takeFree(lease.pod_id, lease.slot, lease.cooling_ms);
     cool(lease);
   }
 
@@ -56,25 +72,24 @@ export function createPortService(ports: {
     portsOf(podId: string): { internal: number; host: number }[] {
       return held(podId).map(({ slot, key }) => ({ internal: Number(slot), host: Number(key) }));
     },
-    /** Leases missing ports. Throws PortPoolExhausted. */
-    lease(podId: string, internalPorts: readonly number[]): void {
-      const present = new Set(held(podId).map((lease) => lease.slot));
+    /**
+     * Leases missing ports. `ownSshd` is the internal port of an SSH server in the pod, which has another host key than
+     * the gateway; null without one. Throws PortPoolExhausted.
+     */
+    lease(podId: string, internalPorts: readonly number[], ownSshd: number | null): void {
+      const present = new Map(held(podId).map((lease) => [lease.slot, lease]));
       for (const internal of internalPorts) {
         const slot = String(internal);
-        if (present.has(slot)) continue;
-        leases.take({ kind: 'port', key: freePort(), podId, slot });
+        const coolingMs = internal === ownSshd ? OWN_SSHD_COOLING_MS : PORT_COOLING_MS;
+        const lease = present.get(slot);
+        if (lease === undefined) takeFree(podId, slot, coolingMs);
+        // Stays so when an edit removes the server.
+        else if (coolingMs > lease.cooling_ms) leases.setCooling(lease, coolingMs);
       }
     },
-    /**
-     * Releases the pod's ports except those for the internal ports `keep`. `ownSshd` is the internal port of an SSH
-     * server, which has another host key; null without one.
-     */
-    release(podId: string, keep: readonly number[], ownSshd: number | null): void {
-      for (const lease of held(podId)) {
-        const internal = Number(lease.slot);
-        if (keep.includes(internal)) continue;
-        cool(lease, internal === ownSshd ? OWN_SSHD_COOLING_MS : PORT_COOLING_MS);
-      }
+    /** Releases the pod's ports except those for the internal ports `keep`. */
+    release(podId: string, keep: readonly number[]): void {
+      for (const lease of held(podId)) if (!keep.includes(Number(lease.slot))) cool(lease);
     },
     /**
      * Replaces the pod's published ports that are in use by other processes. Call only while no container of the pod

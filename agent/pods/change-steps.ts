@@ -10,7 +10,7 @@ import {
   stagedOf,
   switchPatch,
 } from './pod-generations.ts';
-import { ownSshdPortOf, specOf } from './pod-row.ts';
+import { specOf } from './pod-row.ts';
 import { type Commit, type Outcome, RELIST, type StepPorts } from './step-ports.ts';
 
 const UNKNOWN: Cause = { reason: 'Internal', message: 'The new container failed' };
@@ -36,7 +36,7 @@ export function createChangeSteps(deps: StepPorts, commit: Commit) {
         const now = records.get(row.id);
         if (now?.desired !== 'running') return;
         const wanted = specsInUse(now).flatMap((spec) => spec.internal_ports);
-        ports.release(row.id, wanted, ownSshdPortOf(row));
+        ports.release(row.id, wanted);
       });
       return RELIST;
     },

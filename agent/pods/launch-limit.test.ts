@@ -28,10 +28,14 @@ beforeEach(() => {
   engine = createFakeEngine(clock);
   engine.addImage(IMAGE, `sha256:${'a1'.repeat(32)}`);
   database = openDatabase(':memory:');
+  startAgent();
+});
+
+function startAgent(): void {
   const random = { ...systemRandom, int: (maxExclusive: number) => maxExclusive - 1 };
   agent = createTestAgent({ engine, clock, random, database });
   agent.start();
-});
+}
 
 async function pass(ms: number): Promise<void> {
   await clock.advance(ms);
@@ -73,10 +77,23 @@ it('gives up an image that it could not pull within the limit, and keeps the rea
   expect(agent.pods.get(ID)).toMatchObject({ phase: 'removed' });
 });
 
+it('counts the time before a restart of the agent', async () => {
+  breakEngine(engine, 'resolveDigest', 'image_unreachable');
+  await put();
+  age(LAUNCH_LIMIT_MS - 60_000);
+  await agent.stop();
+  startAgent();
+  await pass(0);
+  expect(agent.pods.get(ID).phase).toBe('backoff');
+  await pass(120_000);
+  expect(agent.pods.get(ID)).toMatchObject({ phase: 'failed', reason: 'ImageUnreachable' });
+});
+
 it('gives up a pod whose process has always exited at once', async () => {
   breakProcesses();
   await put();
   await pass(20_000);
+  expect(agent.pods.get(ID)).toMatchObject({ launched: false });
   age(LAUNCH_LIMIT_MS - 60_000);
   await pass(20_000);
   expect(agent.pods.get(ID).phase).toBe('backoff');
@@ -91,6 +108,7 @@ it.each([
   await put();
   await clock.advance(LAUNCHED_AFTER_MS);
   if (ms > 1) await pass(ms);
+  if (ms > 1) expect(agent.pods.get(ID)).toMatchObject({ launched: true });
   breakProcesses();
   engine.exit(agent.pods.get(ID).container_id ?? '', 1);
   age(LAUNCH_LIMIT_MS);

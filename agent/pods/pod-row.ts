@@ -27,8 +27,8 @@ export function conditionsOf(row: PodRow): z.output<typeof Conditions> {
 }
 
 /** Internal port of the pod's own SSH server; null for a pod that the SSH gateway serves. */
-export function ownSshdPortOf(row: Pick<PodRow, 'spec_json'>): number | null {
-  return specOf(row).publish_own_sshd ? SSH_PORT : null;
+export function ownSshdPortOf(spec: PodSpec): number | null {
+  return spec.publish_own_sshd ? SSH_PORT : null;
 }
 
 /** Leased ports that the present generation uses. During a change, more ports are leased. */

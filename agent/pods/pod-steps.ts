@@ -5,7 +5,7 @@ import { createChangeSteps } from './change-steps.ts';
 import { createLaunch } from './launch-steps.ts';
 import type { Step } from './pod.plan.ts';
 import type { PodRow } from './pod.store.ts';
-import { ownSshdPortOf, specOf } from './pod-row.ts';
+import { specOf } from './pod-row.ts';
 import {
   createCommit,
   LAUNCH_STAGES,
@@ -50,7 +50,7 @@ export function createPodSteps(deps: StepPorts) {
     deps.secrets.removeFiles(row.id);
     await gpuLeases.release(row.id, () => false);
     records.transaction(() => {
-      ports.release(row.id, [], ownSshdPortOf(row));
+      ports.release(row.id, []);
       const gone = { container_id: null, image_id: null, reason: null, message: '' };
       const unchanged = { staged_json: null, fallback_json: null, refused_json: null };
       const phase = 'removed' as const;

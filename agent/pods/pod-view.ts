@@ -70,6 +70,7 @@ export function podView(row: PodRow, facts: ViewFacts): PodView {
     gpu_uuids: facts.gpuUuids.filter((uuid) => spec.gpu_uuids.includes(uuid)),
     simulated: facts.simulated,
     restart_count: row.restart_count,
+    launched: row.launched === 1,
     next_retry_ms: row.next_retry_ms,
     last_exit: lastExitOf(row),
     created_ms: row.created_ms,

@@ -20,7 +20,13 @@ import type { PodRow } from './pod.store.ts';
 import { mustStage, newestOf, stagePatch } from './pod-generations.ts';
 import type { PodPulls } from './pod-pulls.ts';
 import type { PodPatch, PodRecords } from './pod-records.ts';
-import { launchPatch, newPodRow, type PodContent, specHash } from './pod-row.ts';
+import {
+  launchPatch,
+  newPodRow,
+  ownSshdPortOf,
+  type PodContent,
+  specHash,
+} from './pod-row.ts';
 import type { PodSecretsService } from './pod-secrets.ts';
 import type { PodSsh } from './pod-ssh.ts';
 import { podView } from './pod-view.ts';
@@ -118,7 +124,7 @@ export function createPodService(deps: {
       // SSH keys take effect at once, also those of a generation that is only staged.
       if (row.generation !== spec.generation) deps.ssh.setKeys(row, spec.ssh_public_keys);
       gpuLeases.lease(id, spec.gpu_uuids);
-      leasePorts(id, spec.internal_ports);
+      leasePorts(id, spec);
       return row;
     });
   }
@@ -132,9 +138,9 @@ export function createPodService(deps: {
     return viewOf(row);
   }
 
-  function leasePorts(id: string, internalPorts: readonly number[]): void {
+  function leasePorts(id: string, spec: PodSpec): void {
     try {
-      ports.lease(id, internalPorts);
+      ports.lease(id, spec.internal_ports, ownSshdPortOf(spec));
     } catch (cause) {
       if (!(cause instanceof PortPoolExhausted)) throw cause;
       throw new ApiError('conflict', `PortPoolExhausted: ${cause.message}`, {

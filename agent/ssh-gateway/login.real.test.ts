@@ -74,6 +74,23 @@ describe('a login', () => {
     expect(publicKeyOf(saved)).toBe(pod.ssh?.host_key);
   });
 
+  it('causes no warning at a port that another pod had, even after a reinstallation of the home', async () => {
+    const other = await startSshHost();
+    try {
+      const first = await other.launch();
+      const known = join(other.home, 'first_known_hosts');
+      writeFileSync(known, `[127.0.0.1]:${other.portOf(first)} ${first.ssh?.host_key}\n`);
+      await other.reinstall();
+      const next = await other.launch();
+      expect([next.id === first.id, other.portOf(next)]).toEqual([false, other.portOf(first)]);
+      const strict = ['-o', 'StrictHostKeyChecking=yes', '-o', `UserKnownHostsFile=${known}`];
+      const args = [...strict, ...other.options(other.portOf(next)), 'root@127.0.0.1', 'echo in'];
+      expect(await runClient('ssh', args)).toMatchObject({ code: 0, stderr: '' });
+    } finally {
+      await other.stop();
+    }
+  });
+
   it.each(['sk-ssh-ed25519@openssh.com', 'sk-ecdsa-sha2-nistp256@openssh.com'] as const)(
     'accepts a security key (%s) only if the user touches it',
     async (type) => {

@@ -149,10 +149,10 @@ export type ContainerLayers = {
   lower: readonly string[];
 };
 
-/** A volume or folder that is mounted in a container. */
+/** A volume, folder or file that is mounted in a container. */
 export type ContainerMount = {
   target: string;
-  /** The volume's folder on the engine's host; null for a folder of the agent. */
+  /** The volume's folder on the engine's host; null for what the agent or the engine provides. */
   volumeFolder: string | null;
 };
 

@@ -4,7 +4,14 @@ import { PullProgress } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { jsonLines, withIdleLimit } from './engine-stream.ts';
-import { followPull, PULL_BASE_MS, PULL_IDLE_MS, PullRecord, pullBudgetMs } from './pull-stream.ts';
+import {
+  followPull,
+  PULL_BASE_MS,
+  PULL_IDLE_MS,
+  PULL_LONGEST_MS,
+  PullRecord,
+  pullBudgetMs,
+} from './pull-stream.ts';
 
 async function* recordsOf(...records: PullRecord[]): AsyncGenerator<PullRecord> {
   yield* records;
@@ -96,14 +103,45 @@ it('does not count a retry countdown or repeated bytes as progress', async () =>
   await outcome;
 });
 
-it('aborts a slow pull at its deadline', async () => {
+/** The engine reports a download in pieces of this size. */
+const PIECE = 512 * 1024;
+
+/** Downloads pieces of a layer, with a pause before each. Resolves with the time of a deadline; null if the pull succeeds. */
+async function deadlineOf(count: number, pauseMs: number): Promise<number | null> {
   const clock = createManualClock();
-  const parts = Array.from({ length: 40 }, (_, n) => layer('a', 'Downloading', n + 1, 1_000));
-  const following = followPull(slowly(clock, 60_000, parts), clock, () => undefined);
-  const outcome = expect(following).rejects.toMatchObject({ kind: 'deadline' });
-  await clock.advance(PULL_BASE_MS + 120_000);
-  await outcome;
+  const startedMs = clock.monotonicMs();
+  const pieces = Array.from({ length: count }, (_, n) =>
+    layer('a', 'Downloading', (n + 1) * PIECE, count * PIECE),
+  );
+  const records = [...pieces, layer('a', 'Download complete'), done];
+  const following = followPull(slowly(clock, pauseMs, records), clock, () => undefined);
+  const ended = following.then(
+    () => null,
+    (error: unknown) => {
+      expect(error).toMatchObject({ kind: 'deadline' });
+      return clock.monotonicMs() - startedMs;
+    },
+  );
+  await clock.advance((records.length + 1) * pauseMs);
+  return ended;
+}
+
+it('continues beyond ten minutes while 1 MB per minute arrives, to at most two hours', async () => {
+  expect(await deadlineOf(200, 31_000)).toBeNull();
+  const endedMs = await deadlineOf(300, 31_000);
+  expect(endedMs).toBeGreaterThan(PULL_LONGEST_MS);
+  expect(endedMs).toBeLessThan(PULL_LONGEST_MS + 31_000);
+});
+
+it('aborts a slower pull after ten minutes', async () => {
+  const endedMs = await deadlineOf(100, 33_000);
+  expect(endedMs).toBeGreaterThan(PULL_BASE_MS);
+  expect(endedMs).toBeLessThan(PULL_BASE_MS + 33_000);
+});
+
+it('gives a large image the time for its bytes', () => {
   expect(pullBudgetMs(20 * 1024 ** 3)).toBe(PULL_BASE_MS + 20 * 1024 * 1_000);
+  expect(pullBudgetMs(1)).toBe(PULL_LONGEST_MS);
 });
 
 it('reports an error record that follows successful records', async () => {

@@ -9,9 +9,14 @@ import { withIdleLimit } from './engine-stream.ts';
 
 /** Time without progress after which a pull counts as stalled. */
 export const PULL_IDLE_MS = 120_000;
-/** Base of a pull's deadline, to which the time for its bytes at the slowest accepted speed is added. */
+/** Time that every pull has. Afterwards it continues while enough bytes arrive. */
 export const PULL_BASE_MS = 600_000;
-const SLOWEST_BYTES_PER_SECOND = 1024 * 1024;
+/** Bytes per minute, downloaded or unpacked, with which a pull continues. */
+const SLOWEST_BYTES_PER_MINUTE = 1_000_000;
+const MINUTE_MS = 60_000;
+/** Longest pull of a small image. A large one has the time for its bytes at one MiB per second. */
+export const PULL_LONGEST_MS = 7_200_000;
+const USUAL_BYTES_PER_SECOND = 1024 * 1024;
 const MS_PER_SECOND = 1_000;
 
 /** One record of the engine's stream. A failed pull has status 200 and an error in its last record. */
@@ -36,14 +41,15 @@ const STATES: readonly [RegExp, LayerProgress['state']][] = [
 /** Start of the last record of a successful pull. */
 const SUCCESS = /^Status: /;
 
-/** Returns the deadline of a pull of `bytes` in milliseconds. */
+/** Returns the longest duration of a pull of `bytes` in milliseconds. */
 export function pullBudgetMs(bytes: number): number {
-  return PULL_BASE_MS + (bytes / SLOWEST_BYTES_PER_SECOND) * MS_PER_SECOND;
+  const usualMs = PULL_BASE_MS + (bytes / USUAL_BYTES_PER_SECOND) * MS_PER_SECOND;
+  return Math.max(PULL_LONGEST_MS, usualMs);
 }
 
 /**
  * Calls `onProgress` for every progress record until the engine reports success. Throws on an error record,
- * `image_stalled` without progress, and `deadline` if the pull exceeds its deadline.
+ * `image_stalled` without progress, and `deadline` if the pull exceeds its deadline or becomes too slow.
  */
 export async function followPull(
   records: AsyncIterable<PullRecord>,
@@ -51,15 +57,42 @@ export async function followPull(
   onProgress: (progress: PullProgress) => void,
 ): Promise<void> {
   const startedMs = clock.monotonicMs();
+  const isSlow = createPace(clock);
   const steps = withIdleLimit(stepsForward(records, clock), clock, PULL_IDLE_MS);
   for await (const progress of steps) {
     onProgress(progress);
     const tookMs = clock.monotonicMs() - startedMs;
-    if (tookMs <= pullBudgetMs(progress.bytes_total)) continue;
-    const minutes = Math.round(tookMs / 60_000);
-    throw new EngineError('deadline', `the pull is not done after ${minutes} minutes`);
+    const slow = isSlow(progress) && tookMs > PULL_BASE_MS;
+    if (!slow && tookMs <= pullBudgetMs(progress.bytes_total)) continue;
+    const minutes = Math.round(tookMs / MINUTE_MS);
+    const pace = slow ? ', and less than 1 MB per minute arrives' : '';
+    throw new EngineError('deadline', `the pull is not done after ${minutes} minutes${pace}`);
   }
 }
+
+/**
+ * Returns a function that returns true if too few bytes have arrived since a minute ago. Call it for every progress
+ * record: the engine reports half a megabyte at a time, so the minute begins and ends with such a report.
+ */
+function createPace(clock: Clock): (progress: PullProgress) => boolean {
+  const samples: { atMs: number; bytes: number }[] = [];
+  let known = 0;
+  return ({ bytes_done, bytes_extracted }) => {
+    const now = { atMs: clock.monotonicMs(), bytes: bytes_done + bytes_extracted };
+    // A layer's change of state is no measure of the pace.
+    if (now.bytes <= known) return false;
+    known = now.bytes;
+    if (now.atMs - (samples.at(-1)?.atMs ?? -Infinity) >= PACE_SAMPLE_MS) samples.push(now);
+    while (now.atMs - (samples[1]?.atMs ?? Infinity) >= MINUTE_MS) samples.shift();
+    const from = samples[0] ?? now;
+    const elapsedMs = now.atMs - from.atMs;
+    const arrived = now.bytes - from.bytes;
+    return elapsedMs >= MINUTE_MS && arrived * MINUTE_MS < SLOWEST_BYTES_PER_MINUTE * elapsedMs;
+  };
+}
+
+/** Minimum interval between the samples of the pace, which limits their number. */
+const PACE_SAMPLE_MS = 5_000;
 
 /** Skips records without progress, such as a retry's countdown, so that they do not reset the idle limit. */
 async function* stepsForward(

@@ -14,6 +14,11 @@ export type ContainerFiles = {
   mounts: readonly ContainerMount[];
 };
 
+/** Files that the engine mounts into every container and does not list. */
+const ENGINE_FILES = ['/etc/hostname', '/etc/hosts', '/etc/resolv.conf'].map(
+  (target): ContainerMount => ({ target, volumeFolder: null }),
+);
+
 /** Limit of remembered containers. */
 const MAX_REMEMBERED = 256;
 
@@ -29,7 +34,8 @@ export function createContainerFiles(deps: {
     const found = await engine.containerFiles(containerId);
     if (found === null) return 'absent';
     const layers = found.layers ?? (await mountedLayers(containerId));
-    return layers === null ? 'unreadable' : { containerId, layers, mounts: found.mounts };
+    if (layers === null) return 'unreadable';
+    return { containerId, layers, mounts: [...found.mounts, ...ENGINE_FILES] };
   }
 
   /** Engines with containerd's image store report no layers; the mounts of a running container show them. */

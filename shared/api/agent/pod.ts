@@ -265,6 +265,8 @@ export const PodView = z.object({
   /** True when the GPUs are simulated: nothing computes on them. */
   simulated: z.boolean(),
   restart_count: Counter,
+  /** True once a container has run for half a minute. Agents before this field do not send it. */
+  launched: z.boolean().default(true),
   next_retry_ms: HostTime.nullable(),
   last_exit: z
     .object({

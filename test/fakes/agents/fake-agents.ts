@@ -386,6 +386,7 @@ function newView(
     gpu_uuids: spec.gpu_uuids ?? [],
     simulated: true,
     restart_count: 0,
+    launched: true,
     next_retry_ms: null,
     last_exit: null,
     created_ms: nowMs,

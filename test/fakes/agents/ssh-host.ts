@@ -101,6 +101,15 @@ export async function startSshHost(settings: Record<string, string> = {}) {
 
   const portOf = ({ ssh }: PodView): number => ssh?.port ?? 0;
 
+  /** Ends the processes and removes their pods. */
+  async function end(): Promise<void> {
+    await Promise.all([ended(agent.child, 'SIGTERM'), ended(gateway, 'SIGTERM')]);
+    const owner = { [LABELS.executor]: executorId };
+    for (const { id } of await engine.listContainers(owner)) await engine.removeContainer(id);
+    for (const { id } of await engine.listNetworks(owner)) await engine.removeNetwork(id);
+    for (const { name } of await engine.listVolumes(owner)) await engine.removeVolume(name);
+  }
+
   return {
     home,
     key,
@@ -135,12 +144,22 @@ export async function startSshHost(settings: Record<string, string> = {}) {
       await ended(gateway, 'SIGKILL');
       gateway = await startGateway();
     },
+    /** Removes the pods and the agent's store, and starts the programs in the same home. */
+    async reinstall(): Promise<void> {
+      await end();
+      for (const file of [
+        'agent.sqlite',
+        'agent.sqlite-wal',
+        'agent.sqlite-shm',
+        'ssh/gateway.json',
+      ]) {
+        rmSync(join(home, 'agent', file), { force: true });
+      }
+      agent = await startAgent();
+      gateway = await startGateway();
+    },
     async stop(): Promise<void> {
-      await Promise.all([ended(agent.child, 'SIGTERM'), ended(gateway, 'SIGTERM')]);
-      const owner = { [LABELS.executor]: executorId };
-      for (const { id } of await engine.listContainers(owner)) await engine.removeContainer(id);
-      for (const { id } of await engine.listNetworks(owner)) await engine.removeNetwork(id);
-      for (const { name } of await engine.listVolumes(owner)) await engine.removeVolume(name);
+      await end();
       rmSync(home, { recursive: true, force: true });
     },
   };

@@ -88,6 +88,95 @@ describe('a launch that does not succeed', () => {
     });
   });
 
+  /** Reports that the pod's process has ended with exit code 1. */
+  function crashed(id: string, change: object = {}): void {
+    const finished_ms = scene.market.clock.now();
+    const last_exit = { exit_code: 1, oom_killed: false, finished_ms, reason: 'ExitedNonZero' };
+    const message = 'The process ended with exit code 1';
+    const crash = { phase: 'backoff', reason: 'CrashLoopBackOff', message, last_exit };
+    host.change(id, { launched: false, ...crash, ...change } as object);
+  }
+
+  it('fails with start_failed if its process works for moments only, which alone are charged', async () => {
+    const id = await scene.running();
+    await scene.later(30_000);
+    expect(await statusOf(id)).toBe('RUNNING');
+    crashed(id);
+    await scene.later(10_000);
+    expect(await scene.pod(id)).toMatchObject({
+      ...{ status: 'PENDING', phase: 'starting', reason_code: 'start_failed' },
+      ssh_connect_cmd: null,
+    });
+    for (let round = 0; round < 55; round += 1) {
+      host.change(id, { phase: round % 2 === 0 ? 'running' : 'backoff' });
+      await scene.later(10_000);
+      expect(await statusOf(id)).toBe('PENDING');
+    }
+    await scene.later(9_999);
+    expect(await statusOf(id)).toBe('PENDING');
+    await scene.later(1);
+    expect(await scene.pod(id)).toMatchObject({
+      ...{ status: 'CREATION_FAILED', reason_code: 'start_failed' },
+      message: 'Not running after 10 minutes: The process ended with exit code 1',
+    });
+    expect(await scene.freeGpus()).toBe(2);
+    expect(await scene.held()).toBe(0);
+    const statement = (await scene.call('GET', `/pods/${id}/statement`)).body;
+    expect(statement).toMatchObject({ billed_seconds: 40 });
+    const mails = await mailsTo(scene.market, scene.account.email);
+    expect(mails.filter(({ kind }) => kind === 'pod-failed')).toHaveLength(1);
+  });
+
+  it('ends at once if its process ends after the limit without having worked for half a minute', async () => {
+    const id = await scene.running();
+    await scene.later(10 * MINUTE_MS);
+    crashed(id);
+    host.change(id, { phase: 'running' });
+    await scene.later(10_000);
+    expect(await statusOf(id)).toBe('CREATION_FAILED');
+  });
+
+  it('runs again once its process has worked for half a minute, and stays so from then on', async () => {
+    const id = await scene.running();
+    crashed(id);
+    await scene.later(10_000);
+    host.change(id, { phase: 'running', reason: null, message: '' });
+    await scene.later(5_000);
+    expect(await statusOf(id)).toBe('PENDING');
+    host.change(id, { launched: true });
+    await scene.later(1_000);
+    expect(await statusOf(id)).toBe('RUNNING');
+    crashed(id, { launched: true });
+    await scene.later(15 * MINUTE_MS);
+    expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'starting' });
+  });
+
+  it('ends although its node falls silent after the crash', async () => {
+    const id = await pulling();
+    await arriving(id, 9, 50);
+    host.change(id, { phase: 'running', pull: null });
+    // The due work of the first limit finds that the pod runs.
+    await scene.later(2 * MINUTE_MS);
+    expect(await statusOf(id)).toBe('RUNNING');
+    crashed(id);
+    await scene.later(10_000);
+    expect(await statusOf(id)).toBe('PENDING');
+    host.up = false;
+    await scene.later(20 * MINUTE_MS);
+    await scene.later(30_000);
+    expect(await scene.pod(id)).toMatchObject({
+      ...{ status: 'CREATION_FAILED', reason_code: 'provider_fault' },
+    });
+  });
+
+  it('is not blamed for an exit that a reboot of the host caused', async () => {
+    const id = await scene.running();
+    const exit = { exit_code: 137, oom_killed: false, finished_ms: 1, reason: 'HostReboot' };
+    crashed(id, { reason: 'HostReboot', last_exit: exit });
+    await scene.later(10_000);
+    expect(await statusOf(id)).toBe('RUNNING');
+  });
+
   it('runs if its agent reports so at the last moment', async () => {
     const id = await pulling();
     await scene.later(10 * MINUTE_MS - 1);

@@ -82,6 +82,7 @@ export function createPodRecorder(deps: {
     const nowMs = clock.now();
     const end = observed.state === 'rebooting' ? null : changeOutcomeOf(pod, view);
     const first = observed.state === 'running' && pod.first_running_at === null;
+    const hasCrashed = from === 'running' && observed.state === 'starting';
     const change = {
       phase: observed.phase,
       reason_code: observed.reason,
@@ -91,11 +92,14 @@ export function createPodRecorder(deps: {
       ...contactColumns(view, nowMs),
       updated_at: nowMs,
       ...(first ? { first_running_at: nowMs } : {}),
+      ...(hasCrashed ? { first_running_at: null } : {}),
       ...expectationAfter(pod, view, nowMs),
       ...launchColumns(pod, observed, view),
       ...(end === null ? {} : changeOutcomeColumns(pod, end)),
     };
     if (!(await movePod(tx, pod.id, observed.state, change, { from: [from] }))) return;
+    // The limit of the launch, whose due work may have ended, applies again.
+    if (hasCrashed) await setDue(tx, 'launch-limit', pod.id, pod.launch_until ?? nowMs);
     if (end !== null) await updateTemplates(tx, pod, end, nowMs);
     if (end === 'reverted' && bringsVolume(pod)) await deps.detachVolume(tx, pod.id);
     const { reason, message } = observed;

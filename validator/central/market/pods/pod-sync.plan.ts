@@ -32,6 +32,9 @@ export const SSH_WAIT_MS = 30_000;
 /** States of pods that are not started again if the agent has lost them. */
 const LEFT_ALONE: readonly PodState[] = ['failed', 'broken', 'stopped'];
 
+/** Reasons of exits that the host or the engine caused. */
+const ENDED_BY_HOST: readonly ReasonCode[] = ['HostReboot', 'DockerUnavailable'];
+
 /** Phases of the agent before the container runs. */
 const BEFORE_START: readonly PodPhase[] = ['pending', 'pulling', 'creating', 'starting'];
 
@@ -158,7 +161,7 @@ function phaseOf(state: PodState, view: PodView): WirePhase | '' {
 function creationState(view: PodView, nowMs: number): PodState {
   switch (view.phase) {
     case 'running':
-      return isLoginReady(view, nowMs) ? 'running' : 'starting';
+      return isLoginReady(view, nowMs) && !crashesAtStart(view) ? 'running' : 'starting';
     case 'failed':
     case 'quarantined':
       return 'creation_failed';
@@ -177,6 +180,14 @@ function creationState(view: PodView, nowMs: number): PodState {
   }
 }
 
+/**
+ * Returns true if the pod's process has ended by itself and no container has run for half a minute. Such a launch has not
+ * succeeded, even if the pod was reached for a moment.
+ */
+function crashesAtStart({ launched, last_exit: exit }: PodView): boolean {
+  return !launched && exit !== null && !ENDED_BY_HOST.includes(exit.reason);
+}
+
 /** Returns true if logins work, or after SSH_WAIT_MS: an image without a shell never accepts logins but is usable. */
 function isLoginReady({ ssh, conditions, phase_since_ms }: PodView, nowMs: number): boolean {
   // An SSH server of the image appears in the conditions only.
@@ -184,7 +195,10 @@ function isLoginReady({ ssh, conditions, phase_since_ms }: PodView, nowMs: numbe
   return (ssh?.ready ?? condition ?? true) || nowMs - phase_since_ms >= SSH_WAIT_MS;
 }
 
-/** State of a pod that has run before. It counts as running between crashes, because its agent restarts it. */
+/**
+ * State of a pod that has run before. Once launched, it counts as running between crashes, because its agent restarts
+ * it.
+ */
 function lifeState(state: PodState, pod: Pod, view: PodView): PodState {
   if (view.change !== null && view.change.stage !== 'failed') return 'rebooting';
   if (view.phase === 'failed' || view.phase === 'quarantined') {
@@ -192,7 +206,8 @@ function lifeState(state: PodState, pod: Pod, view: PodView): PodState {
   }
   if (state === 'rebooting' && isReplaced(view)) return 'rebooting';
   const rebooting = view.phase === 'rebooting' || view.reboots_done < pod.reboots_requested;
-  return rebooting ? 'rebooting' : 'running';
+  if (rebooting) return 'rebooting';
+  return state === 'running' && crashesAtStart(view) ? 'starting' : 'running';
 }
 
 /**

@@ -47,7 +47,8 @@ const MOVES: Record<PodState, readonly PodState[]> = {
   pulling: ['pending', 'building', 'starting', 'restoring', ...CREATION_EXITS],
   starting: ['pending', 'building', 'pulling', 'restoring', ...CREATION_EXITS],
   restoring: ['pending', 'building', 'pulling', 'starting', ...CREATION_EXITS],
-  running: ['rebooting', 'stopped', 'unknown', 'broken', 'failed', 'deleting'],
+  // Back to `starting` if its process ends before the launch counts as successful.
+  running: ['starting', 'rebooting', 'stopped', 'unknown', 'broken', 'failed', 'deleting'],
   // A rebooting pod whose node is silent stays `rebooting`; only its phase becomes `unreachable`.
   rebooting: ['running', 'reboot_failed', 'stopped', 'failed', 'broken', 'deleting'],
   reboot_failed: ['rebooting', 'running', 'deleting'],
