@@ -93,15 +93,15 @@ it('retains 30 days and 3 hours of a node with 16 busy GPUs, with the newest fig
     const samples = { pod_id: null, gpus, rows: rowsOf(ticks) };
     recent = await decodeRecent(await encodeRecent(withSamples(recent, { series: samples, toAt })));
   };
-  // One sample a minute until the last day: means of fewer samples are noisier, and compress worse.
+  // One sample every 2 minutes until the last day: means of fewer samples are noisier, and compress worse.
   const lastDay = 29 * 24 * HOUR;
   for (let first = 0; first < lastDay; first += 12 * HOUR) {
-    await add(from(0, 12 * 60).map((minute) => first + minute * 6));
+    await add(from(0, HOUR).map((index) => first + index * 12));
     ({ recent, archive } = archived(recent, archive));
     archive = await decodeArchive(await encodeArchive(archive));
   }
-  for (let first = lastDay; first < 30 * 24 * HOUR; first += HOUR / 12) {
-    await add(from(first, HOUR / 12));
+  for (let first = lastDay; first < 30 * 24 * HOUR; first += HOUR) {
+    await add(from(first, HOUR));
   }
   expect([recent.samples.at.length, recent.minutes.at.length]).toEqual([90, 180]);
   const all = allTens(recent, archive);
