@@ -121,6 +121,25 @@ export function exampleOf(operation: Operation): Example | null {
   return { body, query: Object.fromEntries(values) };
 }
 
+/** Returns the names of the fields of a JSON body; empty without one. */
+export function bodyFieldsOf(document: DocumentedInterface, { requestBody }: Operation): string[] {
+  return fieldsOf(document, requestBody?.content[JSON_TYPE]?.schema);
+}
+
+/** Follows references and alternatives: a body may be null, or one of several models. */
+function fieldsOf({ components, ...document }: DocumentedInterface, schema: unknown): string[] {
+  const parsed = Schema.safeParse(schema);
+  if (!parsed.success) return [];
+  const { $ref, properties, anyOf, oneOf, allOf } = parsed.data;
+  const model = $ref === undefined ? [] : [components.schemas[$ref.split('/').at(-1) ?? '']];
+  return [
+    ...Object.keys(properties),
+    ...[...model, ...anyOf, ...oneOf, ...allOf].flatMap((each) =>
+      fieldsOf({ components, ...document }, each),
+    ),
+  ];
+}
+
 function queryOf({ parameters }: Operation) {
   return parameters.filter((parameter) => parameter.in === 'query');
 }

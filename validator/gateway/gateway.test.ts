@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
-import { createAgentClient } from '#shared/api/agent/agent-client.ts';
+import { createAgentClient, isWithoutResponse } from '#shared/api/agent/agent-client.ts';
 import { createSignedConnect } from '#shared/api/agent/connect.ts';
 import { IDENTITY_PATH } from '#shared/api/agent/identity.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
@@ -309,6 +309,22 @@ describe('a WebSocket', () => {
       [1001, 'server_shutdown'],
     ]);
   });
+});
+
+it('responds for an agent that does not answer; without the gateway there is no response', async () => {
+  const client = createAgentClient({ send: sendTo(EXECUTOR_ID), clock: systemClock });
+  const failure = () => client.listPods().catch((error: ApiError) => error);
+  await agent.close();
+  const ofAgent = await failure();
+  await validator.close();
+  const ofGateway = await failure();
+  for (const error of [ofAgent, ofGateway]) {
+    expect(error).toMatchObject({ code: 'upstream_unavailable' });
+  }
+  const results = [ofAgent, ofGateway].map(
+    (error) => error instanceof ApiError && isWithoutResponse(error),
+  );
+  expect(results).toEqual([false, true]);
 });
 
 it('reports a malformed answer of the agent as upstream_unavailable', async () => {

@@ -20,6 +20,7 @@ import { createValidator, type Validator } from '../app.ts';
 import { readCheckPolicy } from '../checks/check-policy.ts';
 import { openEvidenceStore } from '../store/evidence-store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
+import type { Coordinates } from './round-trip.ts';
 
 const NODES = 4;
 const CYCLE_MS = 900_000;
@@ -63,8 +64,8 @@ afterEach(async () => {
   validators = [];
 });
 
-/** Starts a validator on the store. */
-async function start() {
+/** Starts a validator on the store. Its coordinates are unknown by default. */
+async function start(coordinates: Coordinates | null = null) {
   const store = await openEvidenceStore(storeFile);
   const validator = createValidator({
     clock: market.clock,
@@ -76,6 +77,7 @@ async function start() {
     centralHotkey: testSigner(5).hotkey,
     policy: { acceptSimulated: true, checks: readCheckPolicy() },
     proof: null,
+    coordinates,
     weightSettings: {
       policy: goldenPolicy(),
       metagraph: null,
@@ -216,4 +218,24 @@ it('probes the requested GPUs and cores, skips rented hosts, and reports to the 
   await eventually('both reports are delivered', async () => (await waiting(store)).length === 0);
   expect(await evidenceOf(store)).toEqual([id, id]);
   expect((await statesAtCentral()).toSorted()).toEqual(['queued', 'queued', 'queued', 'verified']);
+});
+
+it.each([
+  ['confirmed', { lat: 52.5, lon: 13.4 }],
+  ['contradicted', { lat: -33.87, lon: 151.21 }],
+])('reports round trips, by which the place of a node is %s', async (check, coordinates) => {
+  const [id] = fleet.ids;
+  const token = await market.logIn();
+  const path = `/executors/${id}/location`;
+  const body = { country_code: 'DE', lat: 52.52, lon: 13.405 };
+  await market.portal('POST', path, { token, body });
+  const { validator } = await start(coordinates);
+  // The clock of the test stands still, so every handshake takes the least time that is reported.
+  await validator.runOnce();
+  expect((await market.portal('GET', path, { token })).body.data).toMatchObject({
+    location_check: check,
+    evidence: [
+      { source: 'round_trip', detail: expect.stringContaining('0.01 ms: at most 2 km from') },
+    ],
+  });
 });

@@ -187,6 +187,14 @@ export function isInvalidResponse(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof InvalidResponse;
 }
 
+/**
+ * Returns true if a call failed without any response. A call through a gateway has one even if the agent does not
+ * answer, so the fault is then not the agent's.
+ */
+export function isWithoutResponse(error: ApiError): boolean {
+  return error.options.status === undefined && !isInvalidResponse(error);
+}
+
 /** Converts an error response into an ApiError. `body` is the parsed JSON; undefined if it is not JSON. */
 export function agentError(status: number, body: unknown): ApiError {
   const parsed = AgentErrorBody.safeParse(body);

@@ -32,8 +32,10 @@ const FIRST_PORT = 31_000;
 const NO_REBOOTS = { reboots_requested: 0, reboots_done: 0 };
 
 export type FakeHost = {
-  /** False: every call fails without an answer. */
+  /** False: every call fails without an answer of the agent. */
   up: boolean;
+  /** False, with `up` false: the gateway to the agent does not respond either. */
+  gatewayUp: boolean;
   /** Phase in which a pod is right after the agent has accepted it. */
   arrives: PodPhase;
   /** True: a call takes effect, but its answer is lost. */
@@ -146,6 +148,7 @@ function createHost(executorId: string): FakeHost {
   const pods = new Map<string, PodView>();
   return {
     up: true,
+    gatewayUp: true,
     arrives: 'running',
     losesAnswers: false,
     refusal: null,
@@ -176,9 +179,9 @@ function createHost(executorId: string): FakeHost {
 function clientOf(host: FakeHost, executorId: string, nowMs: () => number): AgentClient {
   /** Runs `effect` as a real agent would, then answers or loses the answer. */
   async function reach<T>(effect: () => T): Promise<T> {
-    if (!host.up) throw silent();
+    if (!host.up) throw silent(host);
     const answer = effect();
-    if (host.losesAnswers) throw silent();
+    if (host.losesAnswers) throw silent(host);
     return answer;
   }
 
@@ -208,7 +211,7 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
       }),
     async listPods() {
       // Listing has no effect whose answer could be lost.
-      if (!host.up) throw silent();
+      if (!host.up) throw silent(host);
       return wired(PodList, { pods: [...host.pods.values()] }).pods;
     },
     getPod: (id) => reach(() => known(id)),
@@ -289,7 +292,7 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
       }),
     postDrill: (id, request) => reach(() => host.operations.begin('verify', id, request, nowMs())),
     async listVolumes() {
-      if (!host.up) throw silent();
+      if (!host.up) throw silent(host);
       return wired(VolumeList, { volumes: [...host.volumes.views.values()] }).volumes;
     },
     putVolume: (id, request) => reach(() => host.volumes.put(id, request)),
@@ -314,7 +317,7 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
     openChallenge: () => Promise.reject(new Error('the fake agent does not answer challenges')),
     async podLogs(id, query, signal) {
       host.log.queries.push(query);
-      if (!host.up) throw silent();
+      if (!host.up) throw silent(host);
       known(id);
       if (!isPlace(query.since)) throw new ApiError('validation_error', 'not a position in a log');
       const fault = host.logFault;
@@ -327,7 +330,7 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
 /** Parses the answer as the wire would: a malformed one counts as no answer. */
 function wired<T>(schema: z.ZodType<T>, answer: T): T {
   const parsed = schema.safeParse(answer);
-  if (!parsed.success) throw silent();
+  if (!parsed.success) throw silent({ gatewayUp: true });
   return parsed.data;
 }
 
@@ -345,8 +348,10 @@ function unmeasured({ simulated }: PodView): PodMetrics {
   };
 }
 
-function silent(): ApiError {
-  return new ApiError('upstream_unavailable', 'the fake agent does not respond');
+/** The gateway responds with a status in place of the agent. */
+function silent({ gatewayUp }: Pick<FakeHost, 'gatewayUp'>): ApiError {
+  const response = gatewayUp ? { status: 502 } : {};
+  return new ApiError('upstream_unavailable', 'the fake agent does not respond', response);
 }
 
 function newView(

@@ -15,7 +15,7 @@ import { localMetagraph } from '../../../validator/weights/metagraph.ts';
 import { goldenPolicy } from '../../fixtures/cycle-set.ts';
 import { testInventory } from '../../fixtures/host-inventory.ts';
 import { enrolAgent } from '../agents/enrolled-agent.ts';
-import { createTestMarket, testSigner } from './market-fixture.ts';
+import { createTestMarket, type TestMarketOverrides, testSigner } from './market-fixture.ts';
 
 export const CYCLE_MS = 60_000;
 export const EPOCH_MS = 120_000;
@@ -25,11 +25,16 @@ const LISTEN = { host: '127.0.0.1', port: 0 };
 
 export type ValidatorScene = Awaited<ReturnType<typeof createValidatorScene>>;
 
+export type ValidatorSceneOptions = { embedded?: boolean; overrides?: TestMarketOverrides };
+
 /** Creates the scene. With `embedded`, simulated GPUs pass checks and score. The caller must call `close()`. */
-export async function createValidatorScene({ embedded = true } = {}) {
+export async function createValidatorScene({
+  embedded = true,
+  overrides = {},
+}: ValidatorSceneOptions = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-ledger-'));
   const storeFile = join(folder, 'ledger.db');
-  const market = await createTestMarket();
+  const market = await createTestMarket(overrides);
   const { clock, validator: signer } = market;
   const node = await market.addNode({ gpus: 2 });
   let isSound = true;

@@ -8,6 +8,7 @@ import {
   ApiKeyRefusals,
   ApiKeyScopes,
   CreateApiKey,
+  KEY_FIELD_NAMES,
   UpdateApiKey,
 } from './api-key.schemas.ts';
 import type { ApiKeys } from './api-key.service.ts';
@@ -37,12 +38,12 @@ export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
   api.post(
     '/keys',
     {
-      config: { auth: 'session' },
+      config: { auth: 'session', fieldNames: KEY_FIELD_NAMES },
       schema: {
         tags,
         summary: 'Create an API key',
         description:
-          'Creates a key and returns it in full. Without `scopes` it has all rights, without budgets it spends what the account has. An account has at most 100 keys.',
+          'Creates a key and returns it in full. Without `scopes` it has all rights, without budgets it spends what the account has. An account has at most 100 keys. A misspelt field is refused with the nearest name.',
         errors: { bad_request: 'the account has 100 keys, or `expires_at` is in the past' },
         retry: 'Not safe: a repeat creates a second key. List the keys first.',
         body: CreateApiKey,
@@ -82,7 +83,7 @@ export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
   api.patch(
     '/keys/:id',
     {
-      config: { auth: 'session' },
+      config: { auth: 'session', fieldNames: KEY_FIELD_NAMES },
       schema: {
         tags,
         summary: 'Change an API key',

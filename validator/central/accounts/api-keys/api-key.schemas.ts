@@ -1,6 +1,7 @@
 /** Wire schemas of API keys, their scopes and refused requests. */
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
+import type { FieldNames } from '../../platform/edge/field-names.ts';
 import { KEY_SCOPES } from '../../platform/identity.ts';
 import { CREATED_AT, UPDATED_AT } from '../../platform/openapi/field-texts.ts';
 import { displayName, IsoTime, NaiveTime, optional, Usd, usdAmount } from '../../platform/wire.ts';
@@ -107,6 +108,19 @@ export const UpdateApiKey = z
   )
   .meta({ id: 'UpdateApiKey', example: { name: 'ci', daily_budget_usd: 30 } });
 export type UpdateApiKey = z.output<typeof UpdateApiKey>;
+
+/** A misspelt budget or scope would create a key without limits. */
+export const KEY_FIELD_NAMES: FieldNames = {
+  synonyms: {
+    expires: 'expires_at',
+    budget: 'max_budget_usd',
+    max_budget: 'max_budget_usd',
+    total_budget_usd: 'max_budget_usd',
+    daily_budget: 'daily_budget_usd',
+    budget_per_day: 'daily_budget_usd',
+  },
+  echoed: Object.keys(ApiKey.shape),
+};
 
 const ScopeRow = z.object(
   described(

@@ -12,8 +12,10 @@ import {
   onPostgres,
 } from '../../../../test/fakes/scenes/central-database.ts';
 import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
+import { createValidatorScene, EPOCH_MS } from '../../../../test/fakes/scenes/validator-scene.ts';
 import { factsOf, resultOf } from '../../../../test/fixtures/check-facts.ts';
 import { entryOf } from '../../../../test/fixtures/cycle-set.ts';
+import { runEvidenceCommand } from '../../../weights/evidence-commands.ts';
 import { scoresOf } from '../../../weights/points.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../../weights/weight-policy.ts';
 import {
@@ -152,6 +154,45 @@ describe('the feed of deposits', () => {
     feed = [];
     await market.central.pollCollateral();
     expect(await deposited()).toEqual([three]);
+  });
+
+  it('decides the check and the factor of a validator', async () => {
+    let deposits: string[] = [];
+    const collateralFeed = { subjects: async () => deposits };
+    const scene = await createValidatorScene({ overrides: { collateralFeed } });
+    const provider = await scene.market.logIn();
+    /** Result of the check that the provider sees, and the factor of the last epoch. */
+    const effects = async () => {
+      for (const _ of ['checked', 'weighed']) {
+        await scene.cycle();
+        await scene.market.clock.advance(EPOCH_MS);
+      }
+      const path = `/executors/${scene.node.id}/verification`;
+      const { checks } = (await scene.market.portal('GET', path, { token: provider })).body.data;
+      let explanation = '';
+      const command = {
+        words: ['explain', scene.node.id],
+        store: { address: scene.storeFile, variable: '--ledger' },
+        policyFile: null,
+        keys: async () => [scene.market.validator],
+      };
+      const print = (text: string) => {
+        explanation += text;
+      };
+      expect(await runEvidenceCommand(command, { print, complain: print })).toBe(true);
+      return {
+        check: checks.find(({ name }: { name: string }) => name === 'collateral')?.passed,
+        factor: /^ {2}collateral +x (\S+) +(\S+)$/m.exec(explanation)?.slice(1),
+      };
+    };
+    try {
+      expect(await effects()).toEqual({ check: false, factor: ['0.500000', 'none'] });
+      deposits = [scene.market.provider.hotkey];
+      await scene.market.central.pollCollateral();
+      expect(await effects()).toEqual({ check: true, factor: ['1.000000', 'deposited'] });
+    } finally {
+      await scene.close();
+    }
   });
 
   const ID = '11111111-2222-4333-8444-555555555555';

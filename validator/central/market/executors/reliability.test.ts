@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
 import { DEFAULT_TEMPLATE } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
 
@@ -104,6 +106,13 @@ describe('the reliability of a node', () => {
       candidates: 1,
       selected_executor: { id: reliable.id, reliability_score: expect.any(Number) },
     });
+    // Both have the same price and speed.
+    const preferred = await bySpec({ min_reliability: 0.1 });
+    expect(preferred.body).toMatchObject({
+      candidates: 2,
+      selected_executor: { id: reliable.id },
+      alternatives_considered: [{ id: flaky.id }],
+    });
     const none = await bySpec({ min_reliability: 1, max_price_per_gpu_hour: 2 });
     expect([none.status, none.body]).toMatchObject([
       409,
@@ -113,5 +122,78 @@ describe('the reliability of a node', () => {
       },
     ]);
     expect((await bySpec({ min_reliability: 2 })).status).toBe(422);
+  });
+});
+
+describe('faults count for the reliability of the node that caused them', () => {
+  const LIMIT_MS = 600_000;
+  let other: PodScene;
+  beforeEach(async () => {
+    other = await createPodScene({ signupCreditUusd: 1_000_000_000 });
+  });
+  afterEach(() => other.market.close());
+
+  const counts = async () => {
+    const { body } = await other.market.call('GET', `/executors/${other.node.id}/reliability`);
+    return [body.launches_succeeded, body.launches_failed, body.interruptions];
+  };
+
+  it('a launch that the node does not accept in time, or does not answer', async () => {
+    const { host } = other;
+    host.refusal = new ApiError('gpu_unavailable', 'a process is left on the GPU');
+    const busy = await other.running();
+    await other.later(LIMIT_MS);
+    expect([(await other.pod(busy)).status, await counts()]).toEqual([
+      'CREATION_FAILED',
+      [0, 1, 0],
+    ]);
+    host.refusal = null;
+    host.up = false;
+    const silent = await other.running();
+    await other.later(LIMIT_MS);
+    await other.later(31_000);
+    expect([(await other.pod(silent)).status, await counts()]).toEqual([
+      'CREATION_FAILED',
+      [0, 2, 0],
+    ]);
+  });
+
+  it('not a refused request, and not an image that cannot be pulled', async () => {
+    const { host } = other;
+    host.refusal = new ApiError('spec_refused', 'the provider does not allow this registry');
+    const refused = await other.running();
+    expect((await other.pod(refused)).status).toBe('CREATION_FAILED');
+    host.refusal = null;
+    host.arrives = 'pulling';
+    const pulling = await other.running();
+    host.change(pulling, { phase: 'backoff', reason: 'ImageUnreachable', message: 'no answer' });
+    await other.later(LIMIT_MS);
+    expect((await other.pod(pulling)).status).toBe('CREATION_FAILED');
+    expect(await counts()).toEqual([0, 0, 0]);
+  });
+
+  it('a lost contact, but not while the gateway does not respond, and not in announced maintenance', async () => {
+    const { host, market, node } = other;
+    const pod = await other.running();
+    const outage = async () => {
+      host.up = false;
+      await other.later(120_000);
+      expect((await other.pod(pod)).phase).toBe('unreachable');
+      host.up = true;
+      host.gatewayUp = true;
+      await other.later(10_000);
+      expect((await other.pod(pod)).phase).toBe('ready');
+      return counts();
+    };
+    host.gatewayUp = false;
+    expect(await outage()).toEqual([1, 0, 0]);
+    expect(await outage()).toEqual([1, 0, 1]);
+    const startMs = market.clock.now() + 25 * HOUR_MS;
+    const body = { starting_at: `${naiveUtc(startMs)}Z`, period_in_minute: 60 };
+    const token = await market.logIn();
+    const path = `/executors/${node.id}/notice-period`;
+    expect((await market.portal('POST', path, { token, body })).status).toBe(200);
+    while (market.clock.now() < startMs) await other.later(HOUR_MS / 2);
+    expect(await outage()).toEqual([1, 0, 1]);
   });
 });

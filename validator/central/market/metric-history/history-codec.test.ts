@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { SampleSeries } from '#shared/api/agent/metric-history.ts';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
+import { fullLoad } from '../../../../test/fixtures/metric-load.ts';
 import { columnsFor, gpuColumn, summaryColumn } from './figures.ts';
 import {
   decodeArchive,
@@ -52,7 +53,7 @@ it('restores what it stored, gaps included', async () => {
   expect(await decodeArchive(await encodeArchive(archive))).toEqual(archive);
 });
 
-it('limits random figures of the most GPUs by dropping the oldest rows', async () => {
+it('limits random figures of the most GPUs by dropping those of single GPUs, then the oldest rows', async () => {
   const gpus = Array.from({ length: 64 }, (_, index) => `GPU-${index}`);
   const any = () => random.int(1_000_000) ** 2;
   let recent: Recent = NOTHING_RECENT;
@@ -79,7 +80,39 @@ it('limits random figures of the most GPUs by dropping the oldest rows', async (
   expect(stored.length).toBeLessThanOrEqual(MAX_ARCHIVE_BYTES);
   const { at } = (await decodeArchive(stored)).tens;
   expect(at.at(-1)).toBe(TEN_MINUTE_SPAN - 1);
-  expect(at.length).toBeGreaterThan(500);
+  expect(at.length).toBeGreaterThan(TEN_MINUTE_SPAN / 2);
+});
+
+it('retains 30 days and 3 hours of a node with 16 busy GPUs, with the newest figures of each GPU', async () => {
+  const gpus = from(0, 16).map((index) => `GPU-0000${index}-0000-4000-8000-000000000000`);
+  const load = fullLoad(createSeededRandom(1), gpus.length);
+  const rowsOf = (ticks: number[]) => ticks.map((tick) => ({ tick, values: load(tick) }));
+  let recent: Recent = NOTHING_RECENT;
+  let archive: Archive = NOTHING_ARCHIVED;
+  const add = async (ticks: number[]) => {
+    const samples = { pod_id: null, gpus, rows: rowsOf(ticks) };
+    recent = await decodeRecent(await encodeRecent(withSamples(recent, { series: samples, toAt })));
+  };
+  // One sample every 2 minutes until the last day: means of fewer samples are noisier, and compress worse.
+  const lastDay = 29 * 24 * HOUR;
+  for (let first = 0; first < lastDay; first += 12 * HOUR) {
+    await add(from(0, HOUR).map((index) => first + index * 12));
+    ({ recent, archive } = archived(recent, archive));
+    archive = await decodeArchive(await encodeArchive(archive));
+  }
+  for (let first = lastDay; first < 30 * 24 * HOUR; first += HOUR) {
+    await add(from(first, HOUR));
+  }
+  expect([recent.samples.at.length, recent.minutes.at.length]).toEqual([90, 180]);
+  const all = allTens(recent, archive);
+  expect(all.tens.at).toHaveLength(TEN_MINUTE_SPAN);
+  for (let column = 0; column < summaryColumn('power_throttle_percent', 'max'); column += 1) {
+    expect(all.tens.cells[column]).not.toContain(0);
+  }
+  const perGpu = all.tens.cells[gpuColumn(15, 'power_w')] ?? [];
+  const known = perGpu.filter((code) => code !== 0);
+  expect(perGpu.slice(-known.length)).toEqual(known);
+  expect(known.length).toBeGreaterThan(TEN_MINUTE_SPAN / 2);
 });
 
 it('rejects bytes that it did not write', async () => {

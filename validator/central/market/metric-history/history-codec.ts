@@ -2,14 +2,17 @@
 import { promisify } from 'node:util';
 import { brotliCompress, brotliDecompress, constants } from 'node:zlib';
 import { z } from 'zod';
-import { columnsFor } from './figures.ts';
+import { columnsFor, SUMMARY_COLUMNS } from './figures.ts';
 import type { Archive, Recent } from './retained.ts';
 import { rowsFrom, type Tier } from './tier.ts';
 
-/** Largest stored size of each part. A series that compresses badly loses its oldest rows. */
+/**
+ * Largest stored size of each part. A series that compresses badly loses the figures of single GPUs, the oldest first,
+ * and then its oldest rows.
+ */
 export const MAX_RECENT_BYTES = 28_000;
 export const MAX_ARCHIVE_BYTES = 160_000;
-/** Share of the rows that is dropped until a part fits. */
+/** Share of the rows that lose their figures, or are dropped, until a part fits. */
 const DROPPED = 1 / 8;
 /** Higher levels take many times as long and save a few percent. */
 const QUALITY = 5;
@@ -31,7 +34,7 @@ const compress = promisify(brotliCompress);
 const decompress = promisify(brotliDecompress);
 
 export async function encodeRecent(recent: Recent): Promise<Uint8Array> {
-  for (let kept = recent; ; kept = withoutOldest(kept)) {
+  for (let kept = recent; ; kept = withLess(kept)) {
     const { gpus, samples, minutes, tens } = kept;
     const bytes = await encode({ gpus, tiers: [samples, minutes, tens] });
     if (bytes.length <= MAX_RECENT_BYTES) return bytes;
@@ -39,7 +42,7 @@ export async function encodeRecent(recent: Recent): Promise<Uint8Array> {
 }
 
 export async function encodeArchive(archive: Archive): Promise<Uint8Array> {
-  for (let { tens } = archive; ; tens = shortened(tens)) {
+  for (let { tens } = archive; ; tens = reduced(tens)) {
     const bytes = await encode({ gpus: archive.gpus, tiers: [tens] });
     if (bytes.length <= MAX_ARCHIVE_BYTES) return bytes;
   }
@@ -61,16 +64,24 @@ export async function decodeArchive(bytes: Uint8Array): Promise<Archive> {
   return { gpus, tens };
 }
 
-/** Drops the oldest rows. Those of ten minutes are dropped last, because the archive still needs them. */
-function withoutOldest(recent: Recent): Recent {
+/** Reduces the rows of ten minutes last, because the archive still needs them. */
+function withLess(recent: Recent): Recent {
   const { samples, minutes, tens } = recent;
-  if (samples.at.length + minutes.at.length === 0) return { ...recent, tens: shortened(tens) };
-  return { ...recent, samples: shortened(samples), minutes: shortened(minutes) };
+  if (samples.at.length + minutes.at.length === 0) return { ...recent, tens: reduced(tens) };
+  return { ...recent, samples: reduced(samples), minutes: reduced(minutes) };
 }
 
-function shortened(tier: Tier): Tier {
-  const dropped = Math.ceil(tier.at.length * DROPPED);
-  return rowsFrom(tier, tier.at[dropped] ?? Number.POSITIVE_INFINITY);
+/** Forgets the figures of single GPUs in the oldest rows that have them. If none has them, drops the oldest rows. */
+function reduced(tier: Tier): Tier {
+  const { at, cells } = tier;
+  const count = Math.ceil(at.length * DROPPED);
+  const ofGpus = cells.slice(SUMMARY_COLUMNS);
+  const first = at.findIndex((_, row) => ofGpus.some((column) => column[row] !== 0));
+  if (first === -1) return rowsFrom(tier, at[count] ?? Number.POSITIVE_INFINITY);
+  const forgotten = ofGpus.map((column) =>
+    column.map((code, row) => (row < first + count ? 0 : code)),
+  );
+  return { ...tier, cells: [...cells.slice(0, SUMMARY_COLUMNS), ...forgotten] };
 }
 
 function damaged(): Error {

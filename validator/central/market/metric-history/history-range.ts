@@ -1,5 +1,5 @@
 /** The time range and resolution of a request for the history of metrics. Pure. */
-import { ApiError } from '#shared/runtime/errors.ts';
+import { invalidField } from '#shared/runtime/errors.ts';
 import { RESOLUTIONS, type Resolution } from './retained.ts';
 
 const MS_PER_SECOND = 1_000;
@@ -29,7 +29,7 @@ export function rangeOf({ from, to, resolution }: RangeQuery, nowMs: number): Ra
   const unitMs = seconds * MS_PER_SECOND;
   const untilMs = Math.min(to ?? nowMs, nowMs);
   if (from !== undefined && from >= untilMs) {
-    throw new ApiError('validation_error', 'from must be before to, and in the past');
+    throw invalidField('query.from', 'Must be before `to`, and in the past');
   }
   const end = Math.ceil(untilMs / unitMs);
   const oldest = Math.ceil(nowMs / unitMs) - retainedSeconds / seconds;

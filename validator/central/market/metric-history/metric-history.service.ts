@@ -34,6 +34,14 @@ const STALE_AFTER_MS = 60_000;
 /** Retained pages of agents, so that clients cannot make the central API call one more often than every few seconds. */
 type Tail = { pages: Page[] };
 
+type Facts = {
+  /** False if the agent has no newer samples, because the pod ended or the node was removed. */
+  isLive: boolean;
+  simulated: boolean;
+  /** Time from which on the agent takes samples; null if it takes none, because the pod does not run. */
+  sampledSinceMs: number | null;
+};
+
 export type MetricHistories = ReturnType<typeof createMetricHistories>;
 
 export function createMetricHistories(deps: { db: Database; clock: Clock; agents: Agents }) {
@@ -72,11 +80,10 @@ export function createMetricHistories(deps: { db: Database; clock: Clock; agents
     return { tier: cut(all.tens), gpus: all.gpus };
   }
 
-  /** `isLive` is false if the agent has no newer samples, because the pod ended or the node was removed. */
   async function read(
     ids: { ownerId: string; executorId: string; podId: string | null },
     query: HistoryQuery,
-    facts: { isLive: boolean; simulated: boolean },
+    facts: Facts,
   ): Promise<MetricHistory> {
     const { ownerId, executorId, podId } = ids;
     const range = rangeOf(query, clock.now());
@@ -87,7 +94,8 @@ export function createMetricHistories(deps: { db: Database; clock: Clock; agents
     const newer = samplesByOwner(tail ?? [], executorId, podIds).get(ownerId) ?? [];
     const recent = newer.reduce(withSamples, stored);
     const newestMs = (recent.samples.at.at(-1) ?? 0) * SAMPLE_INTERVAL_MS;
-    const isOld = clock.now() - newestMs > STALE_AFTER_MS;
+    const { sampledSinceMs: sinceMs } = facts;
+    const isOld = sinceMs !== null && clock.now() - Math.max(newestMs, sinceMs) > STALE_AFTER_MS;
     return historyResponse({
       range,
       ...(await rowsOf(ownerId, recent, range)),
@@ -105,7 +113,11 @@ export function createMetricHistories(deps: { db: Database; clock: Clock; agents
     async ofPod(pod: Pod, query: HistoryQuery): Promise<PodMetricHistory> {
       const { id: podId, executor_id: executorId } = pod;
       const executor = await findExecutor(db, executorId);
-      const facts = { isLive: pod.ended_at === null, simulated: executor?.simulated === 1 };
+      const facts = {
+        isLive: pod.ended_at === null,
+        simulated: executor?.simulated === 1,
+        sampledSinceMs: pod.state === 'running' ? pod.first_running_at : null,
+      };
       const history = await read({ ownerId: podId, executorId, podId }, query, facts);
       return { pod_id: podId, ...history };
     },
@@ -115,7 +127,7 @@ export function createMetricHistories(deps: { db: Database; clock: Clock; agents
       const { id, state, inventory_json: inventory } = executor;
       // The agent of an unchecked node is not called: its address is only a claim.
       const isLive = state !== 'removed' && inventory !== null;
-      const facts = { isLive, simulated: executor.simulated === 1 };
+      const facts = { isLive, simulated: executor.simulated === 1, sampledSinceMs: 0 };
       const history = await read({ ownerId: id, executorId: id, podId: null }, query, facts);
       // UUIDs are shown to the renter of a GPU only.
       const gpus = history.gpus.map((gpu) => ({ ...gpu, uuid: null }));

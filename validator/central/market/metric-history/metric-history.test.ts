@@ -93,7 +93,8 @@ describe('the history of a pod', () => {
     expect(part.timestamps[0]).toBe(at(50 * MINUTE_MS));
     expect(part.samples.every((count: number) => count === PER_MINUTE)).toBe(true);
     for (const query of [`?from=${at(0)}`, `?from=${at(1_000)}&to=${at(2_000)}`, '?resolution=7']) {
-      expect((await scene.call('GET', `/pods/${podId}/metrics${query}`)).status).toBe(422);
+      const refused = await scene.call('GET', `/pods/${podId}/metrics${query}`);
+      expect([refused.status, refused.body.validation_errors.length]).toEqual([422, 1]);
     }
   });
 
@@ -147,6 +148,19 @@ describe('the history of a pod', () => {
       .select('owner_id')
       .execute();
     expect(rows).toEqual([]);
+  });
+
+  it('is empty and not stale while the pod has not run', async () => {
+    scene.host.arrives = 'pulling';
+    const waiting = await scene.running();
+    await samples.run(12, () => busy(10));
+    await collect();
+    const { body } = await scene.call('GET', `/pods/${waiting}/metrics`);
+    expect([body.stale, measured(body.cpu_utilization.avg)]).toEqual([false, []]);
+    expect(await history()).toMatchObject({ stale: false });
+    // The agent answers, and takes no samples.
+    await scene.market.clock.advance(2 * MINUTE_MS);
+    expect(await history()).toMatchObject({ stale: true });
   });
 
   it('is deleted with the account, and late samples do not bring it back', async () => {

@@ -12,7 +12,7 @@ const listed = (change: object = {}) => ({
   accuracyKm: null,
   ...change,
 });
-const none = { address: null, roundTrip: null };
+const none = { address: null, roundTrips: [] };
 
 it('shows the English name of the country', () => {
   expect(at()).toMatchObject({ country: 'Germany', country_code: 'DE', region: null, lat: null });
@@ -47,23 +47,34 @@ describe('a round trip', () => {
     ['is too short for the distance', at(SYDNEY), 100, 'contradicted'],
     ['is long enough for the distance', at(SYDNEY), 110, 'entered'],
     ['proves that the node is near', at(BERLIN), 1.3, 'confirmed'],
+    [
+      'is shorter than to the city that was entered',
+      at({ lat: 52.4, lon: 13.06 }),
+      0.05,
+      'confirmed',
+    ],
+    ['is too short for the next city', at({ lat: 52.12, lon: 11.63 }), 0.05, 'contradicted'],
     ['does not prove that the node is near', at(BERLIN), 1.4, 'entered'],
     ['has no coordinates to compare with', at(), 0.1, 'entered'],
   ])('%s', (_, place, ms, check) => {
-    const roundTrip = { ms, ...BERLIN };
-    expect(checkOf(comparePlace(place, { ...none, roundTrip }))).toBe(check);
+    const roundTrips = [{ ms, ...BERLIN }];
+    expect(checkOf(comparePlace(place, { ...none, roundTrips }))).toBe(check);
   });
 
   it('reports distance and bound', () => {
-    const [evidence] = comparePlace(at(SYDNEY), { ...none, roundTrip: { ms: 2, ...BERLIN } });
+    const [evidence] = comparePlace(at(SYDNEY), { ...none, roundTrips: [{ ms: 2, ...BERLIN }] });
     expect(evidence?.detail).toBe(
       '2 ms: at most 300 km from the validator; the entered place is 16095 km away',
     );
   });
 });
 
-it('a contradiction outweighs a confirmation', () => {
-  const facts = { address: listed(), roundTrip: { ms: 20, ...SYDNEY } };
+it('a contradiction outweighs any confirmation', () => {
+  const roundTrips = [
+    { ms: 1, ...BERLIN },
+    { ms: 20, ...SYDNEY },
+  ];
+  const facts = { address: listed(), roundTrips };
   expect(checkOf(comparePlace(at(BERLIN), facts))).toBe('contradicted');
 });
 

@@ -12,11 +12,13 @@ const KM_PER_MILE = 1.609344;
 const KM_PER_MS = 299.792_458;
 /** Distance between node and validator that a round trip must prove to confirm a place. */
 const NEAR_KM = 200;
+/** Error of entered coordinates, which may be those of a city, and of a validator's. */
+const ENTERED_SLACK_KM = 50;
 /** Error of coordinates in address tables beyond the radius that they state. */
 const TABLE_SLACK_KM = 250;
 
 /** Evidence about a node, as far as it is available. */
-export type PlaceFacts = { address: AddressPlace | null; roundTrip: RoundTrip | null };
+export type PlaceFacts = { address: AddressPlace | null; roundTrips: readonly RoundTrip[] };
 
 /** The place as responses show it. */
 export function locationFrom(entered: EnterPlace): ExecutorLocation {
@@ -36,7 +38,7 @@ export function locationFrom(entered: EnterPlace): ExecutorLocation {
 export function comparePlace(place: ExecutorLocation, facts: PlaceFacts): PlaceEvidence[] {
   return [
     ...(facts.address === null ? [] : [withAddress(place, facts.address)]),
-    ...(facts.roundTrip === null ? [] : [withRoundTrip(place, facts.roundTrip)]),
+    ...facts.roundTrips.map((trip) => withRoundTrip(place, trip)),
   ];
 }
 
@@ -76,7 +78,7 @@ function withRoundTrip(place: ExecutorLocation, trip: RoundTrip): PlaceEvidence 
   }
   const km = kilometres(entered, trip);
   const detail = `${measured}; the entered place is ${Math.round(km)} km away`;
-  if (km > mostKm) return { source, result: 'contradicts', detail };
+  if (km > mostKm + ENTERED_SLACK_KM) return { source, result: 'contradicts', detail };
   return { source, result: mostKm <= NEAR_KM ? 'confirms' : 'undecided', detail };
 }
 

@@ -1,6 +1,9 @@
 /** Places of nodes: entered by providers, compared with the evidence, and shown on the market. */
-import type { RoundTrip } from '#shared/api/central/validator-routes.ts';
+import { z } from 'zod';
+import { RoundTrip } from '#shared/api/central/validator-routes.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
+import type { NodePlacesTable } from '../../platform/database/tables/executors.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { AddressTable } from '../../platform/ports.ts';
 import type { ExecutorLocation } from '../executors/executor.schemas.ts';
@@ -14,6 +17,15 @@ export type PlaceDeps = { clock: Clock; addresses: AddressTable | null };
 
 /** Fractions of a millisecond in which round trips are stored. */
 const DECIMALS_OF_MS = 100;
+/** Time for which a round trip is evidence: a validator may move, or end. */
+const TRIP_MS = 7 * 86_400_000;
+
+/** Latest round trip of each validator, by hotkey, with the time of its report. */
+const Trips = z.record(z.string(), RoundTrip.extend({ at: z.int() })).catch(() => ({}));
+type Trips = z.output<typeof Trips>;
+
+/** A validator's report about a node. `roundTrip` is null if it measured none. */
+export type PlaceReport = { validator: Hotkey; roundTrip: RoundTrip | null };
 
 /** Stores the place, or removes it for null. The caller has locked the executor's row. */
 export async function enterPlace(
@@ -23,26 +35,25 @@ export async function enterPlace(
   entered: EnterPlace | null,
 ): Promise<void> {
   const stored = await findPlace(tx, node.id);
-  const roundTrip = parsed<RoundTrip>(stored?.round_trip_json);
   const place = entered === null ? null : locationFrom(entered);
-  await recordPlace(tx, deps, node, { place, roundTrip });
+  await recordPlace(tx, deps, node, { place, trips: tripsIn(stored) });
 }
 
-/**
- * Compares the entered place with the latest evidence; null means that this report has no round trip. Runs with every
- * verdict, in its transaction.
- */
+/** Compares the entered place with the latest evidence. Runs with every verdict, in its transaction. */
 export async function recheckPlace(
   tx: Db,
   deps: PlaceDeps,
   node: ExecutorEntry,
-  reported: RoundTrip | null,
+  { validator, roundTrip }: PlaceReport,
 ): Promise<void> {
   const stored = await findPlace(tx, node.id);
   const place = parsed<ExecutorLocation>(stored?.entered_json);
-  if (place === null && reported === null) return;
-  const roundTrip = reported ?? parsed<RoundTrip>(stored?.round_trip_json);
-  await recordPlace(tx, deps, node, { place, roundTrip });
+  if (place === null && roundTrip === null) return;
+  const trips = tripsIn(stored);
+  if (roundTrip !== null) {
+    trips[validator] = { ...roundTrip, ms: roundedUp(roundTrip.ms), at: deps.clock.now() };
+  }
+  await recordPlace(tx, deps, node, { place, trips });
 }
 
 /** The place with its evidence, as its provider sees it. */
@@ -56,23 +67,25 @@ export async function describePlace(db: Db, node: ExecutorEntry): Promise<NodeLo
   };
 }
 
-type Known = { place: ExecutorLocation | null; roundTrip: RoundTrip | null };
+type Known = { place: ExecutorLocation | null; trips: Trips };
 
 async function recordPlace(
   tx: Db,
   { clock, addresses }: PlaceDeps,
   node: ExecutorEntry,
-  { place, roundTrip }: Known,
+  { place, trips }: Known,
 ): Promise<void> {
+  const nowMs = clock.now();
   const address = addresses?.find(node.ip_address) ?? null;
-  const trip = roundTrip === null ? null : { ...roundTrip, ms: roundedUp(roundTrip.ms) };
-  const evidence = place === null ? [] : comparePlace(place, { address, roundTrip: trip });
+  const valid = Object.entries(trips).filter(([, { at }]) => nowMs - at < TRIP_MS);
+  const roundTrips = valid.map(([, trip]) => trip);
+  const evidence = place === null ? [] : comparePlace(place, { address, roundTrips });
   await putPlace(tx, {
     executor_id: node.id,
     entered_json: place === null ? null : JSON.stringify(place),
-    round_trip_json: trip === null ? null : JSON.stringify(trip),
+    round_trip_json: valid.length === 0 ? null : JSON.stringify(Object.fromEntries(valid)),
     evidence_json: JSON.stringify(evidence),
-    updated_at: clock.now(),
+    updated_at: nowMs,
   });
   await show(tx, node, place, place === null ? null : checkOf(evidence));
 }
@@ -98,6 +111,10 @@ async function show(
 /** Rounds up, because the figure is an upper bound. */
 function roundedUp(ms: number): number {
   return Math.ceil(ms * DECIMALS_OF_MS) / DECIMALS_OF_MS;
+}
+
+function tripsIn(stored: NodePlacesTable | undefined): Trips {
+  return Trips.parse(parsed(stored?.round_trip_json) ?? {});
 }
 
 /** Parses a column without validation: it contains only what this module wrote. */

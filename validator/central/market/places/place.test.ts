@@ -1,4 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createLog } from '#shared/runtime/log.ts';
+import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
 import {
   type AddedNode,
   createTestMarket,
@@ -6,6 +11,9 @@ import {
   type TestMarket,
   testSigner,
 } from '../../../../test/fakes/scenes/market-fixture.ts';
+import { cityEntry, encodeAddressTable } from '../../../../test/fixtures/address-table.ts';
+import { testInventory } from '../../../../test/fixtures/host-inventory.ts';
+import { openAddressTable } from '../../platform/adapters/address-table.ts';
 import type { AddressPlace } from '../../platform/ports.ts';
 
 /** Entry of the table for the address that all nodes of a test market have. */
@@ -114,6 +122,41 @@ describe('the comparison with the table of addresses', () => {
     expect(await onMarket(id)).toMatchObject({ location: null, location_check: 'contradicted' });
   });
 
+  it('uses the file of the operator, also after it was replaced', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'podwright-places-'));
+    const file = join(folder, 'cities.mmdb');
+    const write = (code: string, place: { lat: number; lon: number; km: number }) =>
+      writeFileSync(file, encodeAddressTable({ '127.0.0.0/8': cityEntry(code, place) }));
+    const clock = createManualClock();
+    const log = createLog({ name: 'test', level: 'silent' });
+    write('DE', { lat: 52.5, lon: 13.4, km: 20 });
+    const addresses = openAddressTable(file, { clock, log });
+    const filed = await createTestMarket({ addresses });
+    try {
+      const node = await filed.verifiedNode();
+      const owner = await filed.logIn();
+      const path = `/executors/${node.id}/location`;
+      const entered = await filed.portal('POST', path, { token: owner, body: BERLIN });
+      expect(entered.body.data).toMatchObject({
+        location_check: 'confirmed',
+        evidence: [{ detail: 'entered DE, address table DE; 2 km apart, 270 km allowed' }],
+      });
+      write('FR', { lat: 48.86, lon: 2.35, km: 5 });
+      await addresses.refresh();
+      await filed.clock.advance(1_000);
+      await filed.report(node);
+      expect((await filed.portal('GET', path, { token: owner })).body.data).toMatchObject({
+        location_check: 'contradicted',
+        evidence: [{ detail: 'entered DE, address table FR' }],
+      });
+      const [row] = (await filed.call('GET', '/executors')).body;
+      expect(row).toMatchObject({ id: node.id, location: null });
+    } finally {
+      await filed.close();
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   it('is repeated with every verdict', async () => {
     listed = { ...GERMANY, countryCode: 'US' };
     const node = await market.verifiedNode();
@@ -143,6 +186,42 @@ describe('the comparison with round trips', () => {
     expect((await locationOf(node.id)).location_check).toBe('contradicted');
     await report(node, { round_trip: { ms: 250, ...SYDNEY } });
     expect(await onMarket(node.id)).toMatchObject({ location_check: 'entered' });
+  });
+
+  it('uses the last round trip of each validator, for a week', async () => {
+    const second = testSigner(7);
+    const two = await createTestMarket({ validators: [testSigner(1).hotkey, second.hotkey] });
+    try {
+      const node = await two.verifiedNode();
+      const path = `/executors/${node.id}/location`;
+      await two.portal('POST', path, { token: await two.logIn(), body: BERLIN });
+      const reported = async (round_trip: object, signer = testSigner(1)) => {
+        const inventory = testInventory(node.id, { collectedMs: two.clock.now() });
+        const report = { verdict: 'verified', checked_at_ms: two.clock.now(), checks: [] };
+        const body = { ...two.healthCheck(node), report: { ...report, inventory, round_trip } };
+        const sent = await two.asValidator('/executor-health-check', body, signer);
+        expect(sent.status).toBe(200);
+        const read = await two.portal('GET', path, { token: await two.logIn() });
+        const { location_check: check, evidence } = read.body.data;
+        return [check, evidence.map(({ result }: { result: string }) => result).toSorted()];
+      };
+      const near = { ms: 0.4, lat: 52.5, lon: 13.4 };
+      expect(await reported({ ms: 20, ...SYDNEY }, second)).toEqual([
+        'contradicted',
+        ['contradicts'],
+      ]);
+      const both = ['contradicted', ['confirms', 'contradicts']];
+      expect(await reported(near)).toEqual(both);
+      expect(await reported(near)).toEqual(both);
+      expect(await reported({ ms: 250, ...SYDNEY }, second)).toEqual([
+        'confirmed',
+        ['confirms', 'undecided'],
+      ]);
+      await two.clock.advance(7 * 86_400_000);
+      expect(await reported(near)).toEqual(['confirmed', ['confirms']]);
+    } finally {
+      await two.close();
+    }
   });
 
   it('confirms a place near the validator', async () => {
@@ -232,9 +311,41 @@ describe('the filters by place', () => {
     });
     const listed = await filtered.call('GET', '/executors?country=FR&explain=true');
     expect(listed.body).toMatchObject({ executors: [], without_location: 1 });
+    const near = '/executors?lat=0&lon=0&max_distance_mile=10&explain=true';
+    expect((await filtered.call('GET', near)).body).toMatchObject({
+      funnel: [
+        { constraint: 'offered', remaining: 4 },
+        { constraint: 'max_distance_mile', remaining: 0 },
+      ],
+      nearest: [
+        { constraint: 'max_distance_mile', offered: 3710.9, executor_id: berlin.id },
+        { executor_id: tokyo.id },
+        { offered: 'unknown' },
+      ],
+      without_location: 2,
+    });
     const other = await filtered.call('GET', '/executors?price_lte=0&explain=true');
     expect(other.body.without_location).toBeNull();
     expect(await listOf('country=DE')).not.toContain(nowhere.id);
+  });
+
+  it('select the pods there', async () => {
+    const account = await filtered.renter();
+    const rented = await filtered.rent(account, berlin.id);
+    expect(rented.status).toBe(200);
+    const pods = async (query: string) =>
+      (await filtered.call('GET', `/pods?${query}`, { headers: account.key })).body.map(
+        ({ id }: { id: string }) => id,
+      );
+    expect(await pods('country=germany&region=BE')).toEqual([rented.body.id]);
+    expect(await pods('lat=53.55&lon=10&max_distance_mile=200')).toEqual([rented.body.id]);
+    expect(await pods('country=JP')).toEqual([]);
+    expect(await pods('lat=53.55&lon=10&max_distance_mile=100')).toEqual([]);
+    const ended = await filtered.call('DELETE', `/pods/${rented.body.id}`, {
+      headers: account.key,
+    });
+    expect(ended.status).toBe(200);
+    await filtered.sync();
   });
 
   it('need coordinates for a distance', async () => {

@@ -15,6 +15,8 @@ export type CreationFailure = {
   message: string;
   /** False while the agent may have the pod: its GPUs stay reserved until the agent confirms that it does not. */
   gpusFree: boolean;
+  /** The launch counts as failed for the node's reliability. Images, programs and requests of renters never do. */
+  isNodeFault: boolean;
 };
 
 /**
@@ -25,7 +27,7 @@ export async function endCreation(
   tx: Db,
   deps: TransitionDeps,
   pod: Pod,
-  { reason, message, gpusFree }: CreationFailure,
+  { reason, message, gpusFree, isNodeFault }: CreationFailure,
 ): Promise<void> {
   const nowMs = deps.clock.now();
   await lockRow(tx, 'executors', pod.executor_id);
@@ -40,5 +42,5 @@ export async function endCreation(
   if (!(await movePod(tx, pod.id, 'creation_failed', change, { from: [from] }))) return;
   await releaseHold(tx, pod, { actor: SYSTEM_ACTOR, nowMs });
   if (gpusFree) await releaseGpus(tx, pod.id);
-  await recordTransition(tx, deps, pod, 'creation_failed', { reason, message });
+  await recordTransition(tx, deps, pod, 'creation_failed', { reason, message, isNodeFault });
 }

@@ -89,7 +89,9 @@ export function lateLaunch(pod: Pod, nowMs: number): CreationFailure {
   const minutes = Math.round((nowMs - (pod.launch_began_at ?? nowMs)) / MINUTE_MS);
   const [reason, problem] = problemOf(pod);
   const message = `Not running after ${minutes} minutes: ${pod.message || problem}`;
-  return { reason, message, gpusFree: true };
+  // A node that never accepted the pod, such as one whose GPUs stay in use.
+  const isNodeFault = reason === 'start_failed' && pod.acknowledged_generation === 0;
+  return { reason, message, gpusFree: true, isNodeFault };
 }
 
 /** The agent may have received the pod. */
@@ -97,6 +99,7 @@ export const SILENT_LAUNCH: CreationFailure = {
   reason: 'provider_fault',
   message: 'The node did not answer before the time limit of the launch',
   gpusFree: false,
+  isNodeFault: true,
 };
 
 const REPORTED: readonly EventReason[] = ['image_pull_failed', 'build_failed', 'start_failed'];

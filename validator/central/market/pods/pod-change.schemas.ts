@@ -2,9 +2,11 @@
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
 import { PublicKeyText } from '../../accounts/ssh-keys/ssh-key.schemas.ts';
+import type { FieldNames } from '../../platform/edge/field-names.ts';
 import { EXAMPLE_IDS } from '../../platform/openapi/example-ids.ts';
 import { displayName, optional, Uuid, usdAmount } from '../../platform/wire.ts';
 import { templateChanges } from '../templates/template.schemas.ts';
+import { PodDetailResponse } from './pod.schemas.ts';
 
 const SMALLEST_USD = 0.000001;
 const MAX_SPEND_USD = 1_000_000;
@@ -41,6 +43,20 @@ export const PodUpdateRequest = z
     example: { pod_name: 'training-2', max_spend_usd: 100, idle_shutdown_minutes: 60 },
   });
 export type PodUpdateRequest = z.output<typeof PodUpdateRequest>;
+
+export const POD_UPDATE_FIELD_NAMES: FieldNames = {
+  synonyms: {
+    name: 'pod_name',
+    budget: 'max_spend_usd',
+    max_spend: 'max_spend_usd',
+    spend_limit: 'max_spend_usd',
+    idle_minutes: 'idle_shutdown_minutes',
+    hours: 'termination_hours',
+    ttl: 'termination_hours',
+    ttl_hours: 'termination_hours',
+  },
+  echoed: Object.keys(PodDetailResponse.shape),
+};
 
 /** Any member of a template. Read-only and unknown members are ignored, so a template can be sent back whole. */
 export const CustomTemplateRequest = z.object(templateChanges).meta({

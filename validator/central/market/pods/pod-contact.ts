@@ -81,6 +81,9 @@ function isConfirmed(
     .some((check) => isBlocking(check) && check.reason_code === UNREACHABLE);
 }
 
+/** A lost contact. `announced`: within the provider's maintenance; `isOfNode`: the gateway reported it. */
+type Loss = { lostAtMs: number; nowMs: number; announced: boolean; isOfNode: boolean };
+
 export type LostContactDeps = TransitionDeps & {
   db: Database;
   /** Returns true if the provider announced maintenance of the node for that time. */
@@ -111,7 +114,7 @@ export function createLostContact(deps: LostContactDeps) {
   /** Stops charging from the last contact on. A rebooting pod stays `rebooting` and only changes its phase. */
   async function markUnreachable(
     pod: Pod,
-    { lostAtMs, nowMs, announced }: { lostAtMs: number; nowMs: number; announced: boolean },
+    { lostAtMs, nowMs, announced, isOfNode }: Loss,
   ): Promise<void> {
     const from = podStateOf(pod.state);
     const cause = announced ? 'maintenance' : 'contact_lost';
@@ -129,13 +132,20 @@ export function createLostContact(deps: LostContactDeps) {
       await recordTransition(tx, deps, pod, 'unknown', {
         reason: 'provider_fault',
         message: '',
-        isAnnounced: announced,
+        isNodeFault: isOfNode && !announced,
       });
     });
   }
 
-  /** `pods` are the node's rows as read before the call to its agent; rows that have changed since are left alone. */
-  return async function recordUnanswered(executorId: string, pods: readonly Pod[]): Promise<void> {
+  /**
+   * `pods` are the node's rows as read before the call to its agent; rows that have changed since are left alone.
+   * `isOfNode` is false if the gateway did not respond either, which does not count against the node.
+   */
+  return async function recordUnanswered(
+    executorId: string,
+    pods: readonly Pod[],
+    isOfNode: boolean,
+  ): Promise<void> {
     const nowMs = clock.now();
     const silent = pods.filter((pod) => nowMs - lastContactMs(pod) >= CONTACT_LOST_MS);
     if (silent.length === 0) return;
@@ -146,7 +156,7 @@ export function createLostContact(deps: LostContactDeps) {
       const isMarked =
         pod.state === 'unknown' || (pod.state === 'rebooting' && pod.phase === unreachable);
       if (!isMarked && !isBeingCreated(pod)) {
-        await markUnreachable(pod, { lostAtMs, nowMs, announced });
+        await markUnreachable(pod, { lostAtMs, nowMs, announced, isOfNode });
         continue;
       }
       const loss = announced ? null : lossReason(node, { lostAtMs, nowMs });

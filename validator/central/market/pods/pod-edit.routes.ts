@@ -5,6 +5,7 @@ import { TemplateResponse } from '../templates/template.schemas.ts';
 import { PodParams, PodResponse } from './pod.schemas.ts';
 import {
   CustomTemplateRequest,
+  POD_UPDATE_FIELD_NAMES,
   PodUpdateRequest,
   SwitchTemplatePodRequest,
 } from './pod-change.schemas.ts';
@@ -17,11 +18,12 @@ export function registerPodEditRoutes(api: HttpServer, edits: PodEdits): void {
   api.patch(
     '/pods/:id',
     {
-      config,
+      config: { ...config, fieldNames: POD_UPDATE_FIELD_NAMES },
       schema: {
         tags,
         summary: 'Rename a pod or change its limits',
-        description: 'Changes the given members without a restart. Null removes a limit.',
+        description:
+          'Changes the given members without a restart. Null removes a limit. A misspelt field is refused with the nearest name.',
         errors: {
           pod_not_found: 'the account has no such pod',
           bad_request: 'the request names nothing to change',

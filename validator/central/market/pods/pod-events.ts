@@ -68,8 +68,8 @@ export type Transition = {
   message: string;
   /** A change of the pod failed and was reverted. */
   isUndone?: boolean;
-  /** The provider has announced maintenance for this time. */
-  isAnnounced?: boolean;
+  /** The node caused the failure or the lost contact, which counts for its reliability. */
+  isNodeFault?: boolean;
 };
 
 export type TransitionDeps = { clock: Clock; random: Random; mails: Mails };
@@ -83,13 +83,13 @@ export async function recordTransition(
   deps: TransitionDeps,
   pod: Pod,
   to: PodState,
-  { reason, message, isUndone = false, isAnnounced = false }: Transition,
+  { reason, message, isUndone = false, isNodeFault = false }: Transition,
 ): Promise<void> {
   const from = podStateOf(pod.state);
   const { type, outcome }: EventName = isUndone
     ? { type: 'pod-reboot', outcome: 'failed' }
     : eventFor(from, to);
-  const counted = isUndone || isAnnounced ? null : nodeOutcome(pod, to, reason);
+  const counted = isUndone ? null : nodeOutcome(from, to, isNodeFault);
   if (counted !== null) await countOutcome(tx, pod.executor_id, counted, deps.clock.now());
   const cause = causeOf(from, type);
   const requestId = cause === null ? null : await lastRequestId(tx, pod.id, cause);
@@ -109,19 +109,16 @@ export async function recordTransition(
   });
 }
 
-/** Returns how the move counts for the node's reliability; null if it does not. Images and programs of renters never count. */
-function nodeOutcome(
-  { state, acknowledged_generation: acknowledged }: Pod,
-  to: PodState,
-  reason: EventReason | null,
-): PodOutcome | null {
-  const wasCreated = CREATION_STATES.some((creation) => creation === state);
-  if (to === 'running') return wasCreated ? 'launches_succeeded' : null;
+/** Returns how the move counts for the node's reliability; null if it does not. */
+function nodeOutcome(from: PodState, to: PodState, isNodeFault: boolean): PodOutcome | null {
+  if (to === 'running') return isCreation(from) ? 'launches_succeeded' : null;
+  if (!isNodeFault) return null;
   if (to === 'unknown') return 'interruptions';
-  if (to !== 'creation_failed') return null;
-  // A node that never accepted the pod was lost, refused it, or did not answer in time.
-  const isOfNode = reason === 'provider_fault' || (reason === 'start_failed' && acknowledged === 0);
-  return isOfNode ? 'launches_failed' : null;
+  return to === 'creation_failed' ? 'launches_failed' : null;
+}
+
+function isCreation(state: PodState): boolean {
+  return CREATION_STATES.some((creation) => creation === state);
 }
 
 /**
@@ -141,7 +138,7 @@ function eventFor(from: PodState, to: PodState): EventName {
       return { type: 'pod-delete', outcome: 'success' };
     case 'running':
       if (from === 'rebooting') return { type: 'pod-reboot', outcome: 'success' };
-      return CREATION_STATES.some((state) => state === from)
+      return isCreation(from)
         ? { type: 'pod-create', outcome: 'success' }
         : { type: 'pod-lifecycle', outcome: 'status' };
     default:
@@ -156,7 +153,7 @@ function eventFor(from: PodState, to: PodState): EventName {
 function causeOf(from: PodState, type: EventType): SubEventType | null {
   if (type === 'pod-delete') return 'pod-delete.requested';
   if (type === 'pod-reboot') return 'pod-reboot.requested';
-  return CREATION_STATES.some((state) => state === from) ? 'pod-rent.success' : null;
+  return isCreation(from) ? 'pod-rent.success' : null;
 }
 
 /** Parses the stored reason of a removal; null for a reason that events do not have. */

@@ -174,7 +174,8 @@ export function createPodRecorder(deps: {
       if (notebook !== null) await changePod(db, pod.id, [from], notebook);
       if (observed.state === 'creation_failed') {
         const reason = observed.reason ?? 'start_failed';
-        await fail(pod, { reason, message: observed.message, gpusFree: true });
+        const { message } = observed;
+        await fail(pod, { reason, message, gpusFree: true, isNodeFault: false });
       } else if (observed.state !== from) {
         await moneyTransaction(deps, (tx) => move(tx, pod, observed, view));
       } else if (
@@ -219,7 +220,8 @@ export function createPodRecorder(deps: {
 
     async refused(pod: Pod, message: string): Promise<void> {
       if (isBeingCreated(pod)) {
-        await fail(pod, { reason: 'start_failed', message, gpusFree: true });
+        // A renter can cause a refusal, for example with an image that the provider does not allow.
+        await fail(pod, { reason: 'start_failed', message, gpusFree: true, isNodeFault: false });
         return;
       }
       const from = podStateOf(pod.state);
@@ -242,7 +244,7 @@ export function createPodRecorder(deps: {
 
     /** Fails the creation of a pod whose node is lost. If the node comes back, it removes the pod. */
     failCreation: (pod: Pod, message: string) =>
-      fail(pod, { reason: 'provider_fault', message, gpusFree: false }),
+      fail(pod, { reason: 'provider_fault', message, gpusFree: false, isNodeFault: true }),
 
     /** Records that the node has removed the pod: ends a deletion, or schedules the end of a failed creation. */
     async removed(pod: Pod): Promise<void> {

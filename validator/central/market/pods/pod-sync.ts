@@ -2,7 +2,7 @@
  * Reconciles the pod rows of one executor with the pods on its agent. Every step can be repeated, and no progress is
  * stored.
  */
-import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import { type AgentClient, isWithoutResponse } from '#shared/api/agent/agent-client.ts';
 import { registryAddressOf } from '#shared/api/agent/images.ts';
 import type { PodPutInput, PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
 import type { PodSecret } from '#shared/api/agent/pod-secrets.ts';
@@ -257,7 +257,7 @@ export function createPodSync(deps: SyncDeps) {
       isWorking = isBackingUp || (waiting !== null && (await deps.volumes.isWorking(executorId)));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      await recordUnanswered(executorId, pods);
+      await recordUnanswered(executorId, pods, !isWithoutResponse(error));
       await deps.operations.unanswered(executorId);
       return 'unreachable';
     }

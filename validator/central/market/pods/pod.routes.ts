@@ -93,7 +93,8 @@ export function registerPodRoutes(api: HttpServer, { pods, gpuUtilization }: Pod
   api.post(
     '/pods/:id/reboot',
     {
-      config,
+      // A misspelt volume_id would replace the container without the volume.
+      config: { ...config, fieldNames: {} },
       schema: {
         tags,
         summary: 'Restart a pod',

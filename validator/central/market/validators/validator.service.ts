@@ -115,7 +115,8 @@ export function createValidators(deps: ValidatorsDeps) {
         await recordVerdict(tx, { executor, validatorHotkey: hotkey, report, nowMs: clock.now() });
         await observeReport(tx, executor, report, clock.now());
         await recheckDeposit(tx, id);
-        await recheckPlace(tx, deps, executor, report.round_trip ?? null);
+        const roundTrip = report.round_trip ?? null;
+        await recheckPlace(tx, deps, executor, { validator: hotkey, roundTrip });
       });
       const failure = firstFailure(report);
       // Pods on an unreachable node may have to end (pods/pod-contact.ts).

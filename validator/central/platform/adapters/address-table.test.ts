@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
 import { createManualClock } from '../../../../test/fakes/manual-clock.ts';
@@ -43,6 +44,22 @@ it('finds country, coordinates and accuracy', () => {
   });
   const none = { lat: null, lon: null, accuracyKm: null };
   expect(table.find('198.51.100.127')).toEqual({ countryCode: 'JP', ...none });
+});
+
+// Written by MaxMind's writer of tables (MaxMind::DB::Writer 0.300003), which encodes IPv4 addresses in a tree of IPv6
+// addresses, as published tables do.
+it.each([24, 28, 32])('reads a table of IPv6 addresses with records of %i bits', (bits) => {
+  const file = new URL(
+    `../../../../test/fixtures/address-tables/records-${bits}.mmdb`,
+    import.meta.url,
+  );
+  const { table } = opened(fileURLToPath(file));
+  const berlin = { countryCode: 'DE', lat: 52.52, lon: 13.405, accuracyKm: 20 };
+  expect([table.find('192.0.2.7'), table.find('::ffff:192.0.2.7')]).toEqual([berlin, berlin]);
+  expect(table.find('2001:db8::1')).toMatchObject({ countryCode: 'FR', accuracyKm: 5 });
+  expect(table.find('127.0.0.1')).toMatchObject({ countryCode: 'JP', lat: null });
+  // Only the country of registration is known.
+  expect([table.find('198.51.100.3'), table.find('203.0.113.9')]).toEqual([null, null]);
 });
 
 it.each([

@@ -114,3 +114,25 @@ it('reports at most 20 misspelt fields', async () => {
   const { status, body } = await send('POST', RENT, Object.fromEntries(names));
   expect([status, body.validation_errors.length]).toEqual([422, 20]);
 });
+
+it('compares the first 200 unknown fields', async () => {
+  const others = Array.from({ length: 199 }, (_, index) => [`unrelated-${index}`, 1] as const);
+  const answer = (more: object) =>
+    send('POST', RENT, { pod_name: 'x', ...Object.fromEntries(others), ...more });
+  expect((await answer({ gpus: 1 })).status).toBe(422);
+  expect((await answer({ another: 1, gpus: 1 })).body.error.code).toBe('node_not_found');
+});
+
+it('rejects bodies that are no objects, and names of object members', async () => {
+  for (const payload of [
+    '[{"gpus":1}]',
+    '"gpus"',
+    '1',
+    '{"pod_name":"x","__proto__":{"gpus":1}}',
+  ]) {
+    const headers = { ...account.key, 'content-type': 'application/json' };
+    const url = `/api${RENT}`;
+    const answer = await market.server.inject({ method: 'POST', url, headers, payload });
+    expect([payload, answer.statusCode >= 400 && answer.statusCode < 500]).toEqual([payload, true]);
+  }
+});

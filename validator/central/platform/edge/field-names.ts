@@ -30,6 +30,8 @@ type Known = FieldNames & { body: Names; query: Names };
 const SHORT_NAME_CHARS = 5;
 /** Largest number of fields named in one answer. */
 const MAX_REPORTED = 20;
+/** Unknown fields of a request that are compared with the known ones; a body of another kind may have many. */
+const MAX_COMPARED = 200;
 
 /** Runs before validation, so that a misspelt required field is not reported as missing. */
 export function refuseMisnamedFields(server: HttpServer): void {
@@ -98,11 +100,14 @@ function issue(field: string, message: string): ValidationIssue {
   return { field, message, type: 'unknown_field' };
 }
 
-/** Returns members whose names are neither in `known` nor in `ignored`. Null counts as absent. */
+/** Returns the first members whose names are neither in `known` nor in `ignored`. Null counts as absent. */
 function unknownFields(value: unknown, known: Names, ignored: readonly string[] = []): Field[] {
-  return membersOf(value).filter(
-    ([name, member]) => member !== null && !known.fields.includes(name) && !ignored.includes(name),
-  );
+  return membersOf(value)
+    .filter(
+      ([name, member]) =>
+        member !== null && !known.fields.includes(name) && !ignored.includes(name),
+    )
+    .slice(0, MAX_COMPARED);
 }
 
 function membersOf(value: unknown): Field[] {

@@ -95,7 +95,7 @@ export type NodePlacesTable = {
   executor_id: string;
   /** As the provider entered it; null if only evidence is stored. */
   entered_json: string | null;
-  /** Latest round trip that a validator reported. */
+  /** Latest round trip that each validator reported, by its hotkey. */
   round_trip_json: string | null;
   evidence_json: string;
   updated_at: number;
