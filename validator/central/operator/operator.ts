@@ -12,6 +12,7 @@ import {
   registerBans,
   registerRefunds,
 } from './operator.routes.ts';
+import { registerRelay } from './relay.routes.ts';
 
 export type OperatorParts = {
   idempotency: Idempotency;
@@ -31,4 +32,5 @@ export function registerOperator(
   registerRefunds(api, { refunds, idempotency, clock });
   registerBans(api, { db, clock, random, bans: createProviderBans({ clock }) });
   registerAudit(api, { db });
+  registerRelay(api, ports.agents);
 }

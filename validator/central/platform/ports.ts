@@ -1,5 +1,6 @@
 /** Ports of the central API to external services. Adapters are in adapters/. */
 import type { WebSocket } from 'ws';
+import type { z } from 'zod';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { RepositoryAccess } from '#shared/api/agent/operations.ts';
 import type { TerminalQuery } from '#shared/api/agent/terminal.ts';
@@ -34,6 +35,11 @@ export type Agents = {
   signedDigest(): Promise<SignedDigest>;
   /** Returns the estimated share of rewards for a node of this kind. Rejects with `upstream_unavailable`. */
   rewardShares(question: RewardQuery): Promise<RewardShares>;
+  /**
+   * Returns a record of the validator (`shared/api/central/validator-records.ts`); `path` has no prefix. Rejects with
+   * `not_found`, and with `upstream_unavailable` if the validator does not answer in time or answers something else.
+   */
+  record<T>(path: string, schema: z.ZodType<T>): Promise<T>;
 };
 
 /** A mail to one address. `id` is the same for all attempts. */
