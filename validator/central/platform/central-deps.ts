@@ -3,6 +3,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
+import type { AuditResult } from '../money/ledger/audit.service.ts';
 import type { Notifier } from './database/notifier.ts';
 import type { Database } from './database/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
@@ -58,6 +59,8 @@ export type CentralPorts = {
   addresses?: AddressTable | null;
   /** Feed of deposits; null or absent: only those that the operator records. */
   collateralFeed?: CollateralFeed | null;
+  /** Audits a snapshot of the ledger beside this process's work; absent: in a transaction of `db`, for tests. */
+  auditLedger?: (signal: AbortSignal) => Promise<AuditResult>;
   /** Metrics of requests and of the backlog; absent: none are collected. */
   metrics?: CentralMetrics | null;
   /** Absent: notifications reach this process only. */

@@ -150,8 +150,21 @@ export async function recordSeen(db: Db, executor: ExecutorEntry, nowMs: number)
   await updateExecutor(db, executor.id, { last_seen_at: nowMs });
 }
 
+/** Columns that decide whether an executor can be rented. */
+type Offered = Pick<
+  ExecutorEntry,
+  | 'banned_at'
+  | 'paused'
+  | 'opted_in'
+  | 'state'
+  | 'slots_free'
+  | 'slots_total'
+  | 'gpu_count'
+  | 'min_gpu_count'
+>;
+
 /** Reasons why the executor cannot be rented now; empty if it can. */
-export function rentalObstacles(executor: ExecutorEntry): RentabilityResponse['reasons'] {
+export function rentalObstacles(executor: Offered): RentabilityResponse['reasons'] {
   const reasons: RentabilityResponse['reasons'] = [];
   const add = (code: string, message: string) => reasons.push({ code, message });
   if (executor.banned_at !== null) add('provider_banned', 'The provider is banned');
