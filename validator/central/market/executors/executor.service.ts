@@ -22,6 +22,7 @@ import {
   freeSlotsOf,
   insertSlots,
   listAllSlots,
+  listBannedCards,
   listSlots,
   lockSlots,
   takeSlots,
@@ -121,13 +122,16 @@ export async function syncGpuSlots(
 
 /** Removes the executor from the market for good. The caller has checked that it has no pods. */
 export async function retireExecutor(tx: Db, id: string, nowMs: number): Promise<void> {
+  await dropFreeGpus(tx, id);
   await updateExecutor(tx, id, { state: 'removed', removed_at: nowMs, updated_at: nowMs });
-  await dropFreeSlots(tx, id);
 }
 
-/** Deletes the free slots; they return with the next measurement. */
+/**
+ * Deletes the free slots; they return with the next measurement. Those of a banned provider stay: they name cards that
+ * other providers must not offer.
+ */
 export async function dropFreeGpus(tx: Db, id: string): Promise<void> {
-  await dropFreeSlots(tx, id);
+  if ((await findExecutor(tx, id))?.banned_at == null) await dropFreeSlots(tx, id);
 }
 
 export type SlotsInUse = { uuids: string[]; podIds: string[] };
@@ -142,6 +146,11 @@ export async function slotsByExecutor(db: Db): Promise<ReadonlyMap<string, Slots
     known.set(id, slots);
   }
   return known;
+}
+
+/** UUIDs of the GPUs that nodes of banned providers showed last. */
+export async function cardsOfBannedProviders(db: Db): Promise<ReadonlySet<string>> {
+  return new Set(await listBannedCards(db));
 }
 
 /** Records that the agent answered. Cheap enough for every answer. */
