@@ -39,8 +39,8 @@ export function createLedgerProofs(deps: LedgerProofsDeps) {
   }
 
   /** A row of a process that ended has failed. */
-  async function settled(row: LedgerProof): Promise<LedgerProof> {
-    if (row.state !== 'running' || (await processes.isAlive(db, row.boot_id))) return row;
+  async function settled(handle: Db, row: LedgerProof): Promise<LedgerProof> {
+    if (row.state !== 'running' || (await processes.isAlive(handle, row.boot_id))) return row;
     return { ...row, state: 'failed', error: 'The process that ran it has ended' };
   }
 
@@ -51,7 +51,7 @@ export function createLedgerProofs(deps: LedgerProofsDeps) {
       .orderBy('seq', 'desc')
       .limit(1)
       .executeTakeFirst();
-    return row === undefined ? null : settled(row);
+    return row === undefined ? null : settled(handle, row);
   }
 
   return {
