@@ -317,7 +317,11 @@ const OPERATORS: readonly NullableFields[] = [
   row('EpochPage', 'epochs[].previous', 'the epoch begins a chain'),
   row('SignedEpoch', 'previous', 'the epoch begins a chain'),
   row('SignedEpoch', 'validator signature', 'an old version stored the epoch, or it was damaged'),
-  row('EpochWeights', 'previous_epoch weights[].previous_weight', 'that epoch is not stored any more'),
+  row(
+    'EpochWeights',
+    'previous_epoch weights[].previous_weight',
+    'that epoch is not stored any more',
+  ),
   row('EpochWeights', 'weights[].hotkey', 'the uid was not involved'),
   row('WeightExplanation', 'uid', 'the hotkey is not registered'),
   row('ReleaseList', 'releases[].previous_digest', 'it is the first release'),

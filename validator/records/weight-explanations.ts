@@ -23,7 +23,7 @@ export type WeightExplanations = ReturnType<typeof createWeightExplanations>;
 type Weighed = Explained & { isComplete: boolean };
 
 export function createWeightExplanations(store: EvidenceStore, clock: Clock) {
-  /** The epoch that was last asked for; concurrent requests for it share the work. */
+  /** The epoch of the last request; concurrent requests for it share the work. */
   let last: { number: number; weighed: Promise<Weighed> } | null = null;
 
   async function weigh(epoch: EpochRow): Promise<Weighed> {

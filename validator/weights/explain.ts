@@ -92,7 +92,7 @@ export function shareOfPool(own: bigint, pool: Pool, { head, meanPoints }: Expla
   return all === 0n ? 0 : Number((own * BigInt(ONE_PPM)) / all) / ONE_PPM;
 }
 
-/** What the value of a factor is based on. */
+/** Facts on which the value of a factor is based. */
 export function factorText(factor: Factor, score: Score, policy: WeightPolicy): string {
   const { entry, factors } = score;
   const value = factors[factor];
@@ -133,7 +133,7 @@ const REMEDIES: Readonly<Record<Obstacle, string>> = {
   banned: 'Contact the validator: the hotkey is banned.',
 };
 
-/** What would raise the points of an executor, as sentences. */
+/** Changes that would raise the points of an executor, as sentences. */
 export function improvements(score: Score, policy: WeightPolicy, cycles: number): string[] {
   const { entry, factors, obstacles } = score;
   const gain = (factor: Factor, best: number) => gainText(factors, factor, best);

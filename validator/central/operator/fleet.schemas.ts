@@ -188,7 +188,12 @@ export const OperatorProviderPage = z
   .object(
     described(
       { providers: z.array(OperatorProvider), page: z.int(), limit: z.int(), total: z.int() },
-      { providers: 'Providers of this page, newest first.', page: PAGE, limit: LIMIT, total: TOTAL },
+      {
+        providers: 'Providers of this page, newest first.',
+        page: PAGE,
+        limit: LIMIT,
+        total: TOTAL,
+      },
     ),
   )
   .meta({ id: 'OperatorProviderPage' });

@@ -4,7 +4,7 @@ import type { Db, Tables } from '../platform/database/tables.ts';
 import { literally } from './account.store.ts';
 
 /**
- * Whether a node can be rented, as the first obstacle of `rentalObstacles` (market/executors/executor.service.ts), in the
+ * Values that state whether a node can be rented: the first obstacle of `rentalObstacles` (market/executors/executor.service.ts), in the
  * same order; removed nodes have their own value.
  */
 export const NODE_OFFERS = [

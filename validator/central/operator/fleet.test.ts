@@ -123,9 +123,9 @@ it('shows the pod on each GPU of a node', async () => {
     const of = { market: scene.market, headers: operator.session };
     const id = await scene.running({ gpu_count: 1 });
     const { nodes } = await read('/fleet', of);
-    expect(nodes[0].slots.map((slot: { pod_id: string | null }) => slot.pod_id).filter(Boolean)).toEqual([
-      id,
-    ]);
+    expect(
+      nodes[0].slots.map((slot: { pod_id: string | null }) => slot.pod_id).filter(Boolean),
+    ).toEqual([id]);
     expect(nodes[0]).toMatchObject({ id: scene.node.id, last_seen_at: expect.any(String) });
   } finally {
     await scene.close();

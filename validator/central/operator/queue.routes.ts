@@ -1,10 +1,10 @@
 /** Routes of waiting work, corrected differences and proofs of the ledger below /operator. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
-import type { AuditResult } from '../money/ledger/audit.service.ts';
 import type { LedgerProofs } from '../money/ledger/ledger-proof.service.ts';
 import type { LedgerProof as StoredProof } from '../platform/database/tables.ts';
 import { userOf } from '../platform/identity.ts';
+import type { LedgerAudit } from '../platform/ports.ts';
 import { DriftList, DriftQuery, LedgerProof, Queues } from './queue.schemas.ts';
 import type { createQueues } from './queue.service.ts';
 
@@ -98,8 +98,8 @@ function answerOf(row: StoredProof | null): LedgerProof {
 }
 
 function resultIn(json: string) {
-  // We wrote this text from an AuditResult.
-  const { findings, more, hash, openHolds, ...counts } = JSON.parse(json) as AuditResult;
+  // We wrote this text from an LedgerAudit.
+  const { findings, more, hash, openHolds, ...counts } = JSON.parse(json) as LedgerAudit;
   return {
     ...counts,
     holds: findings.length + more === 0,

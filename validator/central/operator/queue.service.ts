@@ -3,8 +3,8 @@ import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { countDrift, driftBefore } from '../market/pods/drift.ts';
 import type { Database } from '../platform/database/tables.ts';
 import { readBacklog } from '../platform/metrics/backlog.job.ts';
-import { chargesWaiting, payoutsWaiting, webhooksFailing } from './queue.store.ts';
 import type { DriftList, Queues } from './queue.schemas.ts';
+import { chargesWaiting, payoutsWaiting, webhooksFailing } from './queue.store.ts';
 
 const DAY_MS = 86_400_000;
 const SECOND_MS = 1_000;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { eventually } from '../../../test/fakes/eventually.ts';
 import type { TestAccount } from '../../../test/fakes/scenes/central-fixture.ts';
 import { createPodScene, type PodScene } from '../../../test/fakes/scenes/pod-scene.ts';
-import { eventually } from '../../../test/fakes/eventually.ts';
 
 const HOUR_MS = 3_600_000;
 let scene: PodScene;
@@ -71,7 +71,9 @@ it('records pods that a node lost, pods that it still ran, and pods that nobody 
       ['pod_lost', lost],
     ]),
   );
-  expect(found.filter(({ kind }: Record<string, string>) => kind === 'pod_unknown')).toHaveLength(1);
+  expect(found.filter(({ kind }: Record<string, string>) => kind === 'pod_unknown')).toHaveLength(
+    1,
+  );
   const { last_day: counts } = await read('/drift');
   expect(counts).toEqual([
     { kind: 'pod_left', count: 1 },

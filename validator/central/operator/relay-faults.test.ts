@@ -3,8 +3,8 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { eventually } from '../../../test/fakes/eventually.ts';
 import { createFakeAgents } from '../../../test/fakes/agents/fake-agents.ts';
+import { eventually } from '../../../test/fakes/eventually.ts';
 import {
   createTestMarket,
   type TestMarket,

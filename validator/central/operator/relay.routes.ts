@@ -16,7 +16,8 @@ const RELAYED: readonly Relayed[] = [
   {
     record: RECORDS.status,
     summary: "Read the validator's state",
-    description: 'Returns the newest cycle and epoch of the validator, and what waits for delivery.',
+    description:
+      'Returns the newest cycle and epoch of the validator, and what waits for delivery.',
   },
   {
     record: RECORDS.cycles,
@@ -103,9 +104,9 @@ export function registerRelay(api: HttpServer, agents: Pick<Agents, 'record'>): 
 
 /** Path and query of a record for the validator's gateway. The values were validated. */
 function pathOf(path: string, params: unknown, query: unknown): string {
-  const valueOf = new Map(Object.entries(params as object).map(([name, it]) => [name, String(it)]));
+  const values = new Map(Object.entries(params as object).map(([name, it]) => [name, String(it)]));
   const filled = path.replaceAll(/:(\w+)/g, (_, name: string) =>
-    encodeURIComponent(valueOf.get(name) ?? ''),
+    encodeURIComponent(values.get(name) ?? ''),
   );
   const sent = Object.entries(query as object).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, String(value)]],

@@ -1,10 +1,10 @@
 /** The relay of a real validator's records: what the operator receives is what the validator stored and signed. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { RECORDS } from '#shared/api/central/validator-records.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
 import { signatureFromHex, verifySr25519 } from '#shared/signing/sr25519.ts';
-import { systemRandom } from '#shared/runtime/random.ts';
 import { testSigner } from '../../../test/fakes/scenes/market-fixture.ts';
 import {
   createValidatorScene,
@@ -37,7 +37,9 @@ beforeAll(async () => {
 afterAll(() => scene.close());
 
 async function read(path: string) {
-  const { status, body } = await scene.market.call('GET', `/operator/validator${path}`, { headers });
+  const { status, body } = await scene.market.call('GET', `/operator/validator${path}`, {
+    headers,
+  });
   expect([path, status]).toEqual([path, 200]);
   return body;
 }

@@ -3,7 +3,6 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import type { AuditResult } from '../money/ledger/audit.service.ts';
 import type { Notifier } from './database/notifier.ts';
 import type { Database } from './database/tables.ts';
 import type { AllowedOrigins } from './edge/cors.ts';
@@ -17,6 +16,7 @@ import type {
   CentralMiner,
   ChatPlatform,
   CollateralFeed,
+  LedgerAudit,
   Mailer,
   ObjectStore,
   Payments,
@@ -60,7 +60,7 @@ export type CentralPorts = {
   /** Feed of deposits; null or absent: only those that the operator records. */
   collateralFeed?: CollateralFeed | null;
   /** Audits a snapshot of the ledger beside this process's work; absent: in a transaction of `db`, for tests. */
-  auditLedger?: (signal: AbortSignal) => Promise<AuditResult>;
+  auditLedger?: (signal: AbortSignal) => Promise<LedgerAudit>;
   /** Metrics of requests and of the backlog; absent: none are collected. */
   metrics?: CentralMetrics | null;
   /** Absent: notifications reach this process only. */

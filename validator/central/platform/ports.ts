@@ -315,6 +315,19 @@ export type AddressTable = {
   find(ip: string): AddressPlace | null;
 };
 
+/** Result of an audit of the whole ledger. */
+export type LedgerAudit = {
+  transfers: number;
+  accounts: number;
+  openHolds: number;
+  /** SHA-256 of the balances recomputed from the journal; see `balanceHash` in money/ledger/audit.ts. */
+  hash: string;
+  /** Broken invariants: the id of the rule, the place, and what is wrong. */
+  findings: { rule: string; where: string; what: string }[];
+  /** Number of findings beyond the limit. */
+  more: number;
+};
+
 /** Rates of alpha tokens. */
 export type AlphaRates = {
   /** Returns the subnets, one of which is the default. Rejects with 503 `upstream_unavailable`. */

@@ -91,7 +91,10 @@ it('gives a key of scope read no way around its scope', async () => {
   }
   // Reading works in every spelling of the path.
   for (const path of ['/pods', '/pods/', `/pods/${id}/`]) {
-    expect([path, (await market.call('GET', path, { headers: reader })).status]).toEqual([path, 200]);
+    expect([path, (await market.call('GET', path, { headers: reader })).status]).toEqual([
+      path,
+      200,
+    ]);
   }
   const head = await market.server.inject({ method: 'HEAD', url: '/api/pods', headers: reader });
   expect(head.statusCode).not.toBe(403);
@@ -99,7 +102,12 @@ it('gives a key of scope read no way around its scope', async () => {
   expect((await market.call('GET', `/pods/${id}`, { headers: override })).body.status).toBe(
     'PENDING',
   );
-  const upload = { file_name: 'a.png', content_type: 'image/png', size_bytes: 1, purpose: 'avatar' };
+  const upload = {
+    file_name: 'a.png',
+    content_type: 'image/png',
+    size_bytes: 1,
+    purpose: 'avatar',
+  };
   const signed = { headers: reader, body: upload };
   expect((await market.call('POST', '/users/presigned-url', signed)).status).toBe(403);
   expect((await market.portal('GET', '/auth/me', { token: key })).status).toBe(401);

@@ -1,14 +1,14 @@
 /** Audits the ledger of a database in a thread, on a snapshot, while the central API writes to it. */
 import { createThreadCalls } from '#shared/runtime/thread-calls.ts';
 import type { CentralPlace } from '../../platform/central-home.ts';
-import type { AuditResult } from './audit.service.ts';
+import type { LedgerAudit } from '../../platform/ports.ts';
 
 /** Rejects when `signal` aborts, which ends the thread. */
 export async function auditInThread(
   place: CentralPlace,
   signal: AbortSignal,
-): Promise<AuditResult> {
-  const thread = createThreadCalls<CentralPlace, AuditResult>(
+): Promise<LedgerAudit> {
+  const thread = createThreadCalls<CentralPlace, LedgerAudit>(
     new URL('./ledger-audit.worker.ts', import.meta.url),
     null,
   );

@@ -3,8 +3,8 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Database, Db, LedgerProof } from '../../platform/database/tables.ts';
+import type { LedgerAudit } from '../../platform/ports.ts';
 import type { Processes } from '../../platform/processes.ts';
-import type { AuditResult } from './audit.service.ts';
 
 /** Results kept. */
 const MAX_PROOFS = 100;
@@ -15,7 +15,7 @@ export type LedgerProofsDeps = {
   log: Log;
   processes: Pick<Processes, 'bootId' | 'isAlive'>;
   /** Audits one snapshot of the ledger. Rejects when `signal` aborts. */
-  audit(signal: AbortSignal): Promise<AuditResult>;
+  audit(signal: AbortSignal): Promise<LedgerAudit>;
   stopping: AbortSignal;
 };
 

@@ -76,7 +76,7 @@ export type LedgerProofsTable = {
   operator: string;
   started_at: number;
   finished_at: number | null;
-  /** An AuditResult; null unless done. */
+  /** A LedgerAudit; null unless done. */
   result_json: string | null;
   error: string | null;
 };
