@@ -42,6 +42,7 @@ const ORDER: Record<string, readonly string[]> = {
       'gateway',
       'inspection',
       'metrics.ts',
+      'records',
       'updates',
       'weights',
     ],

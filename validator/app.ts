@@ -14,6 +14,7 @@ import { createHealthDelivery } from './inspection/health-delivery.ts';
 import { createInspection, type InspectionOptions } from './inspection/inspection.ts';
 import type { TrustedHotkey } from './keys/trusted-hotkeys.ts';
 import { createValidatorMetrics } from './metrics.ts';
+import { createRecords } from './records/records.ts';
 import { probeStore } from './store/evidence-store.ts';
 import { acquireLease } from './store/lease.store.ts';
 import { createOutbox } from './store/outbox.service.ts';
@@ -161,6 +162,7 @@ export function createValidator(options: ValidatorOptions) {
     routes: [
       (server) => registerReleaseRoutes(server, releases),
       (server) => registerRewardEstimateRoutes(server, rewardEstimates),
+      createRecords({ store, clock, validator, trusted }),
     ],
   });
 

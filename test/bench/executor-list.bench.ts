@@ -47,6 +47,7 @@ const noAgents: Agents = {
   checkNow: () => unreachable(),
   signedDigest: () => unreachable(),
   rewardShares: () => unreachable(),
+  record: () => unreachable(),
 };
 
 export async function executorList(): Promise<Row[]> {

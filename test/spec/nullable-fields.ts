@@ -136,7 +136,7 @@ const POD_ROWS: readonly NullableFields[] = [
   row(
     PODS,
     'jupyter_installation_status jupyter_url jupyter_error',
-    'no notebook server was requested, or it is not ready; the error is null without a failure',
+    'no notebook server was requested, or it is not ready; the error is null without a failure, and the address for an API key without the scope `rent`',
   ),
   row(PODS, 'template_id', 'the pod was rented with a Dockerfile'),
   row(PODS, 'volume', 'the pod has no volume'),
@@ -286,8 +286,49 @@ const ACCOUNTS: readonly NullableFields[] = [
   row('WebhookDelivery', 'status error', 'the receiver did not answer, or the delivery succeeded'),
 ];
 
-const PROVIDERS: readonly NullableFields[] = [
+const OPERATORS: readonly NullableFields[] = [
   row('OperatorAccount', 'pods[].ended_at', 'the pod has not ended'),
+  row('FleetPage', 'nodes[].slots[].pod_id', 'the GPU is free'),
+  row('FleetPage', 'nodes[].validator_hotkey nodes[].checked_at', 'no validator has judged it yet'),
+  row('FleetPage', 'nodes[].last_seen_at', 'the agent has never answered'),
+  row('OperatorProviderPage', 'providers[].coldkey providers[].email', 'unknown, or none is set'),
+  row(
+    'OperatorProviderPage',
+    'providers[].banned_at providers[].ban_reason',
+    'the provider is not banned',
+  ),
+  row('Queues', 'queues[].oldest_due_at', 'nothing is due'),
+  row(['DriftList', 'CyclePage', 'CycleVerdicts'], 'next', 'this is the last page'),
+  row(['EvidencePage', 'EpochPage', 'EpochWeights'], 'next', 'this is the last page'),
+  row('LedgerProof', 'operator started_at', 'there was no proof yet'),
+  row(
+    'LedgerProof',
+    'finished_at holds transfers accounts open_holds balance_hash',
+    'the newest proof has not ended, or has failed',
+  ),
+  row('LedgerProof', 'error', 'the newest proof has not failed'),
+  row(
+    'ValidatorStatus',
+    'cycle cycle_ended_at epoch epoch_computed_at',
+    'the validator has none yet',
+  ),
+  row('ValidatorStatus', 'oldest_message_at', 'no message waits'),
+  row('EvidencePage', 'first_seq last_seq', 'the chain has no trusted head'),
+  row('EpochPage', 'epochs[].previous', 'the epoch begins a chain'),
+  row('SignedEpoch', 'previous', 'the epoch begins a chain'),
+  row('SignedEpoch', 'validator signature', 'an old version stored the epoch, or it was damaged'),
+  row(
+    'EpochWeights',
+    'previous_epoch weights[].previous_weight',
+    'that epoch is not stored any more',
+  ),
+  row('EpochWeights', 'weights[].hotkey', 'the uid was not involved'),
+  row('WeightExplanation', 'uid', 'the hotkey is not registered'),
+  row('ReleaseList', 'releases[].previous_digest', 'it is the first release'),
+  row('ReleaseList', 'releases[].rollback_digest', 'the release was not rolled back'),
+];
+
+const PROVIDERS: readonly NullableFields[] = [
   row('Miner', 'email discord_id', 'none is set or linked'),
   row(
     'ProviderProfile',
@@ -341,6 +382,7 @@ export const NULLABLE_FIELDS: readonly NullableFields[] = [
   ...POD_ROWS,
   ...RESOURCES,
   ...ACCOUNTS,
+  ...OPERATORS,
   ...PROVIDERS,
   ...VALIDATORS,
 ];

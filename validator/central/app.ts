@@ -14,6 +14,8 @@ import { findAnyPod, requireAnyOwnPod, requireOwnPod } from './market/pods/pod-a
 import type { PodCleanup } from './market/pods/pod-removal.ts';
 import { createValidatorAccounts } from './market/validators/validator-account.service.ts';
 import { createBilling, moneyForAccounts } from './money/billing.ts';
+import { auditLedger } from './money/ledger/audit.service.ts';
+import { createLedgerProofs } from './money/ledger/ledger-proof.service.ts';
 import { keyBudgets } from './money/metering/key-budget-change.ts';
 import { registerOperator } from './operator/operator.ts';
 import {
@@ -104,6 +106,7 @@ export async function createCentral(
   const base = { ports, options, notifier, stopping };
   const credentials = createCredentials(ports, options, stopping, keyBudgets);
   const { sessions, passwords, apiKeys, tickets } = credentials;
+  const { auditLedger: audit = () => db.transaction().execute(auditLedger) } = given;
   const providerTokens = createProviderTokens({ db, clock, random });
   const delivery = createDelivery(
     { ...base, tickets, credentials: credentials.watch },
@@ -170,7 +173,9 @@ export async function createCentral(
     (api) => billing.registerApi(api, idempotency),
     (api) => {
       const views = { ...moneyForAccounts, validators: validatorAccounts };
-      registerOperator(api, base, { idempotency, refunds: billing.refunds, views });
+      const { refunds } = billing;
+      const proofs = createLedgerProofs({ db, clock, log, processes, stopping, audit });
+      registerOperator(api, base, { idempotency, refunds, proofs, views });
     },
     registerSharedConfig,
   ]);

@@ -22,6 +22,7 @@ import { createKeyThread } from '../keys/key-thread.ts';
 import { type Adapters, createAdapters } from './adapters-from-config.ts';
 import { createCentral } from './app.ts';
 import { CENTRAL_CONFIG, type CentralConfig, centralSeedFile } from './config.ts';
+import { auditInThread } from './money/ledger/ledger-audit.ts';
 import { createGatewayAgents } from './platform/adapters/gateway-agents.ts';
 import type { CentralOptions } from './platform/central-deps.ts';
 import { centralDatabaseOf, centralSecret } from './platform/central-home.ts';
@@ -81,6 +82,7 @@ export async function serve(
         metrics,
         db,
         notifier,
+        auditLedger: (signal) => auditInThread({ address: target, variable }, signal),
         log,
         clock: systemClock,
         random: systemRandom,

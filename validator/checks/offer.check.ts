@@ -20,7 +20,8 @@ export const banned = defineCheck({
     const { banned_hotkeys: hotkeys, banned_gpus: cards } = policy.checks;
     const { miner_hotkey: hotkey } = executor;
     if (executor.provider_banned === true || hotkeys.some((each) => each === hotkey)) {
-      return fail('PROVIDER_BANNED', hotkey, 'The provider is banned');
+      const message = 'The provider is banned, or offers cards of a banned provider';
+      return fail('PROVIDER_BANNED', hotkey, message);
     }
     const card = gpu.devices.find(({ uuid }) => cards.includes(uuid));
     if (card === undefined) return ok('neither provider nor card');

@@ -7,6 +7,7 @@ import { servesTls } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import type { Central } from '../central/app.ts';
 import { MetricsVariable } from '../central/config.ts';
+import { auditInThread } from '../central/money/ledger/ledger-audit.ts';
 import type { CentralPorts } from '../central/platform/central-deps.ts';
 import { openCentralDatabase } from '../central/platform/database/database.ts';
 import { openNotifier } from '../central/platform/database/notifier.ts';
@@ -73,7 +74,9 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
   };
   try {
     store = await openEvidenceStore(validatorStore, '--home');
-    const services = await startOn({ db, notifier, store }, parts);
+    const place = { address: parts.database, variable };
+    const auditLedger = (signal: AbortSignal) => auditInThread(place, signal);
+    const services = await startOn({ db, notifier, auditLedger, store }, parts);
     return {
       central: services.central,
       async close() {
@@ -87,7 +90,9 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
   }
 }
 
-type Storage = Required<Pick<CentralPorts, 'db' | 'notifier'>> & { store: EvidenceStore };
+type Storage = Required<Pick<CentralPorts, 'db' | 'notifier' | 'auditLedger'>> & {
+  store: EvidenceStore;
+};
 
 /** Starts the central API first: the validator's first pass reads its list of executors. */
 async function startOn(storage: Storage, parts: ServicesOptions): Promise<Services> {

@@ -21,7 +21,7 @@ import { isTrustedAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import { CYCLE_VERDICTS, type CycleVerdict } from '../store/tables.ts';
 
 /** Domain separation: the signature is valid for nothing else. */
-const SIGNED_AS = 'podwright-evidence-v1\n';
+export const EVIDENCE_SIGNED_AS = 'podwright-evidence-v1\n';
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const EpochMs = z.int().min(0);
 /** Answers of agents contain fractions, which canonical JSON does not allow, so they are stored as text. */
@@ -174,7 +174,7 @@ export async function signDocument(
   signer: Signer,
 ): Promise<SignedDocument> {
   const text = canonicalJson(document);
-  const signature = toHex(await signer.sign(new TextEncoder().encode(SIGNED_AS + text)));
+  const signature = toHex(await signer.sign(new TextEncoder().encode(EVIDENCE_SIGNED_AS + text)));
   return { id: sha256Hex(text), document: text, signature };
 }
 
@@ -192,7 +192,7 @@ export function readDocument(signed: SignedDocument, keys: readonly TrustedHotke
   }
   const key = publicKeyOf(validator);
   const bytes = signatureFromHex(signed.signature);
-  const message = new TextEncoder().encode(SIGNED_AS + signed.document);
+  const message = new TextEncoder().encode(EVIDENCE_SIGNED_AS + signed.document);
   if (key === null || bytes === null || !verifySr25519(message, bytes, key)) {
     return { problem: 'its signature is not valid' };
   }

@@ -91,6 +91,23 @@ export function evidenceAfter(
     .execute();
 }
 
+/** Documents of an executor before `seq`, newest first, without their texts. */
+export function evidenceBefore(
+  db: StoreDb,
+  executorId: string,
+  seq: number,
+  limit: number,
+): Promise<Pick<EvidenceRow, 'id' | 'seq' | 'finished_ms' | 'verdict'>[]> {
+  return db
+    .selectFrom('evidence')
+    .select(['id', 'seq', 'finished_ms', 'verdict'])
+    .where('executor_id', '=', executorId)
+    .where('seq', '<', seq)
+    .orderBy('seq', 'desc')
+    .limit(limit)
+    .execute();
+}
+
 /** Last pruned document, and the finish time of the latest one. */
 export type Pruned = { seq: number; id: string; finishedMs: number };
 

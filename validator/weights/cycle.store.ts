@@ -1,5 +1,11 @@
 /** Queries of cycles and their entries. */
-import type { CycleEntriesTable, CycleEntryRow, CyclesTable, StoreDb } from '../store/tables.ts';
+import type {
+  CycleEntriesTable,
+  CycleEntryRow,
+  CyclesTable,
+  CycleVerdict,
+  StoreDb,
+} from '../store/tables.ts';
 import type { Cycle, CycleEntry } from './cycle-set.ts';
 
 /** Maximum number of rows per statement; the number of variables of a statement is limited. */
@@ -8,6 +14,52 @@ const ROWS_AT_ONCE = 1_000;
 /** Newest cycle; undefined before the first. */
 export function lastCycle(db: StoreDb): Promise<CyclesTable | undefined> {
   return db.selectFrom('cycles').selectAll().orderBy('number', 'desc').limit(1).executeTakeFirst();
+}
+
+export function findCycle(db: StoreDb, number: number): Promise<CyclesTable | undefined> {
+  return db.selectFrom('cycles').selectAll().where('number', '=', number).executeTakeFirst();
+}
+
+/** Cycles before `number`, newest first. */
+export function cyclesBefore(db: StoreDb, number: number, limit: number): Promise<CyclesTable[]> {
+  return db
+    .selectFrom('cycles')
+    .selectAll()
+    .where('number', '<', number)
+    .orderBy('number', 'desc')
+    .limit(limit)
+    .execute();
+}
+
+/** Number of entries of these cycles by verdict. */
+export async function countVerdicts(
+  db: StoreDb,
+  cycles: readonly number[],
+): Promise<{ cycle: number; verdict: CycleVerdict; count: number }[]> {
+  if (cycles.length === 0) return [];
+  const rows = await db
+    .selectFrom('cycle_entries')
+    .select((eb) => ['cycle', 'verdict', eb.fn.countAll<number>().as('count')])
+    .where('cycle', 'in', [...cycles])
+    .groupBy(['cycle', 'verdict'])
+    .execute();
+  return rows.map(({ count, ...row }) => ({ ...row, count: Number(count) }));
+}
+
+/** Entries of a cycle, of executors with an id above `after`, in the order of ids; with `verdict`, only such ones. */
+export function entriesAfter(
+  db: StoreDb,
+  { cycle, after, verdict }: { cycle: number; after: string; verdict: CycleVerdict | undefined },
+  limit: number,
+): Promise<Pick<CycleEntryRow, 'executor_id' | 'entry_json'>[]> {
+  const entries = db
+    .selectFrom('cycle_entries')
+    .select(['executor_id', 'entry_json'])
+    .where('cycle', '=', cycle)
+    .where('executor_id', '>', after)
+    .orderBy('executor_id')
+    .limit(limit);
+  return (verdict === undefined ? entries : entries.where('verdict', '=', verdict)).execute();
 }
 
 export async function insertCycle(

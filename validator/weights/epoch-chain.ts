@@ -76,7 +76,7 @@ function chainHeadOf(newest: EpochRow | undefined, keys: readonly TrustedHotkey[
 }
 
 /** Domain separation: the signature is valid for nothing else. */
-const SIGNED_AS = 'podwright-epoch-v1\n';
+export const EPOCH_SIGNED_AS = 'podwright-epoch-v1\n';
 
 /** Chain columns of an epoch. */
 export type EpochLink = Pick<EpochRow, 'previous' | 'first_kept'>;
@@ -101,13 +101,13 @@ export function signatureProblem(row: SignedEpoch, validator: Hotkey): string | 
 export const epochIdOf = (row: SignedColumns): string => sha256Hex(claimOf(row));
 
 const messageOf = (row: SignedColumns): Uint8Array =>
-  new TextEncoder().encode(SIGNED_AS + claimOf(row));
+  new TextEncoder().encode(EPOCH_SIGNED_AS + claimOf(row));
 
 type SignedColumns = Omit<UnsignedEpoch, 'state' | 'input_json' | 'policy_json'>;
 export type SignedEpoch = SignedColumns & Pick<EpochRow, 'signature'>;
 
 /** Signed content: the hashes of input, policy, result and payload, and the chain columns if it is part of a chain. */
-function claimOf(row: SignedColumns): string {
+export function claimOf(row: SignedColumns): string {
   const { number, computed_ms, input_hash, policy_hash, result_hash, payload_json } = row;
   const { previous, first_kept } = row;
   return canonicalJson({

@@ -3,6 +3,10 @@ import type { EpochRow, EpochState, StoreDb } from '../store/tables.ts';
 import type { SignedEpoch } from './epoch-chain.ts';
 
 const PAGE = 100;
+const SIGNED_COLUMNS = [
+  ...(['number', 'computed_ms', 'input_hash', 'policy_hash', 'result_hash'] as const),
+  ...(['payload_json', 'previous', 'first_kept', 'signature'] as const),
+] as const;
 
 /** Newest epoch; undefined before the first. */
 export function lastEpoch(db: StoreDb): Promise<EpochRow | undefined> {
@@ -11,6 +15,22 @@ export function lastEpoch(db: StoreDb): Promise<EpochRow | undefined> {
 
 export function findEpoch(db: StoreDb, number: number): Promise<EpochRow | undefined> {
   return db.selectFrom('epochs').selectAll().where('number', '=', number).executeTakeFirst();
+}
+
+/** Signed columns, signature and state of the epochs before `number`, newest first. */
+export function epochsBefore(
+  db: StoreDb,
+  number: number,
+  limit: number,
+): Promise<(SignedEpoch & Pick<EpochRow, 'state'>)[]> {
+  return db
+    .selectFrom('epochs')
+    .select(SIGNED_COLUMNS)
+    .select('state')
+    .where('number', '<', number)
+    .orderBy('number', 'desc')
+    .limit(limit)
+    .execute();
 }
 
 /** Time at which the newest confirmed weights were computed; null before the first. */
@@ -59,8 +79,7 @@ export async function* epochsInOrder(db: StoreDb): AsyncGenerator<SignedEpoch> {
   do {
     page = await db
       .selectFrom('epochs')
-      .select(['number', 'computed_ms', 'input_hash', 'policy_hash', 'result_hash'])
-      .select(['payload_json', 'previous', 'first_kept', 'signature'])
+      .select(SIGNED_COLUMNS)
       .where('number', '>', after)
       .orderBy('number')
       .limit(PAGE)

@@ -78,17 +78,22 @@ const POOL_NAMES: Readonly<Record<Pool, string>> = { mining: 'while rented', idl
 const PERCENT = 100;
 
 /** An executor's points in a pool, its share of the pool, and the pool's share of all weight. */
-function poolText(own: bigint, pool: Pool, { head, meanPoints, policy }: Explained): string {
-  const registered = new Set(head.neurons.map(({ hotkey }) => hotkey));
-  const counted = meanPoints.filter(({ latest }) => registered.has(latest.entry.hotkey));
-  const all = counted.reduce((sum, { points }) => sum + points[pool], 0n);
-  const share = all === 0n ? 0 : Number((own * BigInt(ONE_PPM)) / all) / ONE_PPM;
-  const percent = `${(share * PERCENT).toFixed(2)} %`;
-  const ofAll = `${(policy.pools_ppm[pool] / ONE_PPM) * PERCENT} % of all weight`;
+function poolText(own: bigint, pool: Pool, explained: Explained): string {
+  const percent = `${(shareOfPool(own, pool, explained) * PERCENT).toFixed(2)} %`;
+  const ofAll = `${(explained.policy.pools_ppm[pool] / ONE_PPM) * PERCENT} % of all weight`;
   return `${own}, ${percent} of a pool with ${ofAll}`;
 }
 
-function factorText(factor: Factor, score: Score, policy: WeightPolicy): string {
+/** Share of these points in the points of all registered hotkeys in the pool, 0 to 1. */
+export function shareOfPool(own: bigint, pool: Pool, { head, meanPoints }: Explained): number {
+  const registered = new Set(head.neurons.map(({ hotkey }) => hotkey));
+  const counted = meanPoints.filter(({ latest }) => registered.has(latest.entry.hotkey));
+  const all = counted.reduce((sum, { points }) => sum + points[pool], 0n);
+  return all === 0n ? 0 : Number((own * BigInt(ONE_PPM)) / all) / ONE_PPM;
+}
+
+/** Facts on which the value of a factor is based. */
+export function factorText(factor: Factor, score: Score, policy: WeightPolicy): string {
   const { entry, factors } = score;
   const value = factors[factor];
   const of = `x ${(value / ONE_PPM).toFixed(6)}  `;
@@ -110,7 +115,7 @@ function factorText(factor: Factor, score: Score, policy: WeightPolicy): string 
   }
 }
 
-const OBSTACLES: Readonly<Record<Obstacle, string>> = {
+export const OBSTACLES: Readonly<Record<Obstacle, string>> = {
   failed: 'its checks failed',
   simulated: 'its GPUs are simulated',
   unknown_model: 'the policy has no rate for its GPU',
@@ -128,7 +133,8 @@ const REMEDIES: Readonly<Record<Obstacle, string>> = {
   banned: 'Contact the validator: the hotkey is banned.',
 };
 
-function improvements(score: Score, policy: WeightPolicy, cycles: number): string[] {
+/** Changes that would raise the points of an executor, as sentences. */
+export function improvements(score: Score, policy: WeightPolicy, cycles: number): string[] {
   const { entry, factors, obstacles } = score;
   const gain = (factor: Factor, best: number) => gainText(factors, factor, best);
   const lines: (string | false)[] = [

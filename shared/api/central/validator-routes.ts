@@ -40,7 +40,7 @@ export const ExecutorToCheck = z.object(
       collateral_deposited:
         'True if the provider deposited collateral; null if the central API does not report it, which counts as false.',
       provider_banned:
-        'True if the provider is banned; absent if the central API does not report it.',
+        'True if the provider is banned, or a GPU belongs to a banned provider; absent if the central API does not report it.',
     },
   ),
 );

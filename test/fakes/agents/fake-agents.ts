@@ -87,6 +87,8 @@ export type FakeAgents = Agents & {
   questions: RewardQuery[];
   /** Answer to reward queries; null: the query fails. */
   rewards: { shares: RewardShares | null };
+  /** Records of the validator, by path without query. Others do not exist. */
+  records: Map<string, unknown>;
 };
 
 /** Creates the fake. Every executor has an empty host that answers until the test sets `up` to false. */
@@ -97,6 +99,7 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
   const wishes: CheckRequest[] = [];
   const questions: RewardQuery[] = [];
   const rewards: FakeAgents['rewards'] = { shares: null };
+  const records: FakeAgents['records'] = new Map();
 
   function host(executorId: string): FakeHost {
     const known = hosts.get(executorId) ?? createHost(executorId);
@@ -112,7 +115,7 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
       clock = given;
     },
     listings: () => listings,
-    ...{ wishes, questions, rewards },
+    ...{ wishes, questions, rewards, records },
     clientOf(executorId) {
       const client = clientOf(host(executorId), executorId, () => clock?.now() ?? 0);
       return {
@@ -140,6 +143,11 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
       questions.push(question);
       if (rewards.shares !== null) return rewards.shares;
       throw new ApiError('upstream_unavailable', 'the fake validator does not respond');
+    },
+    async record(path, schema) {
+      const record = records.get(path.split('?', 1)[0] ?? '');
+      if (record !== undefined) return schema.parse(record);
+      throw new ApiError('not_found', `the fake validator has no record at ${path}`);
     },
   };
 }

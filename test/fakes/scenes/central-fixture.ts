@@ -81,6 +81,9 @@ const noAgents: Agents = {
   rewardShares: async () => {
     throw new ApiError('upstream_unavailable', 'no validator in this test');
   },
+  record: async () => {
+    throw new ApiError('upstream_unavailable', 'no validator in this test');
+  },
 };
 
 export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;

@@ -6,6 +6,7 @@ import type { InjectOptions } from 'fastify';
 import { LatestSetWeightsRequest, signSetWeights } from '#shared/api/central/set-weights.ts';
 import { toHex } from '#shared/signing/sr25519.ts';
 import { EXAMPLE_IDS } from '../../../validator/central/platform/openapi/example-ids.ts';
+import { RECORD_IDS, validatorRecords } from '../../fixtures/validator-records.ts';
 import { createBackupScene } from './central-backup-scene.ts';
 import { PUBLIC_KEY } from './market-fixture.ts';
 import { mailedToken } from './outbox.ts';
@@ -59,6 +60,7 @@ export async function createExampleScene() {
   }
 
   const portalToken = await market.logIn();
+  for (const [path, record] of validatorRecords(node.id)) market.agents.records.set(path, record);
   market.agents.rewardShares = async () => ({ rented: 0.02, idle: 0.01, obstacles: [] });
   await payIn(market.ports.db, account.id, PAID_UUSD);
   await market.ports.db
@@ -90,6 +92,9 @@ export async function createExampleScene() {
     ...others,
     'backup-logs': ids.backup,
     billing: provider.hotkey,
+    cycles: RECORD_IDS.cycle,
+    epochs: RECORD_IDS.epoch,
+    evidence: RECORD_IDS.evidence,
     executors: ids.node,
     keys: ids.apiKey,
     'machine-requests': ids.machineRequest,

@@ -1,5 +1,9 @@
-/** The operator's day: it reads accounts and what was done, refunds a pod, and bans a provider for a moment. */
+/**
+ * The operator's day: it reads accounts, the fleet, queues and the validator's records, proves the ledger, refunds a pod,
+ * and bans a provider for a moment.
+ */
 import { z } from 'zod';
+import { RECORD_IDS, validatorRecords } from '../../fixtures/validator-records.ts';
 import * as account from './account.ts';
 import type { DayScene } from './day-scene.ts';
 
@@ -29,10 +33,16 @@ const AccountPod = z.object({
   price_per_gpu_hour: z.number(),
   charged: z.number(),
   refunded: z.number(),
+  refundable: z.number(),
   created_at: z.string(),
   ended_at: z.string().nullable(),
 });
-const Account = z.object({ account: account.Account, pods: z.array(AccountPod).min(1) });
+const Page = { page: z.int(), limit: z.int(), total: z.int() };
+const Account = z.object({
+  account: account.Account,
+  pods: z.array(AccountPod).min(1),
+  ...Page,
+});
 const Refunded = z.object({
   pod_id: z.uuid(),
   account_id: z.uuid(),
@@ -55,8 +65,163 @@ const Audit = z
   )
   .min(4);
 
+const Fleet = z.object({
+  nodes: z
+    .array(
+      z.object({
+        id: z.uuid(),
+        huid: z.string(),
+        provider_id: z.uuid(),
+        miner_hotkey: z.string(),
+        executor_ip_address: z.string(),
+        executor_ip_port: z.string(),
+        machine_name: z.string(),
+        gpu_count: z.int(),
+        free_gpu_count: z.int(),
+        min_gpu_count: z.int(),
+        price_per_gpu: z.number(),
+        offer: z.string(),
+        reasons: z.array(z.object({ code: z.string(), message: z.string() })),
+        slots: z.array(z.object({ index: z.int(), pod_id: z.string().nullable() })),
+        validator_hotkey: z.string().nullable(),
+        checked_at: z.string().nullable(),
+        last_seen_at: z.string().nullable(),
+        simulated: z.boolean(),
+        created_at: z.string(),
+      }),
+    )
+    .min(1),
+  ...Page,
+});
+const Summary = z.object({
+  nodes: z.int(),
+  gpus: z.int(),
+  free_gpus: z.int(),
+  free_not_rentable_gpus: z.int(),
+  offers: z
+    .array(z.object({ offer: z.string(), nodes: z.int(), gpus: z.int(), free_gpus: z.int() }))
+    .min(1),
+});
+const Providers = z.object({
+  providers: z
+    .array(
+      z.object({
+        id: z.uuid(),
+        hotkey: z.string(),
+        coldkey: z.string().nullable(),
+        email: z.string().nullable(),
+        opted_in: z.boolean(),
+        banned: z.boolean(),
+        banned_at: z.string().nullable(),
+        ban_reason: z.string().nullable(),
+        nodes: z.int(),
+        gpus: z.int(),
+        free_gpus: z.int(),
+        unpaid: z.number(),
+        created_at: z.string(),
+      }),
+    )
+    .min(1),
+  ...Page,
+});
+const Counted = z.array(z.object({ state: z.string(), count: z.int() }));
+const Queues = z.object({
+  counted_at: z.string(),
+  queues: z
+    .array(
+      z.object({
+        kind: z.string(),
+        due: z.int(),
+        failing: z.int(),
+        oldest_due_at: z.string().nullable(),
+        oldest_age_seconds: z.number(),
+      }),
+    )
+    .min(5),
+  pods: Counted,
+  nodes: Counted.min(1),
+  mails: Counted,
+});
+const Drift = z.object({
+  last_day: z.array(z.object({ kind: z.string(), count: z.int() })),
+  entries: z.array(
+    z.object({
+      seq: z.int(),
+      kind: z.string(),
+      corrected: z.boolean(),
+      executor_id: z.uuid(),
+      pod_id: z.uuid(),
+      at: z.string(),
+    }),
+  ),
+  next: z.int().nullable(),
+});
+const Proof = z.object({
+  state: z.string(),
+  operator: z.string().nullable(),
+  started_at: z.string().nullable(),
+  finished_at: z.string().nullable(),
+  holds: z.boolean().nullable(),
+  transfers: z.int().nullable(),
+  accounts: z.int().nullable(),
+  open_holds: z.int().nullable(),
+  balance_hash: z.string().nullable(),
+  findings: z.array(z.object({ rule: z.string(), where: z.string(), what: z.string() })),
+  more_findings: z.int(),
+  error: z.string().nullable(),
+});
+
+/** Records of the validator by path; the relay's answers are compared with the OpenAPI document in any case. */
+const RECORDS: readonly (readonly [path: string, model: z.ZodType])[] = [
+  ['', z.object({ hotkey: z.string(), messages_waiting: z.int() })],
+  ['/cycles', z.object({ cycles: z.array(z.object({ number: z.int() })).min(1) })],
+  [
+    '/cycles/{number}/verdicts',
+    z.object({ verdicts: z.array(z.object({ evidence_id: z.string() })).min(1) }),
+  ],
+  [
+    '/executors/{id}/evidence',
+    z.object({ documents: z.array(z.object({ id: z.string(), seq: z.int() })).min(1) }),
+  ],
+  ['/epochs', z.object({ epochs: z.array(z.object({ id: z.string() })).min(1) })],
+  ['/epochs/{number}', z.object({ claim: z.string(), payload: z.string(), policy: z.string() })],
+  [
+    '/epochs/{number}/weights',
+    z.object({ weights: z.array(z.object({ uid: z.int(), weight: z.int() })).min(1) }),
+  ],
+  ['/epochs/{number}/executors/{id}', z.object({ factors: z.array(z.object({})).min(1) })],
+  ['/releases', z.object({ releases: z.array(z.object({ digest: z.string() })).min(1) })],
+];
+const Evidence = z.object({
+  id: z.string(),
+  executor_id: z.uuid(),
+  seq: z.int(),
+  finished_at: z.string(),
+  verdict: z.string(),
+  signed_as: z.string(),
+  document: z.string(),
+  signature: z.string(),
+});
+
+async function readValidator(
+  { api, market }: DayScene,
+  headers: Record<string, string>,
+  nodeId: string,
+): Promise<void> {
+  for (const [path, record] of validatorRecords(nodeId)) market.agents.records.set(path, record);
+  const params = { id: nodeId, number: RECORD_IDS.epoch };
+  for (const [path, model] of RECORDS) {
+    await api.call(`GET /operator/validator${path}`, model, { headers, params });
+  }
+  await api.call('GET /operator/validator/evidence/{id}', Evidence, {
+    headers,
+    params: { id: RECORD_IDS.evidence },
+  });
+}
+
 /** `renterId` has a pod that ended. */
-export async function operate({ api, market }: DayScene, renterId: string): Promise<void> {
+export async function operate(scene: DayScene, renterId: string): Promise<void> {
+  const { api, market } = scene;
   const { call } = api;
   const operator = await market.signUp();
   await market.setOperator(operator);
@@ -79,4 +244,12 @@ export async function operate({ api, market }: DayScene, renterId: string): Prom
     });
   }
   await call('GET /operator/audit', Audit, { headers });
+  const { nodes } = await call('GET /operator/fleet', Fleet, { headers });
+  await call('GET /operator/fleet/summary', Summary, { headers });
+  await call('GET /operator/providers', Providers, { headers });
+  await call('GET /operator/queues', Queues, { headers });
+  await call('GET /operator/drift', Drift, { headers });
+  await call('GET /operator/ledger-proof', Proof, { headers });
+  await call('POST /operator/ledger-proof', Proof, { headers });
+  await readValidator(scene, headers, nodes[0]?.id ?? '');
 }

@@ -5,12 +5,11 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import { createAccountView } from '../accounts/account/account-view.ts';
 import { accountById } from '../accounts/auth/account-access.ts';
 import { podStateOf, wireStatus } from '../market/pods/pod.state.ts';
+import { refundableOf } from '../money/metering/operator-refund.service.ts';
 import type { Database } from '../platform/database/tables.ts';
+import type { PageQuery } from '../platform/portal-answer.ts';
 import { type AccountSearch, listPodsOf, searchAccounts } from './account.store.ts';
 import type { OperatorAccount, OperatorAccountPage } from './operator.schemas.ts';
-
-/** Pods listed with an account, newest first. */
-const MAX_PODS = 200;
 
 export type AccountsForOperators = ReturnType<typeof createAccountsForOperators>;
 
@@ -35,16 +34,21 @@ export function createAccountsForOperators(
     },
 
     /** Throws `not_found` for an unknown or deleted account. */
-    async get(id: string): Promise<OperatorAccount> {
+    async get(id: string, { page, limit }: PageQuery): Promise<OperatorAccount> {
       const account = await accountById(db, id);
       if (account === undefined) {
         throw new ApiError('not_found', 'No account has this id', {
           hint: 'Search it with GET /operator/accounts.',
         });
       }
-      const pods = await listPodsOf(db, id, MAX_PODS);
+      const { total, pods } = await listPodsOf(db, id, { page, limit });
+      const refundable = await refundableOf(
+        db,
+        pods.map((pod) => pod.id),
+      );
       return {
         account: await view(account),
+        ...{ page, limit, total },
         pods: pods.map((pod) => ({
           id: pod.id,
           pod_name: pod.pod_name,
@@ -54,6 +58,7 @@ export function createAccountsForOperators(
           price_per_gpu_hour: microToUsd(pod.price_uusd_per_gpu_hour),
           charged: microToUsd(pod.charged_uusd ?? 0),
           refunded: microToUsd(pod.refunded_uusd ?? 0),
+          refundable: microToUsd(refundable.get(pod.id) ?? 0),
           created_at: naiveUtc(pod.created_at),
           ended_at: pod.ended_at === null ? null : naiveUtc(pod.ended_at),
         })),

@@ -5,7 +5,7 @@ import type { Db, Tables } from '../platform/database/tables.ts';
 export type AccountSearch = { q: string; page: number; limit: number };
 
 /** Escapes the wildcards of `like` with `!`. */
-const literally = (text: string) => text.replaceAll(/[!%_]/g, '!$&');
+export const literally = (text: string) => text.replaceAll(/[!%_]/g, '!$&');
 
 function matching(db: Db, q: string): SelectQueryBuilder<Tables, 'accounts', object> {
   const text = q.trim().toLowerCase();
@@ -37,9 +37,18 @@ export async function searchAccounts(db: Db, { q, page, limit }: AccountSearch) 
   return { total: Number(total), rows };
 }
 
-/** Pods of an account with their charges, newest first. */
-export function listPodsOf(db: Db, accountId: string, limit: number) {
-  return db
+/** One page of an account's pods with their charges, newest first; `total` counts all pages. */
+export async function listPodsOf(
+  db: Db,
+  accountId: string,
+  { page, limit }: { page: number; limit: number },
+) {
+  const { total } = await db
+    .selectFrom('pods')
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .where('account_id', '=', accountId)
+    .executeTakeFirstOrThrow();
+  const pods = await db
     .selectFrom('pods')
     .leftJoin('usage_meters', 'usage_meters.pod_id', 'pods.id')
     .select([
@@ -58,5 +67,7 @@ export function listPodsOf(db: Db, accountId: string, limit: number) {
     .orderBy('pods.created_at', 'desc')
     .orderBy('pods.id')
     .limit(limit)
+    .offset((page - 1) * limit)
     .execute();
+  return { total: Number(total), pods };
 }

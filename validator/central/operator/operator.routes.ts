@@ -1,12 +1,14 @@
 /** Routes below /operator: accounts, refunds, bans of providers, and the audit entries of all of them. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
+import { invalidField } from '#shared/runtime/errors.ts';
 import type { OperatorRefunds } from '../money/metering/operator-refund.service.ts';
 import { listAudit } from '../platform/audit/audit.service.ts';
 import type { Database, Db } from '../platform/database/tables.ts';
 import { type MoneyDeps, moneyTransaction } from '../platform/database/transactions.ts';
 import { answerOnce, type OnceDeps } from '../platform/idempotency/once.ts';
 import { actorOf, userOf } from '../platform/identity.ts';
+import { PageQuery } from '../platform/portal-answer.ts';
 import { IdParams } from '../platform/wire.ts';
 import type { ProviderBans } from '../providers/provider-ban.service.ts';
 import type { AccountsForOperators } from './account.service.ts';
@@ -51,13 +53,14 @@ export function registerAccounts(api: HttpServer, accounts: AccountsForOperators
       schema: {
         tags,
         summary: 'Read an account',
-        description: 'Returns one account with its balance and its pods.',
+        description: 'Returns one account with its balance and a page of its pods.',
         errors: { forbidden, not_found: 'no account has this id' },
         params: IdParams,
+        querystring: PageQuery,
         response: { 200: OperatorAccount },
       },
     },
-    (request) => accounts.get(request.params.id),
+    (request) => accounts.get(request.params.id, request.query),
   );
 }
 
@@ -73,13 +76,13 @@ export function registerRefunds(
         tags,
         summary: 'Refund an ended pod',
         description:
-          "Returns the charge of a pod, or a part of it, to the balance of its renter; the platform pays it and the provider's earnings stay. Pods of the renter that waited for money restart. The renter gets an event, and an audit entry keeps the reason.",
+          "Returns what a renter paid for a pod, or a part of it; the platform pays it and the provider's earnings stay. Pods of the renter that waited for money restart. The renter gets an event, and an audit entry keeps the reason.",
         errors: {
           forbidden,
           pod_not_found: 'no pod with this id was ever charged',
           pod_state_conflict: 'the pod has not ended',
           conflict: 'the pod was refunded before; a pod is refunded once',
-          bad_request: 'the amount is above the charge, or nothing was charged',
+          bad_request: 'the amount is above what the renter paid, or the renter paid nothing',
         },
         params: IdParams,
         body: RefundPod,
@@ -147,14 +150,22 @@ export function registerAudit(api: HttpServer, { db }: { db: Database }): void {
         tags,
         summary: 'List what operators did',
         description:
-          'Returns audit entries with their reasons, newest first. Entries never change.',
+          'Returns audit entries with their reasons, newest first, of one subject or of all. Entries never change.',
         errors: { forbidden },
         querystring: AuditQuery,
         response: { 200: AuditEntries },
       },
     },
     async (request) => {
-      const entries = await listAudit(db, request.query);
+      const { subject_type, subject_id, ...page } = request.query;
+      if ((subject_type === undefined) !== (subject_id === undefined)) {
+        throw invalidField('query.subject_id', 'subject_type and subject_id belong together');
+      }
+      const subject =
+        subject_type === undefined || subject_id === undefined
+          ? undefined
+          : { subject_type, subject_id };
+      const entries = await listAudit(db, { ...page, subject });
       return entries.map(({ at_ms: atMs, ...entry }) => ({ ...entry, at: naiveUtc(atMs) }));
     },
   );

@@ -65,6 +65,7 @@ const AccountPod = z.object(
       price_per_gpu_hour: Usd,
       charged: Usd,
       refunded: Usd,
+      refundable: Usd,
       created_at: NaiveTime,
       ended_at: NaiveTime.nullable(),
     },
@@ -76,7 +77,9 @@ const AccountPod = z.object(
       gpu_count: 'Number of GPUs.',
       price_per_gpu_hour: 'Price in USD per GPU and hour.',
       charged: 'USD charged for the pod so far, before refunds.',
-      refunded: 'USD refunded.',
+      refunded: 'USD refunded, including what the platform had absorbed.',
+      refundable:
+        'USD that a refund may return now; 0 while the pod has not ended, and once it was refunded.',
       created_at: CREATED_AT,
       ended_at: 'Time at which the pod ended (UTC); null while it has not ended.',
     },
@@ -86,10 +89,19 @@ const AccountPod = z.object(
 export const OperatorAccount = z
   .object(
     described(
-      { account: User, pods: z.array(AccountPod) },
+      {
+        account: User,
+        pods: z.array(AccountPod),
+        page: z.int(),
+        limit: z.int(),
+        total: z.int(),
+      },
       {
         account: 'The account with its balance, as its owner sees it.',
-        pods: 'Pods of the account, newest first, 200 at most.',
+        pods: 'Pods of this page, newest first.',
+        page: PAGE,
+        limit: LIMIT,
+        total: 'Number of pods on all pages.',
       },
     ),
   )
@@ -107,7 +119,7 @@ export const RefundPod = z
         reason: Reason,
       },
       {
-        amount: 'USD to refund, at most the charge; absent for the whole charge.',
+        amount: 'USD to refund, at most what the renter paid; absent for all of it.',
         reason: REASON,
       },
     ),
@@ -159,8 +171,18 @@ export const BanChanged = z
 export const AuditQuery = z
   .object(
     described(
-      { limit: queryNumber(z.int().min(1).max(MAX_AUDIT_ENTRIES).default(100)) },
-      { limit: 'Maximum number of entries, 1 to 1000; 100 by default.' },
+      {
+        subject_type: z.enum(['provider', 'pod', 'account']).optional(),
+        subject_id: z.string().max(MAX_QUERY_CHARS).optional(),
+        before: queryNumber(z.int().min(1)).optional(),
+        limit: queryNumber(z.int().min(1).max(MAX_AUDIT_ENTRIES).default(100)),
+      },
+      {
+        subject_type: 'Kind of the subject; requires `subject_id`.',
+        subject_id: 'Only entries of this subject; requires `subject_type`; absent for all.',
+        before: 'Only entries with a lower number; absent for the newest.',
+        limit: 'Maximum number of entries, 1 to 1000; 100 by default.',
+      },
     ),
   )
   .meta({ example: { limit: 100 } });

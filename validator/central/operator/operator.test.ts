@@ -159,6 +159,59 @@ it('refunds the whole charge without an amount, and refuses what is not refundab
   expect((await auditLedger(scene.db)).findings).toEqual([]);
 });
 
+it('leaves the billing history of the provider as it is', async () => {
+  const id = await endedPod();
+  const token = await scene.market.logIn();
+  const billing = async () => (await scene.market.portal('GET', '/billing', { token })).body.data;
+  const before = await billing();
+  expect(before).toMatchObject([{ status: 'pending', gross_usd: expect.any(Number) }]);
+  expect((await ask('POST', `/pods/${id}/refund`, { reason: 'goodwill' })).status).toBe(200);
+  expect(await billing()).toEqual(before);
+});
+
+it('returns no more than the renter paid where the platform bore a part of the charge', async () => {
+  const id = await endedPod();
+  const { charged_uusd: charged } = await scene.meter(id);
+  // As if the money had run out before the last third of the charge.
+  const absorbed = charged / 3;
+  await scene.db
+    .updateTable('usage_meters')
+    .set({ absorbed_uusd: absorbed, granted_uusd: charged - absorbed })
+    .where('pod_id', '=', id)
+    .execute();
+  const shown = (await ask('GET', `/accounts/${scene.account.id}`)).body.pods[0];
+  expect(shown.refundable).toBe((charged - absorbed) / 1e6);
+  const refund = (amount?: number) =>
+    ask('POST', `/pods/${id}/refund`, { reason: 'x', ...(amount === undefined ? {} : { amount }) });
+  expect((await refund(charged / 1e6)).body.error.code).toBe('bad_request');
+  const { balance } = await scene.me();
+  expect((await refund(0.03)).body.amount).toBe(0.03);
+  expect((await scene.me()).balance).toBeCloseTo(balance + 0.03, 6);
+  const after = (await ask('GET', `/accounts/${scene.account.id}`)).body.pods[0];
+  expect(after.refundable).toBe(0);
+});
+
+it('refunds a pod once, however many requests race', async () => {
+  const id = await endedPod();
+  const requests = Array.from({ length: 10 }, (_, at) =>
+    ask('POST', `/pods/${id}/refund`, { reason: `request ${at}` }),
+  );
+  const statuses = (await Promise.all(requests)).map(({ status }) => status);
+  expect(statuses.toSorted()).toEqual([200, ...Array(9).fill(409)]);
+  expect(await audit()).toHaveLength(2);
+  expect((await scene.me()).balance).toBe(10);
+});
+
+it('pages through the pods of an account', async () => {
+  const ids = [await endedPod(), await endedPod(), await endedPod()];
+  const page = async (number: number) =>
+    (await ask('GET', `/accounts/${scene.account.id}?limit=2&page=${number}`)).body;
+  const [first, second] = [await page(1), await page(2)];
+  expect([first.total, second.total]).toEqual([3, 3]);
+  const shown = [...first.pods, ...second.pods].map(({ id }: { id: string }) => id);
+  expect(shown).toEqual(ids.toReversed());
+});
+
 it('bans and unbans a provider with an audit entry for each call', async () => {
   const { hotkey } = scene.market.provider;
   const change = (act: string, reason: string, of: string = hotkey) =>

@@ -1,21 +1,28 @@
 /** Composes the routes of operators. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { AccountPorts } from '../accounts/account/account-ports.ts';
+import type { LedgerProofs } from '../money/ledger/ledger-proof.service.ts';
 import type { OperatorRefunds } from '../money/metering/operator-refund.service.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';
 import { createProviderBans } from '../providers/provider-ban.service.ts';
 import { createAccountsForOperators } from './account.service.ts';
+import { registerFleet } from './fleet.routes.ts';
+import { createFleet } from './fleet.service.ts';
 import {
   registerAccounts,
   registerAudit,
   registerBans,
   registerRefunds,
 } from './operator.routes.ts';
+import { registerLedgerProof, registerQueues } from './queue.routes.ts';
+import { createQueues } from './queue.service.ts';
+import { registerRelay } from './relay.routes.ts';
 
 export type OperatorParts = {
   idempotency: Idempotency;
   refunds: OperatorRefunds;
+  proofs: LedgerProofs;
   /** Functions that complete the view of an account. */
   views: Pick<AccountPorts, 'balanceOf' | 'earnedByReferrals' | 'validators'>;
 };
@@ -24,11 +31,15 @@ export type OperatorParts = {
 export function registerOperator(
   api: HttpServer,
   { ports }: Pick<CentralDeps, 'ports'>,
-  { idempotency, refunds, views }: OperatorParts,
+  { idempotency, refunds, proofs, views }: OperatorParts,
 ): void {
   const { db, clock, random } = ports;
   registerAccounts(api, createAccountsForOperators(db, views));
   registerRefunds(api, { refunds, idempotency, clock });
   registerBans(api, { db, clock, random, bans: createProviderBans({ clock }) });
   registerAudit(api, { db });
+  registerFleet(api, createFleet(db));
+  registerQueues(api, createQueues({ db, clock }));
+  registerLedgerProof(api, proofs);
+  registerRelay(api, ports.agents);
 }

@@ -16,6 +16,7 @@ import type {
   CentralMiner,
   ChatPlatform,
   CollateralFeed,
+  LedgerAudit,
   Mailer,
   ObjectStore,
   Payments,
@@ -58,6 +59,8 @@ export type CentralPorts = {
   addresses?: AddressTable | null;
   /** Feed of deposits; null or absent: only those that the operator records. */
   collateralFeed?: CollateralFeed | null;
+  /** Audits a snapshot of the ledger beside this process's work; absent: in a transaction of `db`, for tests. */
+  auditLedger?: (signal: AbortSignal) => Promise<LedgerAudit>;
   /** Metrics of requests and of the backlog; absent: none are collected. */
   metrics?: CentralMetrics | null;
   /** Absent: notifications reach this process only. */

@@ -24,6 +24,11 @@ export function keyIdOf({ credential }: UserIdentity): string | null {
   return credential.type === 'api_key' ? credential.keyId : null;
 }
 
+/** Returns false for an API key without the scope. */
+export function hasScope({ credential }: UserIdentity, scope: KeyScope): boolean {
+  return credential.type === 'session' || (credential.scopes?.includes(scope) ?? true);
+}
+
 export type PortalIdentity = {
   kind: 'portal';
   providerId: string;

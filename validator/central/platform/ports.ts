@@ -1,5 +1,6 @@
 /** Ports of the central API to external services. Adapters are in adapters/. */
 import type { WebSocket } from 'ws';
+import type { z } from 'zod';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { RepositoryAccess } from '#shared/api/agent/operations.ts';
 import type { TerminalQuery } from '#shared/api/agent/terminal.ts';
@@ -33,6 +34,11 @@ export type Agents = {
   signedDigest(): Promise<SignedDigest>;
   /** Returns the estimated share of rewards for a node of this kind. Rejects with `upstream_unavailable`. */
   rewardShares(question: RewardQuery): Promise<RewardShares>;
+  /**
+   * Returns a record of the validator (`shared/api/central/validator-records.ts`); `path` has no prefix. Rejects with
+   * `not_found`, and with `upstream_unavailable` if the validator does not answer in time or answers something else.
+   */
+  record<T>(path: string, schema: z.ZodType<T>): Promise<T>;
 };
 
 /** A mail to one address. `id` is the same for all attempts. */
@@ -304,6 +310,19 @@ export type AddressPlace = {
 export type AddressTable = {
   /** Returns null for an address that the table does not contain. Answers from memory. */
   find(ip: string): AddressPlace | null;
+};
+
+/** Result of an audit of the whole ledger. */
+export type LedgerAudit = {
+  transfers: number;
+  accounts: number;
+  openHolds: number;
+  /** SHA-256 of the balances recomputed from the journal; see `balanceHash` in money/ledger/audit.ts. */
+  hash: string;
+  /** Broken invariants: the id of the rule, the place, and what is wrong. */
+  findings: { rule: string; where: string; what: string }[];
+  /** Number of findings beyond the limit. */
+  more: number;
 };
 
 export type AlphaRates = {

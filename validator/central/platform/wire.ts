@@ -6,6 +6,8 @@ import { z } from 'zod';
 import { MICRO_USD_PER_USD, microToUsd } from '#shared/api/money.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 
+export { queryNumber } from '#shared/api/query-number.ts';
+
 /** Reads an explicit null as absent. */
 export function optional<Schema extends z.ZodType>(schema: Schema) {
   return schema.nullish().transform((value) => value ?? undefined);
@@ -81,18 +83,6 @@ export const IsoTime = z
 
 /** A resource's id, converted to lower case. */
 export const Uuid = z.uuid().toLowerCase();
-
-const DECIMAL = /^-?\d+(?:\.\d+)?$/;
-
-/** A number in a query or a path, in decimal notation. `number` defines its bounds and default. */
-export function queryNumber<Schema extends z.ZodNumber | z.ZodDefault<z.ZodNumber>>(
-  number: Schema,
-) {
-  return z.preprocess(
-    (text) => (typeof text === 'string' && DECIMAL.test(text) ? Number(text) : text),
-    number,
-  );
-}
 
 /** US dollars as a JSON number with at most 6 decimals. */
 export const Usd = z.number().meta({ description: 'USD' });

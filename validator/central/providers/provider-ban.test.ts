@@ -120,6 +120,56 @@ it('bans and unbans a provider, with an audit entry for each call; its pods stay
   ).toEqual([]);
 });
 
+it('takes the nodes of a banned provider from the market, and leaves its pods and earnings', async () => {
+  const id = await scene.running();
+  await scene.later(60_000);
+  await change('ban');
+  const offers = (await scene.market.call('GET', '/executors')).body;
+  expect(offers).toEqual([]);
+  const spec = { headers: scene.account.key, body: { pod_name: 'mine', gpu_count: 1 } };
+  const bySpec = await scene.market.call('POST', '/executors/rent-by-spec', spec);
+  expect([bySpec.status, bySpec.body.code]).toEqual([409, 'no_executor_matches_spec']);
+  // The renter keeps its pod: it can be changed, and the provider earns.
+  const renamed = await scene.call('PATCH', `/pods/${id}`, { pod_name: 'kept' });
+  expect([renamed.status, renamed.body.status]).toEqual([200, 'RUNNING']);
+  await scene.later(60_000);
+  await scene.market.central.meterPods();
+  const earned = await scene.market.portal('GET', '/billing', { token });
+  expect(earned.body.data[0].net_usd).toBeGreaterThan(0);
+});
+
+it('bans the cards of a banned provider under every hotkey, also after it removed or changed its nodes', async () => {
+  const { market } = scene;
+  const other = testSigner(9);
+  const otherToken = await market.logIn(other);
+  const body = { gpu_type: 'NVIDIA H100 80GB HBM3', ip_address: '127.0.0.1', port: 9_999 };
+  const added = await market.portal('POST', '/executors', {
+    token: otherToken,
+    body: { ...body, gpu_count: 2 },
+  });
+  const again = { id: added.body.data.id as string, port: 9_999 };
+  const listed = async () => {
+    const { body: list } = await market.asValidator('/executors', {});
+    return list.find((row: { id: string }) => row.id === again.id).provider_banned;
+  };
+  await market.report(again, {}, { seed: scene.node.id });
+  expect(await listed()).toBe(false);
+  await change('ban');
+  expect(await listed()).toBe(true);
+  token = await market.logIn();
+  const resized = await market.portal('POST', `${path()}/update-gpu`, {
+    token,
+    body: { gpu_count: 4 },
+  });
+  expect(resized.status).toBe(200);
+  expect(await listed()).toBe(true);
+  const removed = await market.portal('DELETE', path(), { token });
+  expect(removed.status).toBe(200);
+  expect(await listed()).toBe(true);
+  await change('unban');
+  expect(await listed()).toBe(false);
+});
+
 it.each([
   [{ reason: ' ' }, 'A reason of 1 to 500 characters is required'],
   [{ reason: 'x'.repeat(501) }, 'A reason of 1 to 500 characters is required'],

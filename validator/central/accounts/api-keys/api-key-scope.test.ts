@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { upgrade } from '../../../../test/fakes/raw-upgrade.ts';
 import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 
@@ -66,4 +67,104 @@ it('gives a key without scopes all rights, and a stream ticket the rights of its
     403,
     expect.stringContaining("does not have the 'read' scope"),
   ]);
+});
+
+it('gives a key of scope read no way around its scope', async () => {
+  const node = await market.verifiedNode();
+  const { id } = (await market.rent(owner, node.id)).body;
+  const reader = await keyWith(['read']);
+  const key = reader['x-api-key'];
+  const attempts: [name: string, headers: Record<string, string>][] = [
+    ['as a bearer token', { authorization: `Bearer ${key}` }],
+    ['beside a session', { ...reader, ...owner.session }],
+    ['beside a key with all rights', { ...reader, authorization: `Bearer ${owner.apiKey}` }],
+  ];
+  for (const [name, headers] of attempts) {
+    const answer = await market.call('DELETE', `/pods/${id}`, { headers });
+    expect([name, answer.status, answer.body.error.code]).toEqual([name, 403, 'forbidden']);
+  }
+  for (const path of [`/pods/${id}/`, `/pods/${id.toUpperCase()}`, `/pods/${id}?method=GET`]) {
+    expect([path, (await market.call('DELETE', path, { headers: reader })).status]).toEqual([
+      path,
+      403,
+    ]);
+  }
+  // Reading works in every spelling of the path.
+  for (const path of ['/pods', '/pods/', `/pods/${id}/`]) {
+    expect([path, (await market.call('GET', path, { headers: reader })).status]).toEqual([
+      path,
+      200,
+    ]);
+  }
+  const head = await market.server.inject({ method: 'HEAD', url: '/api/pods', headers: reader });
+  expect(head.statusCode).not.toBe(403);
+  const override = { ...reader, 'x-http-method-override': 'DELETE' };
+  expect((await market.call('GET', `/pods/${id}`, { headers: override })).body.status).toBe(
+    'PENDING',
+  );
+  const upload = {
+    file_name: 'a.png',
+    content_type: 'image/png',
+    size_bytes: 1,
+    purpose: 'avatar',
+  };
+  const signed = { headers: reader, body: upload };
+  expect((await market.call('POST', '/users/presigned-url', signed)).status).toBe(403);
+  expect((await market.portal('GET', '/auth/me', { token: key })).status).toBe(401);
+});
+
+it('refuses the terminal to a key of scope read, also by a ticket, and a log to one of scope rent', async () => {
+  const node = await market.verifiedNode();
+  const { id } = (await market.rent(owner, node.id)).body;
+  const reader = await keyWith(['read']);
+  const renter = await keyWith(['rent']);
+  const origin = await market.server.listen({ host: '127.0.0.1', port: 0 });
+  const ticketOf = async (headers: Record<string, string>) =>
+    (await market.call('POST', `/pods/${id}/stream-ticket`, { headers, body: {} })).body.ticket;
+  const terminal = `${origin}/api/pods/${id}/terminal`;
+  const log = `${origin}/api/pods/${id}/logs`;
+  expect(await upgrade(terminal, reader)).toMatchObject({ status: 403, code: 'forbidden' });
+  const byTicket = await upgrade(`${terminal}?ticket=${await ticketOf(reader)}`);
+  expect(byTicket).toMatchObject({ status: 403, code: 'forbidden' });
+  // A ticket does not lend its rights to other credentials of the request.
+  const both = await upgrade(`${terminal}?ticket=${await ticketOf(reader)}`, owner.key);
+  expect(both).toMatchObject({ status: 403, code: 'forbidden' });
+  expect(await upgrade(log, renter)).toMatchObject({ status: 403, code: 'forbidden' });
+  expect(await upgrade(`${log}?ticket=${await ticketOf(renter)}`)).toMatchObject({ status: 403 });
+  // The scope is not what refuses a key of scope rent: the fake agent opens no terminals.
+  expect((await upgrade(terminal, renter)).code).not.toBe('forbidden');
+});
+
+it('neither replays a rental for a key of scope read, nor claims its Idempotency-Key', async () => {
+  const node = await market.verifiedNode();
+  const once = { 'idempotency-key': 'once' };
+  const rented = await market.rent(owner, node.id, {}, once);
+  expect(rented.status).toBe(200);
+  const replay = await market.rent(owner, node.id, {}, { ...(await keyWith(['read'])), ...once });
+  expect([replay.status, replay.headers['idempotent-replayed']]).toEqual([403, undefined]);
+  const again = await market.rent(owner, node.id, {}, once);
+  expect([again.headers['idempotent-replayed'], again.body]).toEqual(['true', rented.body]);
+});
+
+it('hides the address of a notebook server, which opens a shell, from keys without the scope rent', async () => {
+  const node = await market.verifiedNode();
+  const host = market.agents.host(node.id);
+  const { id } = (await market.rent(owner, node.id, { enable_jupyter: true })).body;
+  await market.sync();
+  const running = { step: null, reason: null, message: '', path: '/', since_ms: 0 };
+  host.change(id, {
+    notebook: { request: 1, internal_port: 8888, status: 'running', ...running },
+  });
+  await market.clock.advance(10_000);
+  await market.sync();
+  const urlsFor = async (headers: Record<string, string>) => [
+    (await market.call('GET', `/pods/${id}`, { headers })).body.jupyter_url,
+    (await market.call('GET', '/pods', { headers })).body[0].jupyter_url,
+  ];
+  const [url] = await urlsFor(owner.key);
+  expect(url).toContain('?token=');
+  expect(await urlsFor(await keyWith(['read', 'rent']))).toEqual([url, url]);
+  expect(await urlsFor(owner.session)).toEqual([url, url]);
+  expect(await urlsFor(await keyWith(['read']))).toEqual([null, null]);
+  expect(await urlsFor(await keyWith(['read', 'manage']))).toEqual([null, null]);
 });

@@ -222,3 +222,55 @@ it('keeps the budget of a deleted key for the pods that it rented', async () => 
   await scene.live(1_000_000);
   expect([await statusOf(id), await charged(id)]).toEqual(['STOPPED', 1_000_000]);
 });
+
+it('never rents more than a budget covers, however many requests of a key race', async () => {
+  const { id } = await scene.market.verifiedNode({ gpus: 64, minimum: 1 });
+  await scene.db
+    .updateTable('executors')
+    .set({ price_uusd_per_gpu_hour: 3_600_000 })
+    .where('id', '=', id)
+    .execute();
+  key = await createKey({ daily_budget_usd: 4.5, max_budget_usd: 100 });
+  const rentThere = () =>
+    scene.market.rent(scene.account, id, { gpu_count: 1 }, { ...key.headers });
+  const answers = await Promise.all(Array.from({ length: 50 }, rentThere));
+  const countOf = (status: number) => answers.filter((answer) => answer.status === status).length;
+  expect([countOf(200), countOf(402)]).toEqual([5, 45]);
+  expect(await scene.holds()).toEqual(Array(5).fill(900_000));
+  expect(await refusals()).toHaveLength(45);
+  expect((await refusals()).every((row: { window: string }) => row.window === 'day')).toBe(true);
+});
+
+it('keeps the last 100 refusals of a key', async () => {
+  key = await createKey({ max_budget_usd: 0.01 });
+  const other = key;
+  key = await createKey({ max_budget_usd: 0.5 });
+  expect((await rent({}, other.headers)).status).toBe(402);
+  for (let refused = 0; refused < 105; refused += 1) {
+    expect((await rent()).status).toBe(402);
+    await scene.market.clock.advance(1);
+  }
+  const kept = await refusals();
+  expect(kept).toHaveLength(100);
+  const times = kept.map((row: { created_at: string }) => row.created_at);
+  expect(times).toEqual(times.toSorted().toReversed());
+  const rows = await scene.db.selectFrom('api_key_refusals').select('api_key_id').execute();
+  expect(rows).toHaveLength(101);
+  key = other;
+  expect(await refusals()).toHaveLength(1);
+});
+
+it('lets a key with a budget disable the auto top-up, and change nothing of it', async () => {
+  key = await createKey({ daily_budget_usd: 1_000 });
+  const put = (body: object, headers: Record<string, string> = key.headers) =>
+    scene.market.call('PUT', '/users/me/auto-top-up', { headers, body: body as never });
+  const settings = { threshold_usd: 5, amount_usd: 5, payment_method_id: 'sim_ok' };
+  expect((await put({ ...settings, enabled: true }, scene.account.key)).status).toBe(200);
+  const changes = [{ amount_usd: 10_000 }, { threshold_usd: 9_000 }, { enabled: true }, {}];
+  for (const body of [...changes, { enabled: false, amount_usd: 10_000 }]) {
+    const { status, body: answer } = await put(body);
+    expect([body, status, answer.error?.code]).toEqual([body, 402, 'API_KEY_BUDGET_EXCEEDED']);
+  }
+  const off = await put({ enabled: false });
+  expect([off.status, off.body]).toMatchObject([200, { enabled: false, amount_usd: 5 }]);
+});

@@ -18,6 +18,7 @@ import {
   freeSlotsOf,
   insertSlots,
   listAllSlots,
+  listBannedCards,
   listSlots,
   lockSlots,
   takeSlots,
@@ -117,13 +118,16 @@ export async function syncGpuSlots(
 
 /** Removes the executor from the market for good. The caller has checked that it has no pods. */
 export async function retireExecutor(tx: Db, id: string, nowMs: number): Promise<void> {
+  await dropFreeGpus(tx, id);
   await updateExecutor(tx, id, { state: 'removed', removed_at: nowMs, updated_at: nowMs });
-  await dropFreeSlots(tx, id);
 }
 
-/** Deletes the free slots; they return with the next measurement. */
+/**
+ * Deletes the free slots; they return with the next measurement. Those of a banned provider stay: they name cards that
+ * other providers must not offer.
+ */
 export async function dropFreeGpus(tx: Db, id: string): Promise<void> {
-  await dropFreeSlots(tx, id);
+  if ((await findExecutor(tx, id))?.banned_at == null) await dropFreeSlots(tx, id);
 }
 
 export type SlotsInUse = { uuids: string[]; podIds: string[] };
@@ -140,14 +144,32 @@ export async function slotsByExecutor(db: Db): Promise<ReadonlyMap<string, Slots
   return known;
 }
 
+/** UUIDs of the GPUs that nodes of banned providers showed last. */
+export async function cardsOfBannedProviders(db: Db): Promise<ReadonlySet<string>> {
+  return new Set(await listBannedCards(db));
+}
+
 /** Records that the agent answered. Cheap enough for every answer. */
 export async function recordSeen(db: Db, executor: ExecutorEntry, nowMs: number): Promise<void> {
   if (nowMs - (executor.last_seen_at ?? 0) < SEEN_RESOLUTION_MS) return;
   await updateExecutor(db, executor.id, { last_seen_at: nowMs });
 }
 
+/** Columns that decide whether an executor can be rented. */
+type Offered = Pick<
+  ExecutorEntry,
+  | 'banned_at'
+  | 'paused'
+  | 'opted_in'
+  | 'state'
+  | 'slots_free'
+  | 'slots_total'
+  | 'gpu_count'
+  | 'min_gpu_count'
+>;
+
 /** Reasons why the executor cannot be rented now; empty if it can. */
-export function rentalObstacles(executor: ExecutorEntry): RentabilityResponse['reasons'] {
+export function rentalObstacles(executor: Offered): RentabilityResponse['reasons'] {
   const reasons: RentabilityResponse['reasons'] = [];
   const add = (code: string, message: string) => reasons.push({ code, message });
   if (executor.banned_at !== null) add('provider_banned', 'The provider is banned');

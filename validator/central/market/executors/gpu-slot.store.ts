@@ -30,6 +30,18 @@ export async function listAllSlots(
     .execute();
 }
 
+/** UUIDs in the slots of banned providers, removed nodes included. */
+export async function listBannedCards(db: Db): Promise<string[]> {
+  const rows = await db
+    .selectFrom('providers')
+    .innerJoin('executors', 'executors.provider_id', 'providers.id')
+    .innerJoin('gpu_slots', 'gpu_slots.executor_id', 'executors.id')
+    .select('gpu_uuid')
+    .where('providers.banned_at', 'is not', null)
+    .execute();
+  return rows.map(({ gpu_uuid: uuid }) => uuid);
+}
+
 const locked = prepared((tx, { executorId }: OfNode) =>
   tx
     .selectFrom('gpu_slots')

@@ -16,6 +16,7 @@ import type { Mails } from '../../delivery/mail/mail.service.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 import type { Agents } from '../../platform/ports.ts';
 import { findExecutor, recordSeen } from '../executors/executor.service.ts';
+import { type DriftKind, recordDrift } from './drift.ts';
 import { isLaunchLate } from './launch-limit.ts';
 import { findPod, listUnendedOn } from './pod.store.ts';
 import { createLostContact, isUnanswered, type LostContactDeps } from './pod-contact.ts';
@@ -115,10 +116,14 @@ export function createPodSync(deps: SyncDeps) {
     return { ...spec, registry_auth: { host: registryAddressOf(spec.image.reference), ...login } };
   }
 
+  const foundDrift = (kind: DriftKind, executorId: string, podId: string) =>
+    recordDrift(deps, { kind, executor_id: executorId, pod_id: podId });
+
   async function put(client: AgentClient, pod: Pod, isLost: boolean): Promise<void> {
     if (isLost) await record.resetReboots(pod);
     try {
       const view = await client.putPod(pod.id, await putBody(pod));
+      if (isLost) await foundDrift('pod_lost', pod.executor_id, pod.id);
       await record.observed(pod, view);
     } catch (error) {
       if (!(error instanceof ApiError) || !FATAL_CODES.includes(error.code)) throw error;
@@ -190,11 +195,14 @@ export function createPodSync(deps: SyncDeps) {
     for (const view of orphans) {
       const pod = await findPod(db, view.id);
       if (pod !== undefined && pod.executor_id === executorId) {
-        if (pod.delete_requested_at !== null || pod.ended_at !== null)
+        if (pod.delete_requested_at !== null || pod.ended_at !== null) {
           await client.deletePod(pod.id);
+          await foundDrift('pod_left', executorId, pod.id);
+        }
       } else if (!logged.has(view.id) && logged.size < MAX_LOGGED_IDS) {
         logged.add(view.id);
         log.warn({ pod_id: view.id, executor_id: executorId }, 'agent runs an unknown pod');
+        await foundDrift('pod_unknown', executorId, view.id);
       }
     }
   }

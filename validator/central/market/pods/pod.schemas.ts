@@ -168,7 +168,8 @@ const podListShape = described(
     termination_hours: 'Hours after the rental at which the pod is removed; null for none.',
     jupyter_installation_status:
       "Result of the notebook server's installation; null before its end, or without one.",
-    jupyter_url: 'Address of the notebook server with its token; null without one.',
+    jupyter_url:
+      'Address of the notebook server with its token; null without one, and for an API key without the scope `rent`.',
     enable_jupyter: 'True if a notebook server was requested.',
     jupyter_error: 'Why the notebook server is missing; null if it is not.',
     is_favorite: 'True if the account marked the pod as a favorite.',

@@ -8,7 +8,7 @@ import { lastPodEvent, listPodEvents } from '../../delivery/events/event.service
 import { spentOf, spentOn } from '../../money/metering/statement.service.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 import { moneyTransaction } from '../../platform/database/transactions.ts';
-import type { Actor, Caller, UserIdentity } from '../../platform/identity.ts';
+import { type Actor, type Caller, hasScope, type UserIdentity } from '../../platform/identity.ts';
 import { type ExecutorEntry, findExecutor, findExecutors } from '../executors/executor.service.ts';
 import { type AnnotationsOf, NO_ANNOTATIONS } from '../executors/node-annotations.ts';
 import { type FilterSubject, nodeConstraints, subjectOf } from '../executors/node-filters.ts';
@@ -78,6 +78,11 @@ export type AttachVolume = (tx: Db, pod: Pod, volumeId: string, actor: Actor) =>
 /** Notebook token in responses of ended pods, which have no notebook server. */
 const NO_TOKEN = '';
 
+/** The address of a notebook server contains its token, which opens a shell in the pod. */
+function visibleTo(caller: UserIdentity, row: PodListItemResponse): PodListItemResponse {
+  return hasScope(caller, 'rent') ? row : { ...row, jupyter_url: null };
+}
+
 export type Pods = ReturnType<typeof createPods>;
 
 export function createPods(deps: PodsDeps) {
@@ -144,7 +149,8 @@ export function createPods(deps: PodsDeps) {
       return items.map(({ pod, executor }) => {
         const volume = volumes.get(pod.id) ?? null;
         const token = notebookToken(pod);
-        return podResponse(pod, executor, clock.now(), token, volume, spent.get(pod.id) ?? 0);
+        const cost = spent.get(pod.id) ?? 0;
+        return visibleTo(caller, podResponse(pod, executor, clock.now(), token, volume, cost));
       });
     },
 
@@ -158,7 +164,7 @@ export function createPods(deps: PodsDeps) {
         : await requireOwnPod(db, caller.accountId, id, clock.now());
       const goneAt = goneAtOf(pod, clock.now());
       return {
-        ...(await rowOf(db, pod)),
+        ...visibleTo(caller, await rowOf(db, pod)),
         executor_status: { logs: [] },
         last_event: await lastPodEvent(db, id),
         backup_config: await deps.backupConfigOf(db, pod),

@@ -15,6 +15,7 @@ import type { ValidatorIdentity } from '../../platform/identity.ts';
 import type { Agents } from '../../platform/ports.ts';
 import { recheckDeposit } from '../collateral/collateral.service.ts';
 import {
+  cardsOfBannedProviders,
   type ExecutorEntry,
   findExecutorAt,
   listPresent,
@@ -76,6 +77,7 @@ export function createValidators(deps: ValidatorsDeps) {
     async executorsToCheck(): Promise<ExecutorToCheck[]> {
       const present = await listPresent(db);
       const slots = await slotsByExecutor(db);
+      const bannedCards = await cardsOfBannedProviders(db);
       return present.map((executor) => {
         const { uuids, podIds } = slots.get(executor.id) ?? NO_SLOTS;
         return {
@@ -91,7 +93,8 @@ export function createValidators(deps: ValidatorsDeps) {
           pod_ids: podIds,
           price_uusd: executor.price_uusd_per_gpu_hour,
           collateral_deposited: executor.collateral_deposited === 1,
-          provider_banned: executor.banned_at !== null,
+          // A banned provider may return under another hotkey with the same cards.
+          provider_banned: executor.banned_at !== null || uuids.some((id) => bannedCards.has(id)),
         };
       });
     },

@@ -1,5 +1,6 @@
 /** Audits the stored ledger: lists every broken invariant and hashes the balances. */
 import type { Db } from '../../platform/database/tables.ts';
+import type { LedgerAudit } from '../../platform/ports.ts';
 import {
   allAccounts,
   allTransfers,
@@ -9,24 +10,13 @@ import {
 } from './audit.store.ts';
 import { createAudit, type Finding } from './audit.ts';
 
-export type AuditResult = {
-  transfers: number;
-  accounts: number;
-  openHolds: number;
-  /** SHA-256 of the balances recomputed from the journal; see `balanceHash`. */
-  hash: string;
-  findings: Finding[];
-  /** Number of findings beyond the limit. */
-  more: number;
-};
-
 /** Findings listed at most. */
 const MAX_FINDINGS = 1_000;
 /** Pod states in which an open hold is an error. */
 const ENDING_STATES = ['creation_failed', 'deleting', 'deleted'];
 
 /** `db` must be one snapshot (`readCentralDatabase`), otherwise concurrent postings look like broken invariants. */
-export async function auditLedger(db: Db): Promise<AuditResult> {
+export async function auditLedger(db: Db): Promise<LedgerAudit> {
   const findings: Finding[] = [];
   let more = 0;
   const find = (finding: Finding) => {

@@ -222,14 +222,18 @@ const many = prepared((db, { rows }: Rows) =>
     ),
 );
 
+/** Balances of these accounts. Omits accounts that were never posted to. */
+export async function listBalances(db: Db, ids: readonly LedgerAccount[]): Promise<Balances[]> {
+  return (await many(db, { rows: JSON.stringify(ids.map((id) => ({ id }))) })).rows;
+}
+
 /** Locks accounts until the transaction ends and returns their balances by id. */
 export async function lockedBalances(
   db: Db,
   ids: readonly LedgerAccount[],
 ): Promise<Map<string, Balances>> {
   await lockAccounts(db, ids);
-  const { rows } = await many(db, { rows: JSON.stringify(ids.map((id) => ({ id }))) });
-  return new Map(rows.map((row) => [row.id, row]));
+  return new Map((await listBalances(db, ids)).map((row) => [row.id, row]));
 }
 
 export type PendingTransfer = {

@@ -2,7 +2,7 @@
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { type LedgerAccount, type Leg, requireAmount } from './double-entry.ts';
-import { type Balances, balancesOfTwo, lockedBalances } from './ledger.store.ts';
+import { type Balances, balancesOfTwo, listBalances, lockedBalances } from './ledger.store.ts';
 
 /** Amounts in micro-dollars. `available` is paid + granted - held. */
 export type Wallet = {
@@ -59,6 +59,15 @@ export async function balancesOf(db: Db, id: LedgerAccount): Promise<AccountBala
 /** Same as `balancesOf`, but locks the ledger account until the transaction ends. */
 export async function lockedBalancesOf(tx: Db, id: LedgerAccount): Promise<AccountBalances> {
   return balancesIn((await readable(lockedBalances(tx, [id]))).get(id));
+}
+
+/** Posted balances of these ledger accounts by id, in micro-dollars. Accounts without a posting are omitted. */
+export async function postedOf(
+  db: Db,
+  ids: readonly LedgerAccount[],
+): Promise<ReadonlyMap<string, number>> {
+  const rows = await readable(listBalances(db, ids));
+  return new Map(rows.map((row) => [row.id, balancesIn(row).posted]));
 }
 
 /** Amounts in micro-dollars. `posted` is below 0 for an account that owes; `pending` is what is held. */

@@ -1,4 +1,4 @@
-/** Refunds of ended pods by operators. The platform pays them; earnings of providers stay. */
+/** Refunds of ended pods by operators. The platform pays them; earnings and billing histories of providers stay. */
 import { formatUsdFloor, microToUsd, usdToMicro } from '#shared/api/money.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -10,11 +10,12 @@ import { type Actor, SYSTEM_ACTOR } from '../../platform/identity.ts';
 import type { AccountPods } from '../account-pods.ts';
 import { causedBy } from '../ledger/double-entry.ts';
 import { postRefund } from './refund.ts';
-import { findMeter, type Meter } from './usage.store.ts';
+import { spentBy } from './statement.service.ts';
+import { findMeter, listMeters, type Meter } from './usage.store.ts';
 
 export type RefundRequest = {
   podId: string;
-  /** US dollars; absent for everything that the pod was charged. */
+  /** US dollars; absent for everything that the renter paid. */
   amountUsd: number | undefined;
   /** Required; it is stored in the audit entry. */
   reason: string;
@@ -54,7 +55,7 @@ export function createOperatorRefunds(deps: OperatorRefundsDeps) {
     /**
      * Refunds an ended pod in the caller's transaction, once, and restarts pods that waited for money. Throws
      * `pod_not_found`, `pod_state_conflict` for a pod that has not ended, `conflict` if the pod has a refund, and
-     * `bad_request` for an amount above the charge.
+     * `bad_request` for an amount above what the renter paid.
      */
     async refund(tx: Db, { podId, amountUsd, reason, operator }: RefundRequest, actor: Actor) {
       const text = requireReason(reason);
@@ -64,10 +65,12 @@ export function createOperatorRefunds(deps: OperatorRefundsDeps) {
       const meter = await findMeter(tx, podId);
       if (meter === undefined) throw unknownPod();
       const atMs = clock.now();
-      const amount = amountUsd === undefined ? meter.charged_uusd : usdToMicro(amountUsd);
+      const amount = amountUsd === undefined ? spentBy(meter) : usdToMicro(amountUsd);
       requireRefundable(meter, amount);
       const cause = { type: 'operator-refund', id: podId, atMs, once: true };
-      const refund = { amount, provider: 0, fromMs: atMs, cause: 'operator_refund' };
+      // What the platform absorbed is returned first, so the renter receives the amount in full.
+      const total = meter.absorbed_uusd + amount;
+      const refund = { amount: total, provider: null, fromMs: atMs, cause: 'operator_refund' };
       const groupId = await postRefund(tx, meter, refund, causedBy(actor, cause));
       await record(tx, meter, amount);
       await recordAudit(tx, {
@@ -102,13 +105,28 @@ function requireRefundable(meter: Meter, amount: number): void {
       hint: `It was refunded ${formatUsdFloor(meter.refunded_uusd)}; a pod is refunded once.`,
     });
   }
-  if (amount > 0 && amount <= meter.charged_uusd) return;
+  const paid = spentBy(meter);
+  if (amount > 0 && amount <= paid) return;
   throw new ApiError(
     'bad_request',
-    `The refund must be above 0 and at most the charge of ${formatUsdFloor(meter.charged_uusd)}`,
+    `The refund must be above 0 and at most the ${formatUsdFloor(paid)} that the renter paid`,
   );
 }
 
 function unknownPod(): ApiError {
   return new ApiError('pod_not_found', 'No pod with this id was ever charged');
+}
+
+/** Micro-dollars that `refund` would return for these pods without an amount; 0 if it would refuse. */
+export async function refundableOf(
+  db: Db,
+  podIds: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const meters = await listMeters(db, podIds);
+  return new Map(
+    meters.map((meter) => {
+      const isOpen = meter.ended_at === null || meter.refunded_uusd > 0;
+      return [meter.pod_id, isOpen ? 0 : spentBy(meter)];
+    }),
+  );
 }

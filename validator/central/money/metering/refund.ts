@@ -5,14 +5,17 @@ import { postGroups } from '../ledger/ledger.service.ts';
 import { grantedAccount, paidAccount } from '../ledger/wallet.service.ts';
 import { returnReferral, writeAccrual } from '../referrals/referral.service.ts';
 import { providerAccount } from './settlement.plan.ts';
-import { insertRefund } from './settlement.store.ts';
+import { deductFromDays, insertRefund } from './settlement.store.ts';
 import type { Meter } from './usage.store.ts';
 
 export type PodRefund = {
   /** Micro-dollars of the charge that are returned. */
   amount: number;
-  /** Part of `amount` that the provider pays; the platform pays the rest. */
-  provider: number;
+  /**
+   * Part of `amount` that the provider pays; the platform pays the rest. Null: the platform pays everything, and the
+   * provider's billing history stays as it is.
+   */
+  provider: number | null;
   /** Beginning of the refunded time. */
   fromMs: number;
   /** Shown in the statement of the pod. */
@@ -27,22 +30,24 @@ export async function postRefund(
   cause: Cause,
 ): Promise<string> {
   const { pod_id: podId, account_id: accountId } = meter;
-  const legs = refundLegs(meter, { amount, provider });
+  const legs = refundLegs(meter, { amount, provider: provider ?? 0 });
   const renter = paidAccount(accountId);
   const paid = legs.find(({ credit }) => credit === renter)?.amountUusd ?? 0;
   const referral = await returnReferral(tx, accountId, paid, cause.atMs);
   const [groupId = ''] = await postGroups(tx, [{ legs, cause }, ...referral.groups]);
   await writeAccrual(tx, referral);
-  await insertRefund(tx, {
+  const refund = {
     pod_id: podId,
     from_ms: fromMs,
     to_ms: cause.atMs,
     amount_uusd: amount,
-    provider_uusd: provider,
+    provider_uusd: provider ?? 0,
     cause: stated,
     group_id: groupId,
     at_ms: cause.atMs,
-  });
+  };
+  await insertRefund(tx, refund);
+  if (provider !== null) await deductFromDays(tx, refund);
   return groupId;
 }
 

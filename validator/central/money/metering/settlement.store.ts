@@ -127,7 +127,7 @@ export async function writeSettlements(db: Db, settled: readonly SettlementRow[]
   await addToDays(db, { rows });
 }
 
-/** Stores a refund and deducts it from the pod's days, latest first. */
+/** Stores a refund. */
 export async function insertRefund(db: Db, refund: Refund): Promise<void> {
   await db.insertInto('usage_refunds').values(refund).execute();
   await db
@@ -135,6 +135,10 @@ export async function insertRefund(db: Db, refund: Refund): Promise<void> {
     .set({ refunded_uusd: refund.amount_uusd })
     .where('pod_id', '=', refund.pod_id)
     .execute();
+}
+
+/** Deducts a refund from the pod's days in the provider's billing history, latest first. */
+export async function deductFromDays(db: Db, refund: Refund): Promise<void> {
   let left = { gross: refund.amount_uusd, net: refund.provider_uusd };
   const days = await db
     .selectFrom('billing_periods')

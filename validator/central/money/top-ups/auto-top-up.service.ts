@@ -143,7 +143,7 @@ export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopU
      */
     async change(caller: UserIdentity, body: AutoTopUpUpdateDto): Promise<AutoTopUp> {
       const { accountId } = caller;
-      if (body.enabled !== false) await refuseBudgeted(caller, body);
+      if (!onlyDisables(body)) await refuseBudgeted(caller, body);
       if (body.payment_method_id != null) await attachMethod(caller, body.payment_method_id);
       const row = await moneyTransaction({ db, clock, random }, async (tx) => {
         await lockAccount(tx, caller);
@@ -241,6 +241,11 @@ function newRow(
     created_at: nowMs,
     updated_at: nowMs,
   };
+}
+
+/** Returns true for a request that disables the top-up and changes nothing else. */
+function onlyDisables({ enabled, ...others }: AutoTopUpUpdateDto): boolean {
+  return enabled === false && Object.values(others).every((value) => value === undefined);
 }
 
 function factsOf(row: AutoTopUpRow) {

@@ -1,8 +1,9 @@
 /** Reaches agents by signed requests to a validator's gateway, which signs its own requests to the agent. */
-import type { z } from 'zod';
+import { z } from 'zod';
 import { createAgentClient } from '#shared/api/agent/agent-client.ts';
 import { createSignedConnect } from '#shared/api/agent/connect.ts';
 import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/api/agent/terminal.ts';
+import { RECORDS_PATH } from '#shared/api/central/validator-records.ts';
 import {
   CHECK_TIMEOUT_MS,
   HealthReport,
@@ -14,7 +15,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
+import { createSignedFetch, MAX_REFUSAL_BYTES } from '#shared/signing/signed-fetch.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import type { Transport } from '#shared/tls/transport.ts';
 import {
@@ -26,6 +27,8 @@ import type { Agents } from '../ports.ts';
 
 /** Longer than 5 s, the validator's own timeout for the registry. */
 const ANSWER_TIMEOUT_MS = 8_000;
+/** An evidence document contains the answers of an agent, which are a few kilobytes long and at most some megabytes. */
+const MAX_RECORD_BYTES = 16 * 1024 * 1024;
 
 export type GatewayAgentsOptions = {
   /** The gateway's base address, without a slash at the end. */
@@ -51,15 +54,19 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
   });
   const callerOf = (executorId: string) => callerTo(`${gatewayUrl}/v1/executors/${executorId}`);
   const sendTo = (executorId: string) => createSignedFetch(callerOf(executorId));
-  /** Requests a document from the validator. Throws `upstream_unavailable`. */
-  async function requestDocument<T>(path: string, schema: z.ZodType<T>, what: string): Promise<T> {
+  /** Requests a document from the validator. Throws `not_found`, and `upstream_unavailable` for any other failure. */
+  async function requestDocument<T>(
+    path: string,
+    { schema, what, maxBytes = MAX_DIGEST_BYTES }: RequestedDocument<T>,
+  ): Promise<T> {
     const signal = clock.deadline(ANSWER_TIMEOUT_MS);
     const send = createSignedFetch(callerTo(gatewayUrl));
     try {
       const response = await send({ method: 'GET', path, signal });
-      if (!response.ok) throw new Error(`the validator answered with status ${response.status}`);
-      return schema.parse(JSON.parse(await boundedText(response, MAX_DIGEST_BYTES)));
+      if (!response.ok) throw await refusalIn(response);
+      return parsedBy(schema, await boundedText(response, maxBytes));
     } catch (error) {
+      if (error instanceof ApiError && error.code === 'not_found') throw error;
       const message = `${what} is not available (${messageOf(error)})`;
       throw new ApiError('upstream_unavailable', message, { cause: error });
     }
@@ -90,16 +97,62 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
         throw new ApiError('upstream_unavailable', message, { cause: error });
       }
     },
-    signedDigest: () => requestDocument(UPDATE_DIGEST_PATH, SignedDigest, 'The digest'),
+    signedDigest: () =>
+      requestDocument(UPDATE_DIGEST_PATH, { schema: SignedDigest, what: 'The digest' }),
     rewardShares({ gpu_model, gpu_count, price_uusd }) {
       const query = new URLSearchParams({
         gpu_model,
         gpu_count: String(gpu_count),
         price_uusd: String(price_uusd),
       });
-      return requestDocument(`${REWARD_ESTIMATE_PATH}?${query}`, RewardShares, 'The estimate');
+      const path = `${REWARD_ESTIMATE_PATH}?${query}`;
+      return requestDocument(path, { schema: RewardShares, what: 'The estimate' });
+    },
+    record(path, schema) {
+      const expected = { schema, what: "The validator's record", maxBytes: MAX_RECORD_BYTES };
+      return requestDocument(`${RECORDS_PATH}${path}`, expected);
     },
   };
+}
+
+type RequestedDocument<T> = {
+  schema: z.ZodType<T>;
+  /** Begins the message of a failure. */
+  what: string;
+  maxBytes?: number;
+};
+
+/** The validator's own `not_found` with its message and hint; any other error as its status. */
+async function refusalIn(response: Response): Promise<Error> {
+  const text = await boundedText(response, MAX_REFUSAL_BYTES).catch(() => '');
+  const { error } = Refusal.safeParse(jsonIn(text)).data ?? {};
+  return error === undefined || response.status !== NOT_FOUND
+    ? new Error(`the validator answered with status ${response.status}`)
+    : new ApiError('not_found', error.message, { hint: error.hint });
+}
+
+const NOT_FOUND = 404;
+const Refusal = z.object({
+  error: z.object({
+    code: z.literal('not_found'),
+    message: z.string().max(1_000),
+    hint: z.string().max(1_000),
+  }),
+});
+
+/** The error of a failure is short: a validation error would list every member of a long answer. */
+function parsedBy<T>(schema: z.ZodType<T>, text: string): T {
+  const parsed = schema.safeParse(jsonIn(text));
+  if (parsed.success) return parsed.data;
+  throw new Error('the answer of the validator has another form');
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };

@@ -21,15 +21,41 @@ export function requireReason(reason: string): string {
   });
 }
 
-/** Returns the newest entries, of one subject or of all. */
-export function listAudit(
-  db: Db,
-  { subject, limit }: { subject?: Pick<AuditEntry, 'subject_type' | 'subject_id'>; limit: number },
-): Promise<AuditEntry[]> {
-  const all = db.selectFrom('audit_entries').selectAll().orderBy('seq', 'desc').limit(limit);
+export type AuditList = {
+  /** Default: every subject. */
+  subject?: Pick<AuditEntry, 'subject_type' | 'subject_id'> | undefined;
+  /** Only entries with a lower number; default: the newest. */
+  before?: number | undefined;
+  limit: number;
+};
+
+/** Returns entries, newest first. */
+export function listAudit(db: Db, { subject, before, limit }: AuditList): Promise<AuditEntry[]> {
+  let all = db.selectFrom('audit_entries').selectAll().orderBy('seq', 'desc').limit(limit);
+  if (before !== undefined) all = all.where('seq', '<', before);
   if (subject === undefined) return all.execute();
   return all
     .where('subject_type', '=', subject.subject_type)
     .where('subject_id', '=', subject.subject_id)
     .execute();
+}
+
+/** Returns the newest reason of an action by subject. Subjects without the action are omitted. */
+export async function reasonsOf(
+  db: Db,
+  { action, subjectIds }: { action: string; subjectIds: readonly string[] },
+): Promise<ReadonlyMap<string, string>> {
+  if (subjectIds.length === 0) return new Map();
+  const newest = db
+    .selectFrom('audit_entries')
+    .select((eb) => eb.fn.max('seq').as('seq'))
+    .where('action', '=', action)
+    .where('subject_id', 'in', subjectIds)
+    .groupBy('subject_id');
+  const rows = await db
+    .selectFrom('audit_entries')
+    .select(['subject_id', 'reason'])
+    .where('seq', 'in', newest)
+    .execute();
+  return new Map(rows.map(({ subject_id: id, reason }) => [id, reason]));
 }

@@ -58,6 +58,7 @@ import { secrets } from './migrations/0046-secrets.ts';
 import { audit } from './migrations/0047-audit.ts';
 import { sshHostKey } from './migrations/0049-ssh-host-key.ts';
 import { operators } from './migrations/0050-operators.ts';
+import { operatorRecords } from './migrations/0051-operator-records.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -111,6 +112,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   audit,
   sshHostKey,
   operators,
+  operatorRecords,
 ];
 
 const SCHEMA = MIGRATIONS.length;

@@ -53,10 +53,40 @@ export type AuditEntriesTable = {
   at_ms: number;
 };
 
+/** Differences between a node and the pods of the database, newest 10,000. */
+export type DriftTable = {
+  seq: Generated<number>;
+  at_ms: number;
+  /**
+   * `pod_lost`: the node had lost a pod, and received it again; `pod_left`: the node still ran an ended pod, and removed
+   * it; `pod_unknown`: the node runs a pod that is not in the database, which is left alone.
+   */
+  kind: 'pod_lost' | 'pod_left' | 'pod_unknown';
+  executor_id: string;
+  pod_id: string;
+};
+
+/** Audits of the ledger that operators requested, newest 100. */
+export type LedgerProofsTable = {
+  seq: Generated<number>;
+  /** Process that runs the audit; `running` rows of a dead process have failed. */
+  boot_id: string;
+  state: 'running' | 'done' | 'failed';
+  /** Id of the account that requested it. */
+  operator: string;
+  started_at: number;
+  finished_at: number | null;
+  /** A LedgerAudit; null unless done. */
+  result_json: string | null;
+  error: string | null;
+};
+
 export type PlatformTables = {
   meta: MetaTable;
   central_processes: CentralProcessesTable;
   idempotency: IdempotencyTable;
   due_work: DueWorkTable;
   audit_entries: AuditEntriesTable;
+  drift: DriftTable;
+  ledger_proofs: LedgerProofsTable;
 };
