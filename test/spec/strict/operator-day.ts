@@ -1,4 +1,4 @@
-/** The operator's day: it reads accounts and what was done, refunds a pod, and bans a provider for a moment. */
+/** The operator's day: it reads accounts and their events, refunds a pod, and bans a provider for a short time. */
 import { z } from 'zod';
 import * as account from './account.ts';
 import type { DayScene } from './day-scene.ts';
