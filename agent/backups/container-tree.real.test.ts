@@ -85,7 +85,7 @@ async function restore(
 /** Names beside the container's layer: a restore must leave nothing there. */
 const besideLayer = ({ layers }: ContainerScene) => readdirSync(dirname(layers.upper)).toSorted();
 
-it('restores a folder exactly: what image and container have in it, deleted files, nothing newer', async () => {
+it('restores a folder exactly: files of image and container return, deleted files stay deleted, newer files vanish', async () => {
   const { scene, service } = newScene();
   const { inContainer, treeOf } = scene;
   const mixed = join(scene.folder, 'mixed');
@@ -108,14 +108,14 @@ it('restores a folder exactly: what image and container have in it, deleted file
   expect(treeOf('root')).toEqual(before);
   expect((await restore(scene, service, second)).stage).toBe('done');
   expect(treeOf('root')).toEqual(after);
-  expect(inContainer('ls etc'), 'the rest of the container').toBe('');
+  expect(inContainer('ls etc'), 'a file outside the restored folder').toBe('');
   expect(besideLayer(scene)).toEqual(['diff', 'work']);
   expect(scene.restic('list', 'locks')).toBe('');
   const shown = JSON.stringify(service.list());
   expect(shown).not.toContain(scene.folder);
 });
 
-it('restores into a container without the folder, and beside files of the image', async () => {
+it('restores into a container that lacks the folder, and into a new folder of the image', async () => {
   const { scene, service } = newScene();
   const { inContainer } = scene;
   const backup = await backUp(scene, service);
@@ -150,7 +150,7 @@ it('restores into a container without the folder, and beside files of the image'
   expect(inContainer('cat root/.bashrc')).toBe('of the image\n');
 });
 
-it('moves trees between volumes and containers, and leaves volumes in a folder alone', async () => {
+it('restores the backup of a volume into the container, and the backup of a container’s folder into a volume', async () => {
   const { scene, service } = newScene();
   writeFileSync(join(scene.volume, 'file'), 'of the volume');
   const volume = await backUp(scene, service, '/data');
@@ -164,7 +164,7 @@ it('moves trees between volumes and containers, and leaves volumes in a folder a
   expect(readFileSync(join(scene.volume, 'file'), 'utf8')).toBe('of the volume');
 });
 
-it('refuses links, folders of the kernel and temporary ones', async () => {
+it('refuses links, folders of the kernel and temporary folders', async () => {
   const { scene, service } = newScene();
   scene.inContainer('ln -s /etc link; ln -s bin root/alias; mkfifo root/pipe; mkdir tmp var');
   const refused = ['/link', '/link/hostname', '/root/alias/tool', '/root/pipe', '/root/.bashrc/x'];
@@ -208,7 +208,7 @@ it('lists the files that changed while they were read', async () => {
   const touch = "touch -d '2001-02-03'";
   // The pod may set the modification time of a file, but not hide its change.
   const write = `echo x >> '${home}/a'; ${touch} '${home}/a'; echo x >> '${home}/b\nb'; touch '${home}/new'`;
-  // As editors do: the new content is another file, which gets the name.
+  // Replaces a file as editors do: writes another file and renames it.
   const replace = `${touch} '${home}/new'; mv '${home}/new' '${home}/c'`;
   const after = `${write}; ${replace}`;
   const few = await backUp(scene, opened(scene, resticWith(scene, { after })));
@@ -236,7 +236,7 @@ it('lists the files of a volume that changed while they were read', async () => 
   expect((await ended).changed_files).toEqual({ count: 1, paths: ['/data/file'] });
 });
 
-it('leaves sockets out, and restores a folder without entries', async () => {
+it('omits sockets from backups, and restores a folder without entries', async () => {
   const { scene, service } = newScene();
   const socket = createServer().listen(join(scene.layers.upper, 'socket'));
   await once(socket, 'listening');
@@ -259,14 +259,14 @@ it('leaves sockets out, and restores a folder without entries', async () => {
   );
 });
 
-it('refuses files that only gaps make larger than the disk, and then backs up without them', async () => {
+it('refuses sparse files that are larger than the disk, and backs up after they were deleted', async () => {
   const { scene, service } = newScene();
   const { blocks, bsize } = statfsSync(scene.folder);
   scene.inContainer(`cd root; truncate -s ${blocks * bsize} a b c d e`);
   const view = await backUp(scene, service);
   expect(view.error).toMatchObject({
     code: 'NoSpace',
-    message: expect.stringMatching(/^The files have \d+ bytes, the gaps of sparse files included/),
+    message: expect.stringMatching(/^The files have \d+ bytes, including the gaps of sparse files/),
   });
   scene.inContainer('rm root/?');
   expect((await backUp(scene, service)).stage).toBe('done');
@@ -276,7 +276,7 @@ it('refuses files that only gaps make larger than the disk, and then backs up wi
 it('does not wait for a named pipe that replaces a file while it is opened', async () => {
   const { scene } = newScene();
   const pipe = join(scene.folder, 'pipe');
-  // restic itself opens files without the flag that would prevent the wait.
+  // restic opens files without O_NONBLOCK, which would prevent the wait.
   const before = `mkfifo '${pipe}'; : < '${pipe}'`;
   const view = await backUp(scene, opened(scene, resticWith(scene, { before })));
   expect(view.error).toMatchObject({
@@ -286,7 +286,7 @@ it('does not wait for a named pipe that replaces a file while it is opened', asy
   expect((await backUp(scene, opened(scene))).stage).toBe('done');
 });
 
-it('cannot be made to show other folders of the image by attributes in a snapshot', async () => {
+it('shows no other folder of the image, whatever overlay attributes a snapshot has', async () => {
   const { scene, service } = newScene();
   const key = 'trusted.overlay.redirect';
   writeWithAttribute(scene.volume, 'hostile', null, { key, value: '/etc' });
@@ -341,7 +341,7 @@ it('refuses a restore beyond the disk limit of the pod, before anything changes'
   expect((await restore(scene, service, backup)).stage).toBe('done');
 });
 
-it('fails if an edit replaces the container meanwhile', async () => {
+it('fails if an edit of the pod replaces the container during the restore', async () => {
   const { scene, service } = newScene();
   const backup = await backUp(scene, service);
   scene.pod.state = () => {
@@ -364,7 +364,7 @@ it('fails if an edit replaces the container meanwhile', async () => {
   expect(besideLayer(scene)).toEqual(['diff', 'work']);
 });
 
-it('refuses folders of containers that it cannot read, and names the volumes', async () => {
+it('refuses folders of a container that the agent cannot read, and names the volumes', async () => {
   const { scene, service } = newScene();
   rmSync(dirname(scene.image), { recursive: true });
   const view = await backUp(scene, service);

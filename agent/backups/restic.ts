@@ -45,7 +45,10 @@ export type ResticPorts = {
   runChild: RunChild;
   /** Name or path of the program. */
   program: string;
-  /** True if the agent may create mount namespaces; without them there is no jail, and folders only. */
+  /**
+   * True if the agent may create mount namespaces. Otherwise restic runs without a jail and cannot read the layers of
+   * containers.
+   */
   isRoot: boolean;
   /** Absent: restic runs outside a cgroup and uses one core. */
   cgroup?: ResticCgroup;
@@ -193,8 +196,9 @@ export function createRestic(ports: ResticPorts) {
     },
 
     /**
-     * Removes stale locks by restic's rule: those with this host's name whose process is gone, as after a kill, and
-     * those that were not refreshed for half an hour (a running process refreshes its lock every five minutes).
+     * Removes stale locks by restic's rule. A lock is stale if it has this host's name and its process has ended, as
+     * after a kill, or if it was not refreshed for half an hour. A running process refreshes its lock every five
+     * minutes.
      */
     unlock: async (session: ResticSession): Promise<void> => void (await run(session, UNLOCK)),
 

@@ -1,6 +1,6 @@
 /**
- * A restore drill reads a backup back without changing a pod: it checks the repository, restores a sample of the
- * snapshot to a temporary folder, compares it with the snapshot's metadata, and deletes it.
+ * A restore drill tests a backup without changing a pod. It checks the repository and restores a sample of the snapshot
+ * to a temporary folder. It compares the sample with the snapshot's metadata, and deletes the sample.
  */
 
 import { createHash } from 'node:crypto';
@@ -83,8 +83,8 @@ async function drill(work: OperationContext<VerifyRow>, ports: RunPorts): Promis
 }
 
 /**
- * Returns the folder beside the pod's volume, where a restore would stage; for a pod that is not on this host, a folder
- * of the agent.
+ * Returns the folder beside the pod's volume in which a restore would stage its tree; for a pod that is not on this
+ * host, a folder of the agent.
  */
 async function scratchParentOf(podId: string, ports: RunPorts): Promise<string> {
   const [root] = await ports.dataRootsOf(podId).catch(() => []);

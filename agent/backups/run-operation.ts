@@ -70,8 +70,8 @@ export async function runOperation(
   }
 
   /**
-   * Appends a line to the operation's log. If the line cannot be written, as on a full disk, the event itself still
-   * counts.
+   * Appends a line to the operation's log. If the line cannot be written, as on a full disk, the operation continues
+   * without the line.
    */
   function appendLog(line: string): void {
     try {
@@ -88,7 +88,7 @@ export async function runOperation(
     return RepositoryAccess.parse(JSON.parse(ports.sealing.open(sealed, placeOfRepository(id))));
   }
 
-  /** Returns true if the operation needs its pod and the pod is gone. A drill does not need its pod. */
+  /** Returns true if the operation needs its pod and the pod was removed. A drill does not need its pod. */
   function isPodGone(): boolean {
     return row().kind !== 'verify' && ports.isGone(row().pod_id);
   }
@@ -150,8 +150,8 @@ export async function runOperation(
   }
 
   /**
-   * Throws if the operation must not run or be retried, after removing what an earlier attempt left, except trees that
-   * were moved.
+   * Throws if the operation was cancelled, its pod was removed or its attempts are used up. Before it throws, it
+   * removes the staging folder. Does nothing once trees were moved.
    */
   async function checkWanted(): Promise<void> {
     if (!isCancellable(row())) return;

@@ -1,4 +1,4 @@
-/** Slow or hanging storage: progress stays visible, and cancellation does not wait for it. */
+/** Slow or hanging storage: the agent still reports progress, and a cancellation does not wait for the storage. */
 import { randomBytes } from 'node:crypto';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -53,7 +53,7 @@ it('cancels an operation at every stage while the storage hangs, and changes not
   writeFileSync(join(scene.volume, 'random'), randomBytes(MIB));
   const tree = fingerprintOf(scene.volume);
 
-  /** Cancels an operation in `stage`, while the gate holds back every request from `heldCall` on. */
+  /** Cancels an operation in `stage`, while the fake storage holds back every request from `heldCall` on. */
   async function cancelled(kind: 'backup' | 'restore', stage: string, heldCall: string) {
     const request =
       kind === 'backup' ? scene.backupRequest() : scene.restoreRequest(kept.snapshot_id ?? '');

@@ -49,13 +49,13 @@ it('migrates pods of a schema that had neither changes in place nor boot ids', (
   old.prepare(`INSERT INTO pods (${names.join(', ')}) VALUES (${values})`).run(columns);
   old.close();
   const database = openDatabase(join(home, 'agent.sqlite'));
-  // Pods of earlier versions count as having worked.
+  // Pods of earlier schemas count as launched.
   expect(createPodStore(database).get('a')).toEqual({ ...row('a'), launched: 1 });
   database.close();
   rmSync(home, { recursive: true });
 });
 
-it('retains for a day the SSH ports of pods that an agent with a host key per pod created', () => {
+it('keeps the SSH ports of pods from agents with one host key per pod out of use for a day', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
   const path = join(home, 'agent.sqlite');
   const old = openDatabase(path);

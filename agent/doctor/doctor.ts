@@ -46,7 +46,7 @@ export type AgentDoctorOptions = DoctorOptions & {
   container: boolean;
   /** The host's public address; null for the address of the interface with the default route. */
   address: string | null;
-  /** URL with whose clock the host's clock is compared; null for none. */
+  /** URL of the server with whose clock the host's clock is compared; null for no comparison. */
   timeFrom: string | null;
 };
 
@@ -73,7 +73,7 @@ one does, 2 wrong usage.
 
   --json            print [{"id","status","finding","remedy"}] instead of lines
   --no-container    start no container (otherwise the validator's probe is run once)
-  --address HOST    name or address at which others reach this host
+  --address HOST    name or address at which clients reach this host
   --time-from URL   compare the clock with the Date header of this URL, such as the central API
   --archive FILE    write this report and more (versions, configuration, journal, metrics, a summary of the
                     store; no secrets) to FILE, a tar.gz for support, instead of printing it

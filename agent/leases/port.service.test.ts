@@ -95,7 +95,7 @@ it.each([
   expect(ports.isLeased(103)).toBe(false);
 });
 
-it('leaves half of the range to the pods of the gateway', () => {
+it('leaves half of the range to pods that the SSH gateway serves', () => {
   const { ports } = createPorts();
   for (const pod of ['a', 'b']) {
     ports.lease(pod, [22], 22);
@@ -116,7 +116,7 @@ it('replaces ports that other processes use, until the range has none left', asy
   await expect(full.ports.replaceBusy('a')).rejects.toThrow(PortPoolExhausted);
 });
 
-it('replaces the port that the engine names, or all if it names none', () => {
+it('replaces the port that the engine’s error names, or all ports if the error names none', () => {
   const { ports } = createPorts();
   ports.lease('a', [1, 2], null);
   ports.replace('a', 'Bind for 0.0.0.0:101 failed: port is already allocated');

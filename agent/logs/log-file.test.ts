@@ -30,7 +30,7 @@ describe('the file', () => {
     expect(await read(log, start)).toEqual(['four']);
     logs.writer().truncate();
     logs.write(
-      'a line longer than the position of the reader, so that only the byte before it shows the change',
+      'a line longer than the reader’s position, so that only the byte before that position shows the truncation',
     );
     expect((await read(log, start))[0]).toBe('<gap>');
   });
@@ -52,7 +52,7 @@ describe('the file', () => {
     await expect(openLogFile(`${logs.path}/x`, CONTAINER, systemClock)).rejects.toThrow();
   });
 
-  it('may end in half an entry, which is read once it is whole and skipped if it stays broken', async () => {
+  it('may end in half an entry, which is read once it is complete, and skipped if it is never completed', async () => {
     const log = await logs.openLog();
     const start = startAtOldest(log);
     const whole = logs.writer().entry('whole\n', 'stdout');
@@ -201,7 +201,7 @@ describe('rotation', () => {
   });
 });
 
-it('neither loses nor repeats a line without a gap, in any order of writes, rotations and reads', async () => {
+it('neither loses nor repeats a line without reporting a gap, in any order of writes, rotations and reads', async () => {
   const MAX_LINE = 40_000;
   for (let seed = 1; seed <= 40; seed += 1) {
     const random = createSeededRandom(seed);

@@ -62,7 +62,7 @@ type Progress = {
 
 type OpenLog = NonNullable<Awaited<ReturnType<LogFilePool['acquire']>>>;
 
-/** Yields a pod's build log and output over restarts and replaced containers, until the pod is gone. */
+/** Yields a pod's build log and output over restarts and replaced containers, until the pod is removed. */
 export async function* followPodLog(
   options: FollowOptions,
   signal: AbortSignal,
@@ -113,8 +113,8 @@ export async function* followPodLog(
 type OpenBuild = { key: string; reader: ReturnType<typeof createBuildReader> };
 
 /**
- * Opens the build log. The first build sends as many lines as the container's log has fewer than `tail`. A build that
- * began while the stream was open is sent whole.
+ * Opens the build log. If the container's log has fewer than `tail` lines, the build log adds the missing number of
+ * lines. A build that began while the stream was open is sent completely.
  */
 async function openBuild(
   options: FollowOptions,
@@ -148,7 +148,7 @@ async function progressIn(
 }
 
 type From = Omit<Reading, 'follow' | 'stream'> & {
-  /** The position to resume after is gone. */
+  /** True if the line to resume after was deleted. */
   gap: boolean;
 };
 
@@ -192,7 +192,7 @@ async function* readRun(
       yield* readFromEngine(options.engine, state, { ...options, ...from }, onLine, signal);
       return;
     }
-    // Recorded before anything can fail, because followPodLog releases it from there.
+    // Stored in `progress` before anything can fail, because followPodLog releases the log that `progress` names.
     progress.file = { open, start: startAtOldest(open.log) };
     progress.file.start = await startIn(open, from, progress.container, options.stream);
   }

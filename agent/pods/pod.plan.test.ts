@@ -62,7 +62,7 @@ it.each<[string, Partial<PodRow>, ContainerState[], object]>([
   ['created', { phase: 'starting' }, [container({ status: 'created' })], { kind: 'start' }],
   ['container runs, row is current', {}, [container()], { kind: 'wait', untilMs: null }],
   [
-    'container paused by hand',
+    'container paused by another program',
     {},
     [container({ status: 'paused' })],
     { kind: 'wait', untilMs: null },
@@ -95,13 +95,13 @@ it.each<[string, Partial<PodRow>, ContainerState[], object]>([
     { kind: 'record_exit', cause: 'host_reboot' },
   ],
   [
-    'container ended while the engine was away',
+    'container ended while the engine did not answer',
     {},
     [container({ status: 'exited', finishedMs: 25_000 })],
     { kind: 'record_exit', cause: 'engine_restart' },
   ],
   [
-    'container started after the engine returned',
+    'container started after the engine answered again',
     {},
     [container({ status: 'exited', startedMs: 30_000, finishedMs: 30_000 })],
     { kind: 'record_exit', cause: 'itself' },

@@ -56,8 +56,8 @@ export function createReconcile(deps: {
   }
 
   /**
-   * True if the pod needs no wake. False for a wait that ends and for a staged change, because after a restart of the
-   * agent no worker has a timer for them.
+   * Returns true if the pod's worker need not be woken. Returns false for a wait that has an end and for a staged
+   * change: after a restart of the agent, no worker has a timer for these.
    */
   function isSettled(row: PodRow, containers: readonly ContainerState[]): boolean {
     const step = planPod(row, containers, deps.factsOf(row));
@@ -70,7 +70,7 @@ export function createReconcile(deps: {
     records.change(row.id, (now) => (now.launched === 1 ? null : { launched: 1 }));
   }
 
-  /** Logs each corrupt row once. Its leases stay held and its objects are left unchanged until a DELETE. */
+  /** Logs each corrupt row once. The pod's leases and objects are left unchanged until a DELETE. */
   function reportCorrupt(id: string): void {
     if (!corrupt.has(id)) log.error({ pod_id: id }, 'pod row is corrupt');
     corrupt.add(id);

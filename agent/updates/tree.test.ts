@@ -94,7 +94,7 @@ it('switches to a release and ends its trial, even if every step is repeated', a
   ]);
 });
 
-it('rolls back from any interruption, and does not stop the old version if nothing was changed', async () => {
+it('rolls back after an interruption at any point, and does not stop the old version if nothing was changed', async () => {
   const { tree, unit, side } = createScene();
   makeRelease(tree);
   const goBack = async () => {
@@ -115,14 +115,14 @@ it('rolls back from any interruption, and does not stop the old version if nothi
   expect(unit.stops).toBe(stops);
 });
 
-it('does not change a release that was installed meanwhile', async () => {
+it('does not change a release that was installed during the update', async () => {
   const { tree, unit, side } = createScene();
   makeRelease(tree);
   tree.accept(TARGET);
   rmSync(join(root, 'current'));
   symlinkSync('releases/third', join(root, 'current'));
   unit.runs = 'third';
-  expect(await side.refusal(TARGET, POINT)).toMatch(/installed meanwhile/);
+  expect(await side.refusal(TARGET, POINT)).toMatch(/installed during the update/);
   expect(await side.removeNew(TARGET, POINT)).toBe(false);
   expect([unit.runs, unit.stops, tree.current()]).toEqual(['third', 0, 'third']);
 });
@@ -138,7 +138,7 @@ it('refuses a version that the switcher has not verified', async () => {
   expect(await side.refusal(TARGET, POINT)).toMatch(/removed/);
 });
 
-it('retains the three newest releases, and the current, previous and trial ones of any age', async () => {
+it('retains the three newest releases, and the current, previous and trial releases of any age', async () => {
   const { tree, side } = createScene();
   const targets = ['1', '2', '3', '4', '5'].map((digit) => ({
     sequence: 1,

@@ -1,4 +1,5 @@
-/** Self-test: starts a probe container with the resources of a pod. */ import type { z } from 'zod';
+/** Self-test: starts a probe container with the resources of a pod. */
+import type { z } from 'zod';
 import type { VerifyRequest, VerifyResult, VerifyStep } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -32,11 +33,11 @@ export type VerifyServiceOptions = {
   gpu: Pick<GpuDriver, 'kind' | 'read'>;
   /** Returns the id of an image that has /bin/true and needs no network. */
   ensureBuiltinImage(): Promise<string>;
-  /** Label of the probe containers. Default: `probe`; other processes beside the agent need another one. */
+  /** Label of the probe containers. Default: `probe`; a process that runs beside the agent needs another label. */
   probeKind?: string;
 };
 
-/** Interval and maximum number of attempts to find out whether GPUs reach containers. */
+/** Interval and maximum number of attempts to determine whether GPUs reach containers. */
 export const GPU_RUNTIME_INTERVAL_MS = 30_000;
 const MAX_RUNTIME_TRIES = 5;
 
@@ -82,8 +83,8 @@ export function createVerifyService(options: VerifyServiceOptions) {
   }
 
   /**
-   * Throws if a simulated GPU is not in the inventory. Simulated GPUs are not requested from the engine, which checks
-   * real ones.
+   * Throws if a simulated GPU is not in the inventory. The agent does not request simulated GPUs from the engine; the
+   * engine checks only real GPUs.
    */
   async function requireKnownGpus(uuids: readonly string[]): Promise<void> {
     if (gpu.kind === 'nvidia' || uuids.length === 0) return;

@@ -27,9 +27,9 @@ export type LiveFramesOptions<Frame> = {
 };
 
 /**
- * Returns the frames of a source, with an idle frame after every silent period. Pull-based. Unlike a generator, it can
- * be closed while a frame is pending: `return` aborts the source's signal and calls `onClose` at once, then waits for
- * the source to finish.
+ * Returns the frames of a source, with an idle frame after every silent period. Pull-based. Unlike a generator, the
+ * result can be closed while a frame is pending. `return` aborts the source's signal and calls `onClose` at once, then
+ * waits for the source to finish.
  */
 export function liveFrames<Frame>(options: LiveFramesOptions<Frame>): LiveFrames<Frame> {
   const { clock, open, idleFrame, idleMs = KEEP_ALIVE_INTERVAL_MS } = options;
@@ -115,8 +115,8 @@ export function liveFrames<Frame>(options: LiveFramesOptions<Frame>): LiveFrames
 }
 
 /**
- * Pings the peer until the socket closes, and terminates the socket when the peer is dead. A paused socket
- * cannot receive pongs and is left alone. A peer that still accepts data is alive, however far behind.
+ * Pings the peer until the socket closes, and terminates the socket when the peer is dead. A paused socket cannot
+ * receive pongs, so it is not terminated. A peer that still accepts data counts as alive, however slowly it reads.
  */
 export function pingPeer(socket: WebSocket, clock: Clock): void {
   const closed = new AbortController();

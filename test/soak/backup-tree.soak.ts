@@ -1,6 +1,6 @@
 /**
  * Backs up a gigabyte of varied files from a pod, changes them, restores the backup on the same agent and on another
- * one, and compares the file trees.
+ * agent, and compares the file trees.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -70,7 +70,12 @@ async function thereAndBack(
   const back = fingerprintOf(here.tree);
   const sparse = allocatedBytes(join(here.tree, 'sparse')) - sparseBefore;
   return [
-    figureAtMost('entries that differ, restored here', differing(first, back), 'entries', 0),
+    figureAtMost(
+      'entries that differ, restored on the same node',
+      differing(first, back),
+      'entries',
+      0,
+    ),
     figureAtMost(
       'entries that differ, on the second node',
       differing(second, onOther),

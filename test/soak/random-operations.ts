@@ -78,7 +78,7 @@ async function removeContainer(world: World): Promise<void> {
   if (found !== undefined) await world.docker('rm', '--force', found.id);
 }
 
-/** Stops the container in the network first: the engine does not remove a network in use. */
+/** Removes a network, after stopping its container: the engine does not remove a network in use. */
 async function removeNetwork(world: World): Promise<void> {
   const found = await anyContainer(world);
   if (found === undefined) return;
@@ -91,7 +91,7 @@ async function removeNetwork(world: World): Promise<void> {
   }
 }
 
-/** Kills the agent while it processes the last request and another one. */
+/** Kills the agent while it processes the last request and a further request. */
 async function killAgent(world: World): Promise<void> {
   const request = pick(world, [put, change, reboot, remove])?.(world);
   const answered = request?.catch((error: unknown) => {

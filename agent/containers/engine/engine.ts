@@ -152,7 +152,7 @@ export type ContainerLayers = {
 /** A volume, folder or file that is mounted in a container. */
 export type ContainerMount = {
   target: string;
-  /** The volume's folder on the engine's host; null for what the agent or the engine provides. */
+  /** The volume's folder on the engine's host; null for a folder or file of the agent or the engine. */
   volumeFolder: string | null;
 };
 
@@ -334,8 +334,8 @@ export type ContainerEngine = {
   ): AsyncIterable<LogChunk>;
 
   /**
-   * Yields events of containers with `labels` until the signal aborts. Throws if the engine goes away. `onOpen` is called
-   * when the stream is open; later events are not missed.
+   * Yields events of containers with `labels` until the signal aborts. Throws if the connection to the engine breaks.
+   * `onOpen` is called when the stream is open; later events are not missed.
    */
   events(
     labels: Record<string, string>,

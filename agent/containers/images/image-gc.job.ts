@@ -1,4 +1,5 @@
-/** Removes images that this agent pulled or built and no pod needs, when the disk fills up. */ import type { Clock } from '#shared/runtime/clock.ts';
+/** Removes images that this agent pulled or built and no pod needs, when the disk fills up. */
+import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type ContainerEngine, EngineError } from '../engine/engine.ts';
@@ -49,7 +50,7 @@ export function createImageGc(deps: {
     else store.finish({ reference, imageId: found.id, sizeBytes: found.sizeBytes, nowMs });
   }
 
-  /** Removes the image's name only: the content stays if the image has another name. */
+  /** Removes the image's name only: the content remains if the image has another name. */
   async function remove(row: ImageRow): Promise<boolean> {
     const { reference } = row;
     const present = await engine.inspectImage(reference);
@@ -105,7 +106,7 @@ export function createImageGc(deps: {
 /** Percent of disk use at which removal starts and stops. */
 export type DiskMarks = { start: number; stop: number };
 
-/** Ids and names of images that must stay. */
+/** Ids and names of images that must not be removed. */
 export type InUse = ReadonlySet<string>;
 
 /** Time for which a fetched image is kept, because its pod may not have its container yet. */

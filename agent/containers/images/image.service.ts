@@ -109,7 +109,7 @@ export function createImageService(ports: {
         const known = await findKnown(pinnedName(reference, digest), digest, scope);
         if (known !== null) return known;
       }
-      // Reported before the pull gets one of the limited slots, so that the caller can show that it waits.
+      // Reported before the pull gets one of the limited slots, so that the caller can show that the pull is queued.
       onProgress(NO_PROGRESS);
       // Query the registry even if a digest is requested: the engine would skip the access check for content that
       // another login has pulled.
@@ -146,8 +146,8 @@ type Running<Progress> = {
 };
 
 /**
- * Runs the work of each key at most once at a time, for several waiters: it starts with the first and is aborted when
- * the last one leaves.
+ * Runs the work of each key at most once at a time, for several waiters. The work starts with the first waiter and is
+ * aborted when the last waiter leaves.
  */
 function createSharedWork<Progress>() {
   const running = new Map<string, Running<Progress>>();

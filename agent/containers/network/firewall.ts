@@ -3,8 +3,8 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 
 /**
- * The host's packet filter, which limits what pods can reach. Rules match the bridges' name prefix, not single pods, so
- * they are the same for every agent on the host and are in place before the first pod starts.
+ * The host's packet filter, which limits what pods can reach. Rules match the bridges' name prefix, not single pods.
+ * Therefore they are the same for every agent on the host, and are in place before the first pod starts.
  */
 export type Firewall = {
   /** The rules apply to interfaces whose names start with this prefix. */
@@ -34,7 +34,7 @@ const FRESH_MS = 1_000;
 /** Checks the rules before each launch and periodically, and restores them. */
 export function createFirewallGuard(deps: {
   firewall: Firewall;
-  /** True: no pod starts while the rules are not in place. */
+  /** True: pods start only once the rules are in place. */
   required: boolean;
   clock: Clock;
   log: Log;
