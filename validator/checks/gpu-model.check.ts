@@ -107,7 +107,8 @@ export const driverLibrary = defineCheck({
 export const driverMin = defineCheck({
   id: 'driver_min',
   detects: 'a driver that is too old',
-  required: 'at least the driver version `driver_min` of the policy, from the date of `driver_min` on',
+  required:
+    'at least the driver version `driver_min` of the policy, from the date of `driver_min` on',
   category: 'env',
   judge({ inventory: { gpu }, policy, receivedMs }) {
     const { version, from } = policy.checks.driver_min;
