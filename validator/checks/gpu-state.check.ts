@@ -27,7 +27,7 @@ export const gpuHealth = defineCheck({
 export const powerLimit = defineCheck({
   id: 'power_limit',
   detects: 'a throttled card',
-  required: 'at least the share `min_power_permille` (policy) of the default power limit',
+  required: 'a power limit of at least `min_power_permille` (policy) of the default limit',
   category: 'env',
   mode: 'shadow',
   judge({ inventory: { gpu }, policy }) {
@@ -75,7 +75,7 @@ export const gpuWedge = defineCheck({
 export const gpuIdleUse = defineCheck({
   id: 'gpu_idle_use',
   detects: 'a card that other programs use while it is offered',
-  required: 'no process on a card without a pod',
+  required: 'no process runs on a card that no pod uses',
   category: 'policy',
   judge({ inventory, measured: { load }, executor, policy }) {
     if (executor.rented) return unknown('rented');
