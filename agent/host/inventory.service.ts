@@ -47,7 +47,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
       lastEngineInfo = await options.engine.info();
       options.onCollected?.('engine');
     } catch (error) {
-      // The engine's facts do not change while it is away. /readyz reports whether it answers.
+      // The last facts are still valid while the engine does not answer. /readyz reports that it does not answer.
       if (lastEngineInfo === null) throw unavailable('The container engine', error);
     }
     return lastEngineInfo;

@@ -44,12 +44,12 @@ export async function serveForward(
       reject();
     } else if (route.kind === 'dial') {
       const socket = await dial(route.host, target.port, ports);
-      await joinAndWait(accept(), socket, { meter, gone: disconnected });
+      await joinAndWait(accept(), socket, { meter, closed: disconnected });
     } else {
       const argv = relayArgv(route.host, target.port);
       const container = { containerId: pod.container_id, user: pod.user };
       const process = await engine.start({ ...container, argv, tty: false, environment: {} });
-      await relay(accept(), process, { meter, gone: disconnected });
+      await relay(accept(), process, { meter, closed: disconnected });
     }
   } catch (error) {
     log.debug({ detail: messageOf(error) }, 'forwarded connection failed');
@@ -63,15 +63,15 @@ export async function serveForward(
 async function relay(
   channel: ServerChannel,
   process: ExecProcess,
-  options: { meter: Meter; gone: AbortSignal },
+  options: { meter: Meter; closed: AbortSignal },
 ): Promise<void> {
-  const left = new AbortController();
-  channel.once('close', () => left.abort());
-  channel.once('error', () => left.abort());
-  const gone = AbortSignal.any([options.gone, left.signal]);
-  gone.addEventListener('abort', process.close, { once: true });
+  const channelClosed = new AbortController();
+  channel.once('close', () => channelClosed.abort());
+  channel.once('error', () => channelClosed.abort());
+  const closed = AbortSignal.any([options.closed, channelClosed.signal]);
+  closed.addEventListener('abort', process.close, { once: true });
   pumpInput(channel, process.input, { meter: options.meter, end: true });
-  await pumpOutput(onlyStdout(process.output), channel, { meter: options.meter, gone });
+  await pumpOutput(onlyStdout(process.output), channel, { meter: options.meter, closed });
   channel.end();
 }
 
@@ -96,7 +96,7 @@ function dial(host: string, port: number, { clock }: ProcessPorts): Promise<Dupl
 function joinAndWait(
   channel: ServerChannel,
   socket: Duplex,
-  options: { meter: Meter; gone: AbortSignal },
+  options: { meter: Meter; closed: AbortSignal },
 ): Promise<void> {
   joinSocket(channel, socket, options);
   return new Promise((resolve) => socket.once('close', resolve));

@@ -11,11 +11,11 @@ export type Meter = { sent(bytes: number): void; received(bytes: number): void }
 /** Adapts a channel to a process's client. `endInput`: the channel's end of input ends the process's input. */
 export function channelClient(
   channel: ServerChannel,
-  { meter, gone, endInput }: { meter: Meter; gone: AbortSignal; endInput: boolean },
+  { meter, closed, endInput }: { meter: Meter; closed: AbortSignal; endInput: boolean },
 ): ProcessClient {
   return {
     pipeInput: (input) => pumpInput(channel, input, { meter, end: endInput }),
-    write: (chunk) => writeChunk(channel, chunk, { meter, gone }),
+    write: (chunk) => writeChunk(channel, chunk, { meter, closed }),
     notStarted: () => void channel.stderr.write('podwright: cannot run this in the pod\r\n'),
     exited(exitCode) {
       channel.exit(exitCode);
@@ -24,19 +24,19 @@ export function channelClient(
   };
 }
 
-/** Copies output to the channel until it ends or `gone` aborts. */
+/** Copies output to the channel until it ends or `closed` aborts. */
 export async function pumpOutput(
   output: AsyncIterable<OutputChunk>,
   channel: ServerChannel,
-  { meter, gone }: { meter: Meter; gone: AbortSignal },
+  { meter, closed }: { meter: Meter; closed: AbortSignal },
 ): Promise<void> {
   try {
     for await (const chunk of output) {
-      if (gone.aborted) return;
-      await writeChunk(channel, chunk, { meter, gone });
+      if (closed.aborted) return;
+      await writeChunk(channel, chunk, { meter, closed });
     }
   } catch (error) {
-    if (!gone.aborted) throw error;
+    if (!closed.aborted) throw error;
   }
 }
 
@@ -56,7 +56,7 @@ export function pumpInput(
 export function joinSocket(
   channel: ServerChannel,
   socket: Duplex,
-  { meter, gone }: { meter: Meter; gone: AbortSignal },
+  { meter, closed }: { meter: Meter; closed: AbortSignal },
 ): void {
   pumpInput(channel, socket, { meter, end: true });
   socket.on('data', (chunk: Buffer) => meter.sent(chunk.length));
@@ -64,15 +64,15 @@ export function joinSocket(
   socket.once('error', () => channel.close());
   channel.once('error', () => socket.destroy());
   channel.once('close', () => socket.destroy());
-  gone.addEventListener('abort', () => socket.destroy(), { once: true });
+  closed.addEventListener('abort', () => socket.destroy(), { once: true });
 }
 
 async function writeChunk(
   channel: ServerChannel,
   { stream, data }: OutputChunk,
-  { meter, gone }: { meter: Meter; gone: AbortSignal },
+  { meter, closed }: { meter: Meter; closed: AbortSignal },
 ): Promise<void> {
   meter.sent(data.length);
   const to: Writable = stream === 'stderr' ? channel.stderr : channel;
-  if (!to.write(data)) await once(to, 'drain', { signal: gone });
+  if (!to.write(data)) await once(to, 'drain', { signal: closed });
 }

@@ -32,8 +32,8 @@ export function serveSession(
   const environment: Record<string, string> = { SSH_CONNECTION: options.connection };
   let size: TerminalSize | null = null;
   let running: RunningProcess | null = null;
-  const closed = new AbortController();
-  const gone = AbortSignal.any([closed.signal, options.disconnected]);
+  const channelClosed = new AbortController();
+  const closed = AbortSignal.any([channelClosed.signal, options.disconnected]);
 
   function run(accept: () => ServerChannel, argv: string[], tty: boolean): void {
     const request = {
@@ -49,8 +49,8 @@ export function serveSession(
       },
     };
     // In a terminal the end of input is not passed on, because it would end the output too.
-    const client = channelClient(accept(), { meter, gone, endInput: !tty });
-    running = runProcess(ports, { client, request, size: tty ? size : null, gone });
+    const client = channelClient(accept(), { meter, closed, endInput: !tty });
+    running = runProcess(ports, { client, request, size: tty ? size : null, closed });
   }
 
   session.on('env', (accept, reject, { key, val }) => {
@@ -85,8 +85,8 @@ export function serveSession(
     run(accept, sftpArgv(), false);
   });
   // Also ends the session of a client that closes the channel without any request.
-  session.once('close', () => closed.abort());
-  gone.addEventListener('abort', options.onEnd, { once: true });
+  session.once('close', () => channelClosed.abort());
+  closed.addEventListener('abort', options.onEnd, { once: true });
 }
 
 function sizeOf({ rows, cols }: { rows: number; cols: number }): TerminalSize {

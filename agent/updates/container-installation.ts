@@ -21,7 +21,7 @@ export type ContainerInstallationOptions = {
 };
 
 const STOP_GRACE_S = 20;
-/** Required free space as a multiple of the image's size: the new version, and as much in reserve. */
+/** Required free space as a multiple of the image's size: once for the new version, once as a reserve. */
 const IMAGES_OF_SPACE = 2;
 const LOG_LINES = 10;
 const MAX_LOG_CHARS = 2_000;
@@ -46,7 +46,7 @@ export function createContainerInstallation(
       throw refuse(`it lacks the label ${LABELS.agent}=${executorId}`);
     }
     if (found.HostConfig.AutoRemove)
-      throw refuse('created with --rm, it could not be rolled back to');
+      throw refuse('it was created with --rm, so a rollback could not start it again');
     return found;
   }
 

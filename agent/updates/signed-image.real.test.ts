@@ -27,7 +27,7 @@ afterAll(() => registry.close());
 
 const fetchWith = (login: RegistryAuth | undefined) => {
   const signed = createSignedImage({ image, engine, readLogin: () => login });
-  return signed.fetch(target, systemClock.deadline(20_000)).then(() => signed.isThere(target));
+  return signed.fetch(target, systemClock.deadline(20_000)).then(() => signed.isPresent(target));
 };
 
 it('pulls the digest with the configured login, and names the variable of a wrong login', async () => {

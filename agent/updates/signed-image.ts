@@ -20,7 +20,7 @@ export function createSignedImage({ image, engine, readLogin }: SignedImageOptio
   /** Returns the digests of an image in this repository. */
   const digestsOf = (repoDigests: readonly string[]) => digestsIn(image, repoDigests);
 
-  async function isThere(target: Target): Promise<boolean> {
+  async function isPresent(target: Target): Promise<boolean> {
     const found = await engine.inspectImage(referenceOf(target));
     return digestsOf(found?.repoDigests ?? []).includes(target.digest);
   }
@@ -28,7 +28,7 @@ export function createSignedImage({ image, engine, readLogin }: SignedImageOptio
   return {
     referenceOf,
     digestsOf,
-    isThere,
+    isPresent,
     /** Pulls the image unless the host has it, and verifies its digest. Aborted by the signal. */
     async fetch(target: Target, signal: AbortSignal): Promise<void> {
       const reference = referenceOf(target);
@@ -39,7 +39,7 @@ export function createSignedImage({ image, engine, readLogin }: SignedImageOptio
           throw new EngineError(error.kind, `${error.message} (${LOGIN_REMEDY})`, { cause: error });
         });
       }
-      if (await isThere(target)) return;
+      if (await isPresent(target)) return;
       throw new EngineError('image_digest_mismatch', `the pulled image is not ${reference}`);
     },
     /** Removes the image unless a container uses it. */

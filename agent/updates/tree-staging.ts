@@ -86,7 +86,7 @@ export function createTreeStaging(options: TreeStagingOptions) {
     accept({ target, signed });
     if (!tree.has(target)) {
       tree.prune();
-      if (!(await image.isThere(target))) throw new Error('the engine does not have the image');
+      if (!(await image.isPresent(target))) throw new Error('the engine does not have the image');
       try {
         await fill(target);
       } finally {

@@ -174,12 +174,12 @@ async function* releaseThat(status: 0 | 1): AsyncGenerator<Uint8Array> {
   for await (const chunk of tar) if (chunk instanceof Uint8Array) yield chunk;
 }
 
-function createStaging({ isThere = true, status = 0 as 0 | 1 } = {}) {
+function createStaging({ isPresent = true, status = 0 as 0 | 1 } = {}) {
   const tree = createReleaseTree(root);
   const image = {
     referenceOf: () => 'image',
     digestsOf: () => [],
-    isThere: async () => isThere,
+    isPresent: async () => isPresent,
     fetch: async () => undefined,
     drop: async () => undefined,
   };
@@ -256,7 +256,7 @@ it('refuses a version older than the accepted one', async () => {
 it('leaves no files of a release that rejects the variables or whose image is missing', async () => {
   const refusing = createStaging({ status: 1 });
   await expect(refusing.stage(TARGET, signedDigest())).rejects.toThrow(/wrong: x/);
-  await expect(createStaging({ isThere: false }).stage(TARGET, signedDigest())).rejects.toThrow(
+  await expect(createStaging({ isPresent: false }).stage(TARGET, signedDigest())).rejects.toThrow(
     /does not have the image/,
   );
   expect([refusing.tree.has(TARGET), existsSync(join(root, 'releases/.update'))]).toEqual([

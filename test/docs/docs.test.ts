@@ -1,13 +1,16 @@
-/** Generated tables are current, and the targets of links and paths in every README exist. */
+/** Tests of the READMEs: generated tables are current, links and named files exist, and no banned word is used. */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { bannedWordsInMarkdown } from '../layout/words.ts';
 import { GENERATED, readDocument, regenerate, tablesIn } from './generated.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** Paths from the root of the repository in backticks. */
 const NAMED_PATH = /`((?:agent|shared|validator|test|systemd)\/[\w./-]+)`/g;
+/** Source files in backticks, from the root or from the folder of the README. */
+const NAMED_SOURCE = /`([\w./-]+\.ts)`/g;
 const READMES = execFileSync('git', ['ls-files', '*README.md'], { cwd: ROOT, encoding: 'utf8' })
   .trim()
   .split('\n');
@@ -35,6 +38,13 @@ describe.each(READMES)('%s', (path) => {
   it('names only files that exist', () => {
     const named = [...proseOf(document).matchAll(NAMED_PATH)].map(([, file = '']) => file);
     expect(named.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
+    const sources = [...proseOf(document).matchAll(NAMED_SOURCE)].map(([, file = '']) => file);
+    const places = (file: string) => [join(ROOT, file), join(ROOT, dirname(path), file)];
+    expect(sources.filter((file) => !places(file).some((place) => existsSync(place)))).toEqual([]);
+  });
+
+  it('has no banned words', () => {
+    expect(bannedWordsInMarkdown(path, document)).toEqual([]);
   });
 });
 

@@ -18,8 +18,9 @@ type MeaningsOf<Spec extends { schema: { shape: object } }> = Record<
 const LOG_LEVEL = '`fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`';
 const WITH_PARENT = 'exits when the parent process exits (`npm start`)';
 const LOGIN_FILE =
-  'JSON file, mode 0600, with `username` and `password` for the registry of that image';
-const BACKUP_CREDENTIAL = 'passed to restic on the nodes under this name without `CENTRAL_BACKUP_`';
+  'JSON file, mode 0600, with `username` and `password` for the registry of the agent’s image';
+const BACKUP_CREDENTIAL =
+  'nodes pass this value to restic, in the variable without the prefix `CENTRAL_BACKUP_`';
 
 export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
   AGENT_EXECUTOR_ID: 'the id that the portal returned when the node was added',
@@ -34,11 +35,11 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
   AGENT_PORT: 'listen port',
   AGENT_TLS: '`auto`: TLS 1.3 unless the listener is on the loopback address; `on`, `off`',
   AGENT_TLS_CERT: { meaning: 'PEM file of the certificate', unset: 'self-signed' },
-  AGENT_TLS_KEY: { meaning: 'PEM file of its key', unset: 'self-signed' },
+  AGENT_TLS_KEY: { meaning: 'PEM file of the certificate’s key', unset: 'self-signed' },
   AGENT_TLS_OFF_EXPOSED: 'accepts `AGENT_TLS=off` on a listener that other hosts can reach',
   AGENT_METRICS_LISTEN: {
     meaning:
-      'plain HTTP address for full `/metrics` and health, such as `127.0.0.1:9100`; the main listener then has no metrics',
+      'plain HTTP address for full `/metrics` and health, such as `127.0.0.1:9100`; the main listener then serves no metrics',
     unset: 'main listener',
   },
   AGENT_GPU_METRICS:
@@ -48,20 +49,21 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
     'pool of the pods’ subnets (/28 each), inside 10/8, 172.16/12, 192.168/16 or 100.64/10; agents of one engine may share it',
   AGENT_EGRESS_ALLOW: {
     meaning:
-      'private ranges that pods may reach, `10.20.0.0/24,…`; the same for all agents of an engine',
+      'private ranges that pods may reach, `10.20.0.0/24,…`; must be the same for all agents of an engine',
     unset: 'none',
   },
   AGENT_REQUIRE_FIREWALL: 'starts no pod without firewall rules',
-  AGENT_GPU: '`auto`, `nvidia`, `simulated` or `none`',
+  AGENT_GPU: 'kind of the host’s GPUs: `auto`, `nvidia`, `simulated` or `none`',
   AGENT_SIMULATED_GPUS:
     'names and counts of simulated GPUs, separated by commas; split by MIG: `NVIDIA H100 80GB HBM3[1g.10gb*7]`',
-  AGENT_GPU_SPLIT: '`any`, or `whole`: a pod gets all GPUs of the host',
+  AGENT_GPU_SPLIT:
+    '`any`: a pod may get a part of the host’s GPUs; `whole`: a pod gets all GPUs of the host',
   AGENT_MIN_GPU_COUNT: 'minimum number of GPUs per pod; 0 accepts pods without GPUs',
   AGENT_NVIDIA_SMI: 'path of nvidia-smi',
   AGENT_GPU_PROOF_IMAGE: 'image of the GPU proof, built on the host; never pulled',
-  AGENT_BUSYBOX: 'static busybox for the built-in image',
+  AGENT_BUSYBOX: 'path of a static busybox, the program of the agent’s built-in image',
   AGENT_SECRETS_FOLDER:
-    'folder on a tmpfs for the secrets of pods; the engine must see it at the same path',
+    'folder on a tmpfs for the secrets of pods; the engine must have this folder at the same path',
   AGENT_DOCKER_SOCKET: {
     meaning: 'socket of the engine',
     unset: '`DOCKER_HOST` (`unix://…` only), or `/var/run/docker.sock`',
@@ -79,12 +81,13 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
   AGENT_UPDATE_IMAGE: 'repository of new versions',
   AGENT_UPDATE_CONTAINER: 'name of the agent’s own container, which an update replaces',
   AGENT_UPDATE_TREE: {
-    meaning: 'folder of releases that the agent runs from',
+    meaning: 'folder of releases from which the agent runs',
     unset: 'set by its unit',
   },
   AGENT_UPDATE_LOGIN_FILE: { meaning: LOGIN_FILE, unset: 'none (public image)' },
-  AGENT_UPDATE_INTERVAL_S: 'seconds between update checks; up to a tenth more at random',
-  AGENT_UPDATE_PROBATION_S: 'seconds that a new version must work before the update is final',
+  AGENT_UPDATE_INTERVAL_S:
+    'seconds between update checks; the agent adds a random delay of up to a tenth',
+  AGENT_UPDATE_PROBATION_S: 'seconds for which a new version must work before the update is final',
   AGENT_LOG_LEVEL: LOG_LEVEL,
   AGENT_EXIT_WITH_PARENT: WITH_PARENT,
 };
@@ -95,7 +98,8 @@ export const SSH_VARIABLES: MeaningsOf<typeof SSH_CONFIG> = {
   SSH_DOCKER_SOCKET: 'socket of the engine',
   SSH_LOG_LEVEL: `${LOG_LEVEL}; \`info\` has one record per session, never content`,
   SSH_UPDATE_TREE: {
-    meaning: 'folder of releases that the gateway runs from; it exits for a newer release',
+    meaning:
+      'folder of releases from which the gateway runs; when this folder has a newer release and no session is open, the gateway exits',
     unset: 'set by its unit',
   },
   SSH_EXIT_WITH_PARENT: WITH_PARENT,
@@ -118,10 +122,10 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
     meaning: 'pin of the gateway’s certificate, which the validator logs',
     unset: 'system authorities',
   },
-  CENTRAL_GATEWAY_HOTKEY: 'that validator’s ss58',
+  CENTRAL_GATEWAY_HOTKEY: 'ss58 of the validator with that gateway',
   CENTRAL_VALIDATORS: {
     meaning: 'ss58 of each validator whose verdicts count, `ss58,…`',
-    unset: 'the gateway’s',
+    unset: 'the gateway’s validator',
   },
   CENTRAL_SEED_FILE: {
     meaning:
@@ -132,7 +136,8 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
     meaning: '32 bytes that sign sessions and encrypt API keys, mode 0600, created if missing',
     unset: '`central.secret` in the home',
   },
-  CENTRAL_SIGNUP_CREDIT_USD: 'credit granted with a confirmed address',
+  CENTRAL_SIGNUP_CREDIT_USD:
+    'credit in USD for a new account, granted when its address is confirmed',
   CENTRAL_VERIFY_EMAIL: '`false`: addresses count as confirmed at once',
   CENTRAL_TRUSTED_PROXIES: {
     meaning: 'proxies whose `X-Forwarded-For` is trusted, `10.0.0.1,10.1.0.0/16,…`',
@@ -150,13 +155,14 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
   CENTRAL_WEBHOOK_TARGETS:
     '`public`: webhooks use https to public addresses; `loopback`: this host only (default of `npm start`)',
   CENTRAL_PUBLIC_ORIGIN: {
-    meaning: 'base address of this server in links to uploads, to which nodes also send backups',
-    unset: 'the address of the request; for backups that of the listener',
+    meaning: 'base address of this server: for links to uploads, and for backups that nodes send',
+    unset: 'for links, the address of the request; for backups, the address of the listener',
   },
-  CENTRAL_API_KEYS_RETRIEVABLE: '`false`: a full API key is shown once only',
+  CENTRAL_API_KEYS_RETRIEVABLE:
+    '`true`: sessions can read a full API key again; `false`: a full API key is shown once only',
   CENTRAL_S3_BUCKET: { meaning: 'bucket for uploads', unset: 'folder in the home' },
   CENTRAL_S3_REGION: 'region of the bucket',
-  CENTRAL_S3_ENDPOINT: { meaning: 'S3 endpoint', unset: 'Amazon’s' },
+  CENTRAL_S3_ENDPOINT: { meaning: 'S3 endpoint', unset: 'Amazon’s endpoint' },
   CENTRAL_S3_ACCESS_KEY_ID: {
     meaning: 'credential of the bucket',
     unset: 'credential chain of the AWS SDK',
@@ -165,20 +171,22 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
     meaning: 'credential of the bucket',
     unset: 'credential chain of the AWS SDK',
   },
-  CENTRAL_S3_PUBLIC_URL: 'address where the bucket can be read by everyone',
-  CENTRAL_BACKUP_GIB: 'quota of an account’s backups in GiB; beyond it restic receives a 507',
+  CENTRAL_S3_PUBLIC_URL: 'address at which everyone can read the bucket',
+  CENTRAL_BACKUP_GIB:
+    'quota of an account’s backups in GiB; restic receives a 507 if an upload would exceed it',
   CENTRAL_METER_TICK_SECONDS:
-    'seconds between two settlements of a running pod, at most 450; does not affect what is charged',
+    'seconds between two settlements of a running pod, at most 450; does not affect the charges',
   CENTRAL_LAUNCH_LIMIT_MINUTES:
-    'minutes within which a new pod must run, at most 120; prolonged while its image arrives or is built',
+    'minutes within which a new pod must run, at most 120; the limit is prolonged while the pod’s image arrives or is built',
   CENTRAL_TOP_UP_WAIT_HOURS:
-    'hours in which topped-up credit can be spent but not transferred; `0`: none',
+    'hours in which topped-up credit can be spent but not transferred; `0`: it can be transferred at once',
   CENTRAL_BACKUP_DRILL_HOURS:
     'hours between two scheduled drills of a pod’s backups; `0`: on request only',
-  CENTRAL_VOLUME_GIB: 'limit of each new volume in GiB; saved data counts like backups',
+  CENTRAL_VOLUME_GIB:
+    'size limit of each new volume in GiB; saved data of volumes counts against `CENTRAL_BACKUP_GIB`',
   CENTRAL_BACKUP_REPOSITORY: {
     meaning:
-      'where repositories of backups are stored instead: a path that every node has, `sftp:…`, `s3:…`, `rest:…`',
+      'external storage for repositories of backups: a path that every node has, `sftp:…`, `s3:…` or `rest:…`',
     unset: 'this server',
   },
   CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: BACKUP_CREDENTIAL,
@@ -190,22 +198,22 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
     meaning: 'authorization endpoint of the chat platform (OAuth 2)',
     unset: 'no chat platform',
   },
-  CENTRAL_CHAT_TOKEN_URL: 'its token endpoint',
-  CENTRAL_CHAT_USER_URL: 'its user endpoint, which returns `{id, username}`',
+  CENTRAL_CHAT_TOKEN_URL: 'token endpoint of the chat platform',
+  CENTRAL_CHAT_USER_URL: 'user endpoint of the chat platform, which returns `{id, username}`',
   CENTRAL_CHAT_CLIENT_ID: 'client id that the platform has assigned',
   CENTRAL_CHAT_CLIENT_SECRET: 'client secret that the platform has assigned',
   CENTRAL_CHAT_REDIRECT_URL: 'page of the console to which the platform returns users',
   CENTRAL_CHAT_SCOPE: 'requested scope',
   CENTRAL_CHAT_CHANNEL_URL: {
     meaning: 'prefix of the addresses of support channels; a slash and the channel’s name follow',
-    unset: 'not shown',
+    unset: 'no address is shown',
   },
   CENTRAL_SUPPORT_EMAIL: {
     meaning: 'address that receives the messages of support channels',
     unset: 'messages stay in the database; `npm start` `support@localhost.localdomain`',
   },
   CENTRAL_MINER_URL: 'base address of the central miner server',
-  CENTRAL_MINER_TOKEN: 'bearer token for it',
+  CENTRAL_MINER_TOKEN: 'bearer token for the central miner server',
   CENTRAL_DOCS_URL: {
     meaning: 'address of `validator/README.md`; failed checks link to its section “Checks”',
     unset: 'no links',
@@ -213,19 +221,19 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
   CENTRAL_PAYMENTS:
     'payment processor for top-ups: `none`, `simulated` (default of `npm start`), `stripe`',
   CENTRAL_PAYOUTS:
-    'payout processor: `none` (requests wait), `simulated` (default of `npm start`); `payout run` reads it too',
+    'payout processor: `none` (requested payouts wait), `simulated` (default of `npm start`); also read by `payout run`',
   CENTRAL_STRIPE_SECRET_KEY: 'secret key; required with `stripe`',
   CENTRAL_STRIPE_CALLBACK_SECRET:
     '`whsec_…` of the endpoint that calls `/payments/callback`; required with `stripe`',
   CENTRAL_ADDRESS_TABLE: {
     meaning:
-      'table of addresses in MaxMind’s format (`.mmdb`), with which the places that providers enter are compared; a changed file is read again',
+      'table of addresses in MaxMind’s format (`.mmdb`); the central API compares the places that providers enter with this table, and reads a changed file again',
     unset: 'no comparison',
   },
   CENTRAL_COLLATERAL_FEED: {
     meaning:
-      'deposits, a JSON file or `https://…`, polled once a minute: `{"deposits": [{"executor_id": …}, {"miner_hotkey": …}]}`',
-    unset: 'deposits that the operator records',
+      'list of deposits: a JSON file or `https://…`, read once a minute, `{"deposits": [{"executor_id": …}, {"miner_hotkey": …}]}`',
+    unset: 'only deposits that the operator records',
   },
   CENTRAL_ALPHA_RATES: {
     meaning: 'rates of alpha tokens: a JSON file or `http(s)://…`',
@@ -249,7 +257,7 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
   },
   CENTRAL_CORS_ORIGINS: {
     meaning:
-      'web origins that may call: `https://console.example.org,…` or `*`; also for `npm start`',
+      'web origins whose pages may call the API: `https://console.example.org,…` or `*`; also for `npm start`',
     unset: 'none',
   },
   CENTRAL_LOG_LEVEL: LOG_LEVEL,
@@ -273,21 +281,21 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
     meaning: 'the hotkey as an encrypted key file (JSON, version 3), mode 0600',
     unset: 'the seed file',
   },
-  VALIDATOR_KEY_PASSPHRASE_FILE: 'file with its passphrase, mode 0600',
+  VALIDATOR_KEY_PASSPHRASE_FILE: 'file with the passphrase of the encrypted key file, mode 0600',
   VALIDATOR_KEY_SET: {
     meaning:
-      'signed key set that agents use; evidence signed by one of its keys within that key’s validity is trusted',
+      'signed key set of the agents; evidence is also trusted if a key of the set has signed it within the key’s validity period',
     unset: 'only this validator’s key',
   },
   VALIDATOR_HOST: 'listen address of the gateway',
   VALIDATOR_PORT: 'listen port of the gateway',
   VALIDATOR_TLS: '`auto`: TLS 1.3 unless the listener is on the loopback address; `on`, `off`',
   VALIDATOR_TLS_CERT: { meaning: 'PEM file of the certificate', unset: 'self-signed' },
-  VALIDATOR_TLS_KEY: { meaning: 'PEM file of its key', unset: 'self-signed' },
+  VALIDATOR_TLS_KEY: { meaning: 'PEM file of the certificate’s key', unset: 'self-signed' },
   VALIDATOR_TLS_OFF_EXPOSED: 'accepts `VALIDATOR_TLS=off` on a listener that other hosts can reach',
   VALIDATOR_METRICS_LISTEN: {
     meaning:
-      'plain HTTP address for `/metrics` and health, such as `127.0.0.1:9102`; the gateway then has no metrics',
+      'plain HTTP address for `/metrics` and health, such as `127.0.0.1:9102`; the gateway’s listener then serves no metrics',
     unset: 'gateway’s listener',
   },
   VALIDATOR_AGENT_TLS: '`on`: agents on this host serve TLS too',
@@ -295,7 +303,7 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
     'seconds between two checks of an executor; also the length of a cycle',
   VALIDATOR_LIST_INTERVAL_S: 'seconds between two reads of the executor list',
   VALIDATOR_CHECKS_AT_ONCE:
-    'executors that one process checks at the same time; more use more memory',
+    'executors that one process checks at the same time; a higher number needs more memory',
   VALIDATOR_CHECK_POLICY: {
     meaning: 'limits and modes of the checks',
     unset: '`validator/checks/default-check-policy.json`',
@@ -313,7 +321,7 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
     'days for which evidence and epochs are retained; at most 3,000 documents per executor',
   VALIDATOR_COORDINATES: {
     meaning:
-      '`lat,lon` of this validator in degrees; the central API then compares the places of nodes with round trips to them',
+      '`lat,lon` of this validator in degrees; the central API then compares the places of nodes with the round trips that this validator measures',
     unset: 'no round trips',
   },
   VALIDATOR_ACCEPT_SIMULATED:
@@ -322,11 +330,11 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
     meaning: 'repository of the agent’s image, `host/name`, whose digest is signed',
     unset: 'no releases',
   },
-  VALIDATOR_AGENT_TAG: 'its tag',
+  VALIDATOR_AGENT_TAG: 'tag of the agent’s image',
   VALIDATOR_AGENT_LOGIN_FILE: { meaning: LOGIN_FILE, unset: 'none (public image)' },
   VALIDATOR_AGENT_ROLLOUT:
-    'how many of a thousand agents get a new digest before `release rollout` changes it',
+    'number of agents in a thousand that get a new digest at first; `release rollout` changes the number',
   VALIDATOR_AGENT_EXPIRY_S: 'seconds for which a signed manifest is valid',
-  VALIDATOR_KEY_ID: { meaning: 'id of the hotkey in key sets', unset: 'its ss58' },
+  VALIDATOR_KEY_ID: { meaning: 'id of the hotkey in key sets', unset: 'the hotkey’s ss58' },
   VALIDATOR_LOG_LEVEL: LOG_LEVEL,
 };

@@ -11,7 +11,7 @@ const POD = `podwright-test-pod-${EXECUTOR}`;
 const STATUS = 'busybox wget -qO /root/status http://127.0.0.1:8080/update-status';
 /** Unit of another service that runs from the same releases. */
 const OTHER_UNIT = '/etc/systemd/system/podwright-validator.service';
-/** Shell command that ends once the update is idle, whichever version runs: the small version reports no update. */
+/** Shell command that waits until the agent's store has the state COMMITTED: the small release has no /update-status. */
 const COMMITTED = `/src/node_modules/.bin/node -e '
   const { DatabaseSync } = require("node:sqlite");
   const store = new DatabaseSync("/var/lib/podwright/agent.sqlite", { timeout: 10000 });
@@ -27,7 +27,7 @@ let updates: TreeUpdates;
 beforeAll(async () => {
   host = await startSystemdHost();
   updates = await startTreeUpdates(host);
-  await giveCredentials(updates.credentials);
+  await installCredentials(updates.credentials);
   await host.mustRun(`umask 077 && cat >/etc/podwright/agent.env <<'TEXT'
 AGENT_EXECUTOR_ID=${EXECUTOR}
 AGENT_GPU=none
@@ -52,7 +52,7 @@ const current = () => line('readlink /opt/podwright/current');
 const podState = () => mustRun('docker', 'inspect', '--format', '{{json .State}}', POD);
 
 /** Installs credentials as the README describes, for the agent and for the process that replaces it. */
-async function giveCredentials(credentials: Record<string, string>): Promise<void> {
+async function installCredentials(credentials: Record<string, string>): Promise<void> {
   const lines = Object.keys(credentials).map(
     (name) => `LoadCredential=${name}:/etc/podwright/credentials/agent.${name}`,
   );

@@ -1,4 +1,4 @@
-/** Words that comments must not contain, each with its replacement. */
+/** Words that comments and READMEs must not contain, each with its replacement. */
 import { lineAt } from './imports.ts';
 
 type Banned = { pattern: RegExp; instead: string };
@@ -44,11 +44,23 @@ export function bannedWordsIn(path: string, text: string): string[] {
     const headless = isDoc ? HEADLESS.exec(words) : null;
     return [
       ...(headless === null ? [] : [`${at} "${headless[0]}…": begin with a verb or a noun`]),
-      ...BANNED.flatMap(({ pattern, instead }) => {
-        const found = pattern.exec(words);
-        return found === null ? [] : [`${at} "${found[0]}": ${instead}`];
-      }),
+      ...bannedIn(at, words),
     ];
+  });
+}
+
+/** Returns the banned words in a README, line by line. Code blocks, code spans and quotes are not checked. */
+export function bannedWordsInMarkdown(path: string, text: string): string[] {
+  const prose = text
+    .replace(/^```[\s\S]*?^```$/gm, (block) => block.replace(/[^\n]+/g, ''))
+    .replace(/`[^`]*`|"[^"]*"/g, (quoted) => quoted.replace(/[^\n]+/g, '…'));
+  return prose.split('\n').flatMap((line, index) => bannedIn(`${path}:${index + 1}`, line));
+}
+
+function bannedIn(at: string, words: string): string[] {
+  return BANNED.flatMap(({ pattern, instead }) => {
+    const found = pattern.exec(words);
+    return found === null ? [] : [`${at} "${found[0]}": ${instead}`];
   });
 }
 

@@ -30,8 +30,8 @@ const INTERRUPTED = 130;
 const WRONG_USAGE = 2;
 
 /**
- * Runs all parts, or the one that --only names. A value beyond its limit does not change the exit status; a part that
- * throws does.
+ * Runs all parts, or the part that --only names. Rejects if a part throws. A value beyond its limit does not change the
+ * exit status.
  */
 export async function measure<Options>(
   measurement: Measurement<Options>,
@@ -51,13 +51,13 @@ export async function measure<Options>(
     rows.push(row);
     print(lineOf(row));
   };
-  print('name | ours | reference | ratio | bar | holds');
+  print('name | measured | reference | ratio | limit | result');
   for (const [name, part] of Object.entries(measurement.parts)) {
     if (chosen.only === undefined || chosen.only === name) await part.run(chosen.options, note);
   }
   mkdirSync(dirname(measurement.resultFile), { recursive: true });
   writeFileSync(measurement.resultFile, `${JSON.stringify(rows, null, 2)}\n`);
-  print(`written to ${measurement.resultFile}; a missed bar does not fail the run`);
+  print(`written to ${measurement.resultFile}; a value beyond its limit does not fail the run`);
 }
 
 /** Runs `work` with an agent process in a temporary home; ends both afterwards, also when the run is interrupted. */
@@ -123,6 +123,6 @@ function lineOf({ name, ours, unit, reference, against, ratio, bar, holds }: Row
     reference === null ? '-' : `${reference.toFixed(1)} ${unit} (${against})`,
     ratio === null ? '-' : `${ratio.toFixed(2)}x`,
     bar,
-    holds ? 'holds' : 'MISSED',
+    holds ? 'met' : 'MISSED',
   ].join(' | ');
 }

@@ -73,8 +73,8 @@ export const agentVersion = defineCheck({
 
 export const clock = defineCheck({
   id: 'clock',
-  detects: 'a wrong clock, which affects signatures and bills',
-  required: 'a clock within 30 s of the validator’s',
+  detects: 'a clock error, which affects signatures and bills',
+  required: 'a clock that differs by at most 30 s from the validator’s clock',
   category: 'env',
   whileRented: true,
   judge({ inventory, receivedMs, measured: { asked_ms }, policy }) {

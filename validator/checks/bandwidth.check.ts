@@ -13,8 +13,9 @@ const NEVER_IN_A_ROW = 6;
 
 export const bandwidth = defineCheck({
   id: 'bandwidth',
-  detects: 'a slow line',
-  required: '`min_bandwidth_mbit` of the policy in both directions, and unchanged data',
+  detects: 'a slow network connection',
+  required:
+    'at least `min_bandwidth_mbit` of the policy in both directions, and data that arrives unchanged',
   category: 'env',
   isTrial: true,
   judge({ measured: { line }, policy }) {

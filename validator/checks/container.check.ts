@@ -7,7 +7,7 @@ const NESTED_STEP = 'docker_in_docker';
 
 export const cpuQuota = defineCheck({
   id: 'cpu_quota',
-  detects: 'more cores offered than the engine grants',
+  detects: 'an offer of more cores than the engine grants',
   required: 'a container with all offered cores can be created',
   category: 'policy',
   isTrial: true,
@@ -24,7 +24,7 @@ export const cpuQuota = defineCheck({
 export const dindRuntime = defineCheck({
   id: 'dind_runtime',
   detects: 'nested containers that are offered but do not work',
-  required: 'layers, mounts and processes work inside a container of the runtime',
+  required: 'image layers, mounts and processes work inside a container of the offered runtime',
   category: 'runtime',
   mode: 'shadow',
   isTrial: true,
@@ -42,7 +42,7 @@ export const dindRuntime = defineCheck({
 
 export const containerStart = defineCheck({
   id: 'container_start',
-  detects: 'a runtime that cannot start what is offered',
+  detects: 'an engine that cannot start a container with the offered GPUs',
   required: 'a probe container starts, runs and is removed',
   category: 'runtime',
   isTrial: true,

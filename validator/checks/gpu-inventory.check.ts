@@ -13,8 +13,8 @@ const MAX_NAMED = 5;
 
 export const gpuInventory = defineCheck({
   id: 'gpu_inventory',
-  detects: 'other GPUs than those offered',
-  required: 'GPUs readable, distinct, of the offered type and count',
+  detects: 'GPUs that differ from the offer',
+  required: 'readable and distinct GPUs of the offered type and count',
   category: 'env',
   whileRented: true,
   judge({ inventory, executor, measured: { accepted }, policy }) {
@@ -65,7 +65,7 @@ export function specOf({ gpu }: Pick<Inventory, 'gpu'>): string {
 export const specStable = defineCheck({
   id: 'spec_stable',
   detects: 'a host whose GPU model or count changed',
-  required: 'model and count as when the executor was accepted',
+  required: 'the model and count with which the executor was accepted',
   category: 'policy',
   judge({ inventory, measured: { accepted } }) {
     const spec = specOf(inventory);
@@ -80,7 +80,7 @@ export const specStable = defineCheck({
 export const gpuUuidStable = defineCheck({
   id: 'gpu_uuid_stable',
   detects: 'cards that were exchanged',
-  required: 'the cards that were accepted',
+  required: 'the cards with which the executor was accepted',
   category: 'policy',
   whileRented: true,
   judge({ inventory: { gpu }, measured: { accepted } }) {
@@ -100,8 +100,8 @@ export const gpuUuidStable = defineCheck({
 
 export const gpuUuidUnique = defineCheck({
   id: 'gpu_uuid_unique',
-  detects: 'one card that two executors show',
-  required: 'cards that no other executor claimed before',
+  detects: 'one card that two executors report',
+  required: 'cards that no other executor has claimed earlier',
   category: 'policy',
   whileRented: true,
   judge({ inventory: { gpu }, measured: { taken } }) {

@@ -15,7 +15,7 @@ const cardUuids = ({ gpu }: Inventory) =>
 
 export const gpuCount = defineCheck({
   id: 'gpu_count',
-  detects: 'more cards than fit into a host',
+  detects: 'more cards than fit into one host',
   required: 'at most `max_gpus` of the policy',
   category: 'policy',
   judge({ inventory, policy }) {
@@ -30,7 +30,7 @@ export const gpuCount = defineCheck({
 export const gpuModel = defineCheck({
   id: 'gpu_model',
   detects: 'a model that does not exist',
-  required: 'models that the policy lists',
+  required: 'models that `models` of the policy lists',
   category: 'policy',
   mode: 'shadow',
   judge({ inventory, policy }) {
@@ -46,8 +46,8 @@ export const gpuModel = defineCheck({
 
 export const gpuVram = defineCheck({
   id: 'gpu_vram',
-  detects: 'a card under the name of another model',
-  required: 'the memory of the model',
+  detects: 'a card that reports the name of another model',
+  required: 'the memory size of the reported model',
   category: 'policy',
   judge({ inventory, policy }) {
     if (inventory.simulated) return unknown(SIMULATED);
@@ -67,7 +67,7 @@ export const gpuVram = defineCheck({
 
 export const gpuSourcesAgree = defineCheck({
   id: 'gpu_sources_agree',
-  detects: 'an nvidia-smi whose cards differ from those of kernel and driver',
+  detects: 'an nvidia-smi that lists other cards than kernel and driver',
   required: 'nvidia-smi, PCI bus and driver list the same cards',
   category: 'policy',
   mode: 'shadow',
@@ -107,7 +107,8 @@ export const driverLibrary = defineCheck({
 export const driverMin = defineCheck({
   id: 'driver_min',
   detects: 'a driver that is too old',
-  required: 'at least `driver_min` of the policy, from its date on',
+  required:
+    'at least the driver version `driver_min` of the policy, from the date of `driver_min` on',
   category: 'env',
   judge({ inventory: { gpu }, policy, receivedMs }) {
     const { version, from } = policy.checks.driver_min;

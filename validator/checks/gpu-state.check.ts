@@ -8,7 +8,7 @@ import { withLoad } from './measured.ts';
 export const gpuHealth = defineCheck({
   id: 'gpu_health',
   detects: 'a faulty card',
-  required: 'no uncorrectable errors, no fault',
+  required: 'cards without uncorrectable errors and without faults',
   category: 'runtime',
   whileRented: true,
   judge({ inventory: { gpu } }) {
@@ -27,7 +27,7 @@ export const gpuHealth = defineCheck({
 export const powerLimit = defineCheck({
   id: 'power_limit',
   detects: 'a throttled card',
-  required: 'at least 0.9 of the default power limit',
+  required: 'a power limit of at least `min_power_permille` (policy) of the default limit',
   category: 'env',
   mode: 'shadow',
   judge({ inventory: { gpu }, policy }) {
@@ -74,8 +74,8 @@ export const gpuWedge = defineCheck({
 
 export const gpuIdleUse = defineCheck({
   id: 'gpu_idle_use',
-  detects: 'a card that is used by others while it is offered',
-  required: 'no process on a GPU without a pod',
+  detects: 'a card that other programs use while it is offered',
+  required: 'no process runs on a card that no pod uses',
   category: 'policy',
   judge({ inventory, measured: { load }, executor, policy }) {
     if (executor.rented) return unknown('rented');

@@ -7,8 +7,8 @@ const KIB_PER_GIB = 1_048_576;
 
 export const cpuTruth = defineCheck({
   id: 'cpu_truth',
-  detects: 'more cores offered than exist',
-  required: 'at most the kernel’s number of cores',
+  detects: 'an offer of more cores than exist',
+  required: 'at most the number of cores that the kernel reports',
   category: 'policy',
   mode: 'shadow',
   judge({ inventory: { cpu, sources }, policy }) {
@@ -23,7 +23,7 @@ export const cpuTruth = defineCheck({
 
 export const memTruth = defineCheck({
   id: 'mem_truth',
-  detects: 'more memory offered than exists',
+  detects: 'an offer of more memory than exists',
   required: 'at most the memory that the kernel and a pod report',
   category: 'policy',
   mode: 'shadow',
@@ -50,7 +50,7 @@ export const memTruth = defineCheck({
 export const diskFloor = defineCheck({
   id: 'disk_floor',
   detects: 'a full disk',
-  required: 'at least `min_free_disk_gib` of the policy',
+  required: 'at least `min_free_disk_gib` of the policy are free',
   category: 'env',
   judge({ inventory: { disk }, policy }) {
     const freeGib = Math.floor(disk.free_kib / KIB_PER_GIB);
@@ -63,7 +63,7 @@ export const diskFloor = defineCheck({
 export const diskHealth = defineCheck({
   id: 'disk_health',
   detects: 'a disk that is read-only, or smaller than reported',
-  required: 'a writable disk, no larger than its device',
+  required: 'a writable disk whose reported size does not exceed its device',
   category: 'runtime',
   mode: 'observe',
   judge({ inventory: { disk, sources } }) {
@@ -98,7 +98,7 @@ export const diskQuota = defineCheck({
 
 export const backupEngine = defineCheck({
   id: 'backup_engine',
-  detects: 'a host that cannot back up',
+  detects: 'a host that cannot make backups',
   required: 'restic is installed',
   category: 'env',
   mode: 'observe',

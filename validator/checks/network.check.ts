@@ -12,8 +12,8 @@ const OTHER_LISTENERS =
 
 export const ports = defineCheck({
   id: 'ports',
-  detects: 'ports of pods that are unreachable',
-  required: 'sampled ports of the range answer from outside',
+  detects: 'unreachable ports of pods',
+  required: 'the validator can connect to sampled ports of the port range',
   category: 'env',
   isTrial: true,
   judge({ measured: { ports: found }, inventory, policy }) {
@@ -56,7 +56,7 @@ export const ports = defineCheck({
 
 export const egress = defineCheck({
   id: 'egress',
-  detects: 'a host that reaches no registry',
+  detects: 'a host that cannot reach image registries',
   required: 'the engine can read the digest of an image from its registry',
   category: 'env',
   isTrial: true,
@@ -81,7 +81,7 @@ export const egress = defineCheck({
 export const templateCache = defineCheck({
   id: 'template_cache',
   detects: 'a host that cannot start the market’s templates',
-  required: 'their images are on the host or can be pulled',
+  required: 'the images `template_images` of the policy are on the host or can be pulled',
   category: 'env',
   mode: 'shadow',
   isTrial: true,

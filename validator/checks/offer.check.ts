@@ -50,8 +50,9 @@ export const collateral = defineCheck({
 /** Runs only on hosts without a pod: all their load comes from outside the marketplace. */
 export const hostSideLoad = defineCheck({
   id: 'host_side_load',
-  detects: 'a host that is used by others while it is offered',
-  required: 'idle processors while there is no pod, and a disk that is free for pods',
+  detects: 'a host that other programs use while it is offered',
+  required:
+    'at most `max_side_load_cores` busy cores and `max_side_disk_gib` of disk not used by Docker while there is no pod',
   category: 'policy',
   mode: 'shadow',
   judge({ inventory, measured: { load }, executor, policy }) {

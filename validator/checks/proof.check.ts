@@ -45,8 +45,7 @@ export const powCpu = defineCheck({
 export const powGpu = defineCheck({
   id: 'pow_gpu',
   detects: 'a card that does not exist, or is slower than offered',
-  required:
-    'the requested matrix product of every card, in the time expected for its model (device: gpu)',
+  required: 'the requested matrix product of every card, in the time expected for the card’s model',
   category: 'policy',
   mode: 'shadow',
   isTrial: true,

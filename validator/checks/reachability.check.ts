@@ -59,7 +59,7 @@ const notEnrolled = (measured: string) =>
 export const executorIdentity = defineCheck({
   id: 'executor_identity',
   detects: 'an agent of another executor',
-  required: 'the key that the provider enrolled, with the executor id of the portal',
+  required: 'the identity key that the provider enrolled for this executor id',
   category: 'policy',
   fatal: true,
   whileRented: true,

@@ -35,7 +35,7 @@ const STEPS: Record<RentalStep, [message: string, remedy: string]> = {
 export const rentalProbe = defineCheck({
   id: 'rental_probe',
   detects: 'a host that passes other checks but cannot be rented',
-  required: 'launch, login, command, the offered cards and limits inside, removal',
+  required: 'a test rental succeeds: launch, login, command, offered cards and limits, removal',
   category: 'runtime',
   mode: 'shadow',
   isTrial: true,
@@ -81,7 +81,7 @@ function judgeSkipped(
 export const sshReach = defineCheck({
   id: 'ssh_reach',
   detects: 'pods whose SSH port does not answer',
-  required: 'the SSH port of a pod answers, 90 s after its start',
+  required: 'the SSH port of a pod answers 90 s after the start of the pod',
   category: 'env',
   mode: 'shadow',
   whileRented: true,

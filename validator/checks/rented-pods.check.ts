@@ -36,7 +36,7 @@ export const gpuDrop = defineCheck({
 export const gpuSideUse = defineCheck({
   id: 'gpu_side_use',
   detects: 'another process on the card of a renter',
-  required: 'only processes of the pod on a leased card',
+  required: 'only processes of the pod run on its cards',
   category: 'policy',
   whileRented: true,
   judge({ inventory: { gpu } }) {
@@ -97,7 +97,7 @@ export const podAlive = defineCheck({
 export const ledger = defineCheck({
   id: 'ledger',
   detects: 'a host whose pods differ from its rentals',
-  required: 'exactly the pods that the market has rented on the host',
+  required: 'the host runs exactly the pods that the market has rented on it',
   category: 'runtime',
   mode: 'shadow',
   whileRented: true,

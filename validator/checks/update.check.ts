@@ -37,7 +37,7 @@ export const imageDigest = defineCheck({
 export const agentUpdate = defineCheck({
   id: 'agent_update',
   detects: 'an update of the agent that makes no progress',
-  required: 'an update that makes progress, or none',
+  required: 'an update that makes progress, or no update',
   category: 'env',
   mode: 'shadow',
   whileRented: true,

@@ -37,7 +37,7 @@ Podwright is ready.${gpus}
   portal     ${demo.portal_url}
   validator  ${demo.validator_url}
   API key    ${account.api_key}
-  all of it  ${home.demoFile}
+  details    ${home.demoFile}
 
 Try:
   curl -s ${key} ${base}/executors

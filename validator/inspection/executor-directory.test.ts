@@ -6,13 +6,13 @@ import { factsOf } from '../../test/fixtures/check-facts.ts';
 import type { CentralClient } from '../central-client.ts';
 import { createExecutorDirectory } from './executor-directory.ts';
 
-it('uses the last list without pods while the central API is unavailable', async () => {
+it('returns the last executor list, with unknown pods, while the central API is unavailable', async () => {
   const { executor } = factsOf({ podIds: [] });
-  let isAway = false;
+  let isDown = false;
   const central: CentralClient = {
     ...({} as CentralClient),
     async listExecutors() {
-      if (isAway) throw new ApiError('upstream_unavailable', 'no answer');
+      if (isDown) throw new ApiError('upstream_unavailable', 'no answer');
       return [executor];
     },
   };
@@ -23,9 +23,9 @@ it('uses the last list without pods while the central API is unavailable', async
     return (await directory.find(executor.id)).pod_ids;
   };
   expect(await podIds()).toEqual([]);
-  isAway = true;
+  isDown = true;
   expect(await podIds()).toBeNull();
-  isAway = false;
+  isDown = false;
   expect(await podIds()).toEqual([]);
 });
 

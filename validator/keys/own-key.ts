@@ -24,8 +24,9 @@ export function ownKeyLocation(config: KeyConfig): KeyLocation {
 }
 
 /**
- * Keys whose evidence is trusted: the named keys at any time, else the own key and those of its key set. Rejects with
- * ConfigError for an invalid hotkey, or if the own key cannot be read.
+ * Returns the keys whose evidence is trusted: the `named` keys, without a time limit. If `named` is empty, the validator's
+ * own key and the keys of VALIDATOR_KEY_SET. Rejects with ConfigError for an invalid hotkey, or if the validator's key
+ * cannot be read.
  */
 export async function evidenceKeys(
   named: readonly string[],
@@ -47,8 +48,8 @@ function namedHotkey(text: string): Hotkey {
 }
 
 /**
- * Describes why a start would reject the key or key set; null if it would accept them. A missing seed is accepted because
- * the start creates it, missing systemd credentials because they exist only in the service.
+ * Returns the reason for which a start would reject the key or the key set; null if it would accept both. A missing seed
+ * is accepted, because the start creates it. So are missing systemd credentials, which exist only while the service runs.
  */
 export async function keyProblem(
   location: KeyLocation,
@@ -56,8 +57,8 @@ export async function keyProblem(
 ): Promise<string | null> {
   const files =
     location.kind === 'seed' ? [location.path] : [location.path, location.passphraseFile];
-  const isLater = (path: string) => location.kind === 'seed' || isSystemdCredential(path);
-  if (files.some((path) => !existsSync(path) && isLater(path))) return null;
+  const mayBeMissing = (path: string) => location.kind === 'seed' || isSystemdCredential(path);
+  if (files.some((path) => !existsSync(path) && mayBeMissing(path))) return null;
   try {
     trustedHotkeys((await openKey(location, null)).hotkey, keySetFile);
     return null;

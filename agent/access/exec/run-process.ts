@@ -50,18 +50,18 @@ const STATE_POLLS = 300;
 /** Exit status of shells for a command that cannot be started. */
 const NOT_STARTED = 126;
 
-/** Starts the process and reports a failed start to the client. `gone` aborts when the client disconnects. */
+/** Starts the process and reports a failed start to the client. `closed` aborts when the client disconnects. */
 export function runProcess(
   ports: ProcessPorts,
   options: {
     client: ProcessClient;
     request: ExecRequest;
     size: TerminalSize | null;
-    gone: AbortSignal;
+    closed: AbortSignal;
   },
 ): RunningProcess {
   const { engine, clock, log } = ports;
-  const { client, request, gone } = options;
+  const { client, request, closed } = options;
   const starting = engine.start(request);
   let wanted = options.size;
   let isSizing = false;
@@ -121,28 +121,28 @@ export function runProcess(
   async function passOutput(output: ExecProcess['output']): Promise<void> {
     try {
       for await (const chunk of output) {
-        if (gone.aborted) return;
+        if (closed.aborted) return;
         await client.write(chunk);
       }
     } catch (error) {
-      if (!gone.aborted) throw error;
+      if (!closed.aborted) throw error;
     }
   }
 
   async function run(): Promise<number | null> {
     try {
       const process = await starting;
-      gone.addEventListener('abort', process.close, { once: true });
-      if (gone.aborted) process.close();
+      closed.addEventListener('abort', process.close, { once: true });
+      if (closed.aborted) process.close();
       client.pipeInput(process.input);
       void applySizes();
       await passOutput(process.output);
-      gone.removeEventListener('abort', process.close);
-      if (!gone.aborted) return await finish(process);
+      closed.removeEventListener('abort', process.close);
+      if (!closed.aborted) return await finish(process);
       await abandon();
     } catch (error) {
       log.warn({ detail: messageOf(error) }, 'process in a pod failed to run');
-      if (gone.aborted) return null;
+      if (closed.aborted) return null;
       client.notStarted();
       return end(NOT_STARTED);
     }

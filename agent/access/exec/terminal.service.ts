@@ -73,18 +73,18 @@ export function createTerminals(ports: Omit<TerminalPorts, 'execEngine'> & { eng
       const log = ports.log.child({ pod_id: slot.podId });
       const record = { signer: caller.signer, request_id: caller.requestId };
       const startedMs = clock.monotonicMs();
-      const left = new AbortController();
-      socket.once('close', () => left.abort());
+      const socketClosed = new AbortController();
+      socket.once('close', () => socketClosed.abort());
       // A message above the size limit causes an error, for example. Aborts at once: the closing handshake may take a
       // while.
-      socket.once('error', () => left.abort());
-      const gone = AbortSignal.any([left.signal, stopping.signal]);
+      socket.once('error', () => socketClosed.abort());
+      const closed = AbortSignal.any([socketClosed.signal, stopping.signal]);
       const size = { columns: query.cols, rows: query.rows };
       const client = createSocketClient(socket, clock, {
         onResize: (wanted) => shell.resize(wanted),
         onInvalidMessage() {
           socket.close(CLOSE.invalid, 'invalid_message');
-          left.abort();
+          socketClosed.abort();
         },
       });
       const shell = runProcess(
@@ -92,7 +92,7 @@ export function createTerminals(ports: Omit<TerminalPorts, 'execEngine'> & { eng
         {
           client,
           size,
-          gone,
+          closed,
           request: {
             containerId: slot.containerId,
             user: slot.user,
@@ -109,13 +109,13 @@ export function createTerminals(ports: Omit<TerminalPorts, 'execEngine'> & { eng
       );
       log.info(record, 'terminal opened');
       const closeSocket = () => socket.close(CLOSE.goingAway, 'server_shutdown');
-      stopping.signal.addEventListener('abort', closeSocket, { signal: left.signal });
+      stopping.signal.addEventListener('abort', closeSocket, { signal: socketClosed.signal });
       void shell.ended.then((exitCode) => {
         slot.release();
         const seconds = Math.round((clock.monotonicMs() - startedMs) / 1_000);
         log.info({ ...record, seconds, exit_code: exitCode, ...client.bytes() }, 'terminal closed');
       });
-      void closeWhenIdle(socket, client, gone);
+      void closeWhenIdle(socket, client, closed);
     },
 
     async close(): Promise<void> {
@@ -127,10 +127,10 @@ export function createTerminals(ports: Omit<TerminalPorts, 'execEngine'> & { eng
   async function closeWhenIdle(
     socket: WebSocket,
     client: { idleMs(): number },
-    gone: AbortSignal,
+    closed: AbortSignal,
   ): Promise<void> {
-    while (!gone.aborted) {
-      await clock.sleep(IDLE_CHECK_MS, gone).catch(() => undefined);
+    while (!closed.aborted) {
+      await clock.sleep(IDLE_CHECK_MS, closed).catch(() => undefined);
       if (client.idleMs() > IDLE_TIMEOUT_MS) socket.close(CLOSE.normal, 'idle');
     }
   }

@@ -22,8 +22,8 @@ export type KeyFolders = {
 };
 
 /**
- * Creates a folder per pod below `root`. The key file is replaced by a rename inside the folder, because the pod would
- * not see a replaced folder.
+ * Creates a folder per pod below `root`. `write` replaces the key file by a rename inside the folder. It does not replace
+ * the folder, because the pod's mount would still show the old one.
  */
 export function createKeyFolders(root: string): KeyFolders {
   return {

@@ -56,15 +56,18 @@ it('reads cards, driver and CUDA version', async () => {
   });
 });
 
-it.each(FAULTS)('reads the remaining cards beside $name', async ({ script, csv, uuids, error }) => {
-  const { fake, driver } = setUp();
-  fake.become(script, csv === undefined ? TEXTS : { ...TEXTS, csv });
-  const reading = await driver.read();
-  expect(uuidsOf(reading)).toEqual(uuids);
-  if (error === null) expect(reading.error).toBeNull();
-  else expect(reading.error).toMatch(error);
-  expect(reading.error?.length ?? 0).toBeLessThan(MAX_ERROR_CHARS);
-});
+it.each(FAULTS)(
+  'reads the readable cards when nvidia-smi returns $name',
+  async ({ script, csv, uuids, error }) => {
+    const { fake, driver } = setUp();
+    fake.become(script, csv === undefined ? TEXTS : { ...TEXTS, csv });
+    const reading = await driver.read();
+    expect(uuidsOf(reading)).toEqual(uuids);
+    if (error === null) expect(reading.error).toBeNull();
+    else expect(reading.error).toMatch(error);
+    expect(reading.error?.length ?? 0).toBeLessThan(MAX_ERROR_CHARS);
+  },
+);
 
 it('kills a hanging nvidia-smi, and returns the last good values', async () => {
   const { fake, driver } = setUp(TIMEOUT_MS);
@@ -170,7 +173,7 @@ it('offers the MIG devices of a split card, never the card', async () => {
   expect(reading.topology?.gpus.map(({ uuid }) => uuid)).toEqual([H100_A, H100_B]);
 });
 
-it('finds by the instance ids that a MIG device is busy, although the process list names only the card', async () => {
+it('matches processes to MIG devices by instance id, because nvidia-smi lists them under the card', async () => {
   const { fake, driver } = setUp();
   const texts = { csv: csvRow({ 'mig.mode.current': 'Enabled' }), list: MIG_LIST, topo: '' };
   const processes = [{ pid: 77, gpuInstance: 3 }];

@@ -180,7 +180,7 @@ function registerDrills(api: HttpServer, { operations, wake, ...once }: BackupRo
       config: { ...config, once: 'backup-verify' },
       schema: {
         tags,
-        summary: 'Check a backup with a drill',
+        summary: 'Verify a backup with a drill',
         description:
           'Reads a sample of the backup on a node with a pod of the account and compares hashes. Nothing is written to the pod.',
         errors: {

@@ -148,7 +148,7 @@ export function registerAudit(api: HttpServer, { db }: { db: Database }): void {
       config,
       schema: {
         tags,
-        summary: 'List what operators did',
+        summary: 'List changes by operators',
         description:
           'Returns audit entries with their reasons, newest first, of one subject or of all. Entries never change.',
         errors: { forbidden },

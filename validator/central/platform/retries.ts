@@ -84,12 +84,12 @@ export const RETRY_PAUSES_MS: readonly number[] = [
 ];
 
 /**
- * Pauses after the first requests to a payment or payout processor. After them a request is sent hourly until there is
- * a result.
+ * Pauses after the first three requests to a payment or payout processor. All further requests are an hour apart, until
+ * the processor returns a result.
  */
-const ASK_PAUSES_MS: readonly number[] = [10 * SECOND_MS, MINUTE_MS, 10 * MINUTE_MS];
+const REQUEST_PAUSES_MS: readonly number[] = [10 * SECOND_MS, MINUTE_MS, 10 * MINUTE_MS];
 
 /** Returns the time of the next request to the processor after this many attempts. */
-export function nextAskAt(attempts: number, nowMs: number): number {
-  return nowMs + (ASK_PAUSES_MS[attempts - 1] ?? HOUR_MS);
+export function nextRequestAt(attempts: number, nowMs: number): number {
+  return nowMs + (REQUEST_PAUSES_MS[attempts - 1] ?? HOUR_MS);
 }

@@ -16,7 +16,7 @@ afterEach(() => central.close());
 
 const post = (path: string, body: object) => central.call('POST', path, { body });
 
-it('signs up with credit and a working key, by either path', async () => {
+it('creates an account with credit and an API key by POST /users and by POST /auth/signup', async () => {
   const { status, body } = await post('/users', { ...BODY, name: 'Ada' });
   expect(status).toBe(200);
   expect(body).toEqual({
@@ -58,7 +58,7 @@ it('signs up with credit and a working key, by either path', async () => {
   expect([second.status, second.body.user.name]).toEqual([200, 'b']);
 });
 
-it('rejects a taken address in any case, also concurrently', async () => {
+it('rejects an e-mail address that is in use, ignoring case, also for concurrent requests', async () => {
   await post('/users', BODY);
   const taken = await post('/users', { ...BODY, email: ' ada@EXAMPLE.com ' });
   expect(taken.status).toBe(400);
@@ -239,7 +239,7 @@ it('changes and clears profile fields, and keeps absent ones', async () => {
   }
 });
 
-it('stores default hours by source and ends rentals after them', async () => {
+it('stores default rental hours by source, and applies them to rentals without termination_hours', async () => {
   const market = await createTestMarket();
   try {
     const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
@@ -259,8 +259,8 @@ it('stores default hours by source and ends rentals after them', async () => {
     const byCli = await market.rent(renter, node.id, one, { 'x-source': 'cli' });
     expect(byCli.body).toMatchObject({ source: 'cli', termination_hours: 5 });
     const stated = { gpu_count: 1, termination_hours: 2 };
-    const byWord = await market.rent(renter, node.id, stated, { 'x-source': 'cli' });
-    expect(byWord.body.termination_hours).toBe(2);
+    const byRequest = await market.rent(renter, node.id, stated, { 'x-source': 'cli' });
+    expect(byRequest.body.termination_hours).toBe(2);
   } finally {
     await market.close();
   }

@@ -224,13 +224,13 @@ export function familyOf(method: string, path: string): RouteFamily | null {
   return FAMILIES.get(`${method === 'HEAD' ? 'GET' : method} ${path}`) ?? null;
 }
 
-/** First segments of the paths that a scope opens: `/pods`. */
+/** Returns the first segments of the paths that a scope permits, such as `/pods`, sorted. */
 export function pathsOf(scope: KeyScope): string[] {
   const segments = ROUTE_FAMILIES[scope].map((route) => /\/[^/]*/.exec(route)?.[0] ?? '/');
   return [...new Set(segments)].toSorted();
 }
 
-/** `METHOD /path` of the route that serves a request, with `{name}` for path parameters. */
+/** Returns `METHOD /path` of the route that serves a request, with `{name}` for path parameters. */
 export function routeNameOf({ method, routeOptions }: FastifyRequest): string {
   return `${method} ${pathOf(routeOptions.url ?? '')}`;
 }

@@ -1,8 +1,8 @@
 /**
- * One reader of a hub: first the existing log, page by page, then the entries that all followers share. The two join at
- * a line that is in both, so that every line is delivered exactly once. A reader that falls behind the hub's ring
- * returns to pages: a stalled reader holds one page, and the lines it missed are still in the node's files, or the node
- * sends a `gap`.
+ * One reader of a hub. It first reads the existing log from the node page by page, then the hub's ring, which all readers
+ * share. It changes from pages to the ring at a line that is in both, so that it delivers every line exactly once. A
+ * reader that falls behind the ring reads pages again, so a stalled reader needs memory for one page only. If the node no
+ * longer has a missed line, it sends a `gap`.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { LogHub } from './log-hub.ts';

@@ -147,7 +147,7 @@ export function registerWebhookRoutes(
       config,
       schema: {
         tags,
-        summary: 'Send events again from a time on',
+        summary: 'Send all events since a time again',
         description:
           'Sends every event since the given time again, in order, also those that were delivered. Receivers recognise a repeat by the id of the event.',
         errors: {

@@ -18,8 +18,9 @@ import {
 } from './template-content.ts';
 
 /**
- * The requested template, or the account's default. Throws `template_not_found` for one that the account cannot see,
- * and `template_invalid` for none or for one that is used up.
+ * Returns the requested template, or the account's default if the request names none. Throws `template_not_found` if the
+ * account may not use the template, and `template_invalid` if there is no template or a one-time template was used
+ * before.
  */
 export async function templateForRent(
   tx: Db,
@@ -42,9 +43,9 @@ export async function templateForRent(
 }
 
 /**
- * The template for an edited pod: the account's own template changed in place, or a private copy of one that is
- * foreign, official or deleted. `snapshot` is the template as the pod runs it. Throws `template_invalid`, or
- * `rate_limited` for one copy too many.
+ * Returns the template for an edited pod. The account's own template is changed in place; any other template (of another
+ * account, official or deleted) is copied for the account. `snapshot` is the template as the pod runs it. Throws
+ * `template_invalid`, or `rate_limited` if the account has too many templates.
  */
 export async function templateForEdit(
   tx: Db,
@@ -65,7 +66,7 @@ export async function templateForEdit(
     await updateTemplate(tx, stored.id, { ...content, updated_at: nowMs });
     return changed;
   }
-  // Based on the snapshot: later changes by the template's owner are not what the pod runs.
+  // The copy is based on the snapshot, because the pod does not run later changes by the template's owner.
   const flags = { is_private: true, one_time_template: false, is_temporary: false };
   const content = templateContent(changedTemplate({ ...used.snapshot, ...flags }, changes));
   await requireCredentialOf(tx, accountId, content.docker_credential_id);

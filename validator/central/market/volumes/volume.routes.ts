@@ -143,7 +143,7 @@ export function registerVolumeRoutes(
       config,
       schema: {
         tags,
-        summary: 'Give up unsaved data of a volume',
+        summary: 'Abandon unsaved data of a volume',
         description:
           'Discards data that is only on a node which does not answer, so that the volume can be used again with the data that was saved last.',
         errors: {

@@ -6,7 +6,7 @@ import { postOne } from './ledger.service.ts';
 import { isResolved, lockAccounts, type PendingTransfer, pendingOf } from './ledger.store.ts';
 import { lockedBalancesOf, lockedWalletOf, spendLegs } from './wallet.service.ts';
 
-/** Credited when held money of a renter is spent. */
+/** Account that is credited when a renter's hold is posted. */
 const USAGE = 'clearing:usage';
 
 /** Holds `amountUusd` of an account's available money, granted credit first. Returns the hold's id. Rejects with `insufficient_balance`. */
@@ -91,6 +91,7 @@ function resolutionOf(held: readonly PendingTransfer[], postUusd: number): Entry
       ? { debit, credit, amountUusd: posted, kind: 'post', pending }
       : { debit, credit, amountUusd, kind: 'void', pending };
   });
-  if (left !== 0) throw new RangeError(`a hold does not cover ${postUusd}`);
+  if (left !== 0)
+    throw new RangeError(`the amount to post exceeds the hold by ${left} micro-dollars`);
   return entries;
 }

@@ -207,10 +207,10 @@ describe('holds', () => {
     expect(await balanceOf('clearing:usage')).toBe(40);
   });
 
-  it('rejects posting more than a hold holds', async () => {
+  it('rejects a post that exceeds the hold', async () => {
     const id = await hold(A, 50);
     const work = inTx((tx) => settleHold(tx, id, 51, testCause()));
-    await expect(work).rejects.toThrow('does not cover 51');
+    await expect(work).rejects.toThrow('exceeds the hold by 1 micro-dollars');
     expect(await openHolds(db)).toEqual(new Map([[id, 50]]));
   });
 

@@ -18,7 +18,7 @@ export function registerLowBalanceRoutes(api: HttpServer, lowBalance: LowBalance
       config,
       schema: {
         tags,
-        summary: 'Read when mails about a low balance are sent',
+        summary: 'Get the low-balance thresholds',
         description:
           'Returns the thresholds that apply, the defaults, and which of them the account has set.',
         response: { 200: EffectiveLowBalanceConfigDto },
@@ -32,7 +32,7 @@ export function registerLowBalanceRoutes(api: HttpServer, lowBalance: LowBalance
       config,
       schema: {
         tags,
-        summary: 'Choose when mails about a low balance are sent',
+        summary: 'Set the low-balance thresholds',
         description: 'Stores the given thresholds.',
         retry: 'Safe: a repeat stores the same values again.',
         body: LowBalanceThresholdUpdateDto,

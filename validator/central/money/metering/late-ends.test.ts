@@ -48,10 +48,10 @@ async function endedPod({ credit, body }: End): Promise<string> {
 }
 
 it.each([
-  ['its spend limit', LIMIT],
-  ['lack of money', MONEY],
-  ['its scheduled removal', REMOVAL],
-])('charges a pod ended by %s up to that end if it is deleted later', async (_, end) => {
+  ['the time at which its spend limit was reached', LIMIT],
+  ['the time at which the balance was used up', MONEY],
+  ['the time of its scheduled removal', REMOVAL],
+])('charges a pod up to %s if the renter deletes it after that time', async (_, end) => {
   const id = await endedPod(end);
   await scene.remove(id);
   expect(await chargedOf(id)).toEqual([end.usedMs, 0]);
@@ -59,9 +59,9 @@ it.each([
 });
 
 it.each([
-  ['lack of money', MONEY],
-  ['its scheduled removal', REMOVAL],
-])('charges a pod ended by %s up to that end if it is rebooted later', async (_, end) => {
+  ['the time at which the balance was used up', MONEY],
+  ['the time of its scheduled removal', REMOVAL],
+])('charges a pod up to %s if the renter reboots it after that time', async (_, end) => {
   const id = await endedPod(end);
   await scene.post(id, 'reboot', {});
   await scene.later(CONTACT_WAIT_MS);

@@ -20,7 +20,7 @@ export function registerStatement(api: HttpServer, statements: Statements): void
       config: { auth: 'user' },
       schema: {
         tags: ['Pods'],
-        summary: 'Read what a pod has cost',
+        summary: 'Read the cost of a pod',
         description:
           'Returns the charges for one pod by period, also after its removal. The total equals the ledger.',
         errors: { pod_not_found: 'the account never had such a pod' },

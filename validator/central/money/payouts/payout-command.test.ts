@@ -81,7 +81,7 @@ it('requests a payout for each party that has earned enough, and lists them', as
 it.each([
   ['run', false, /CENTRAL_PAYOUTS is none/],
   ['walk', true, /unknown command payout walk/],
-])('rejects %s without a payout processor', async (words, isPaid, message) => {
+])('rejects payout %s (payout processor configured: %s)', async (words, isPaid, message) => {
   await expect(command(words, isPaid)).rejects.toThrow(message);
 });
 
@@ -90,13 +90,13 @@ it('does not change a database of another schema', async () => {
   await expect(command('run')).rejects.toThrow(/has schema 1/);
 });
 
-it('pays once when the requesting process is killed before the answer', async () => {
+it('pays once although a process is killed after its request, before the processor answers', async () => {
   await earn(db, { kind: 'provider', id: 'north' }, 12 * USD);
-  const asker = await startProgram('test/fakes/faults/payout-asker.ts', 'sent', {
+  const requester = await startProgram('test/fakes/faults/payout-requester.ts', 'sent', {
     PAYOUT_DATABASE: target,
     PAYOUT_PARTY: 'north',
   });
-  await asker.end('SIGKILL');
+  await requester.end('SIGKILL');
   const account = 'provider:north';
   expect(await balancesOf(db, account)).toEqual({ posted: 12 * USD, pending: 12 * USD });
   const row = await db.selectFrom('payouts').selectAll().executeTakeFirstOrThrow();

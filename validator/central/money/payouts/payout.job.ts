@@ -4,7 +4,7 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Database, PayoutRow } from '../../platform/database/tables.ts';
 import type { PayoutAnswer, PayoutProcessor } from '../../platform/ports.ts';
-import { createAttempts, nextAskAt } from '../../platform/retries.ts';
+import { createAttempts, nextRequestAt } from '../../platform/retries.ts';
 import type { Payouts } from './payout.service.ts';
 import { changePayout, openPayouts } from './payout.store.ts';
 
@@ -22,7 +22,7 @@ export type PayoutJob = ReturnType<typeof createPayoutJob>;
 export function createPayoutJob({ db, clock, log, processor, payouts }: PayoutJobDeps) {
   /** Schedules the next request. The hold stays, because the payout may have been paid. */
   async function postpone(row: PayoutRow, error: string | null): Promise<void> {
-    const due = nextAskAt(row.attempts, clock.now());
+    const due = nextRequestAt(row.attempts, clock.now());
     await changePayout(db, row, { due_at: due, last_error: error });
   }
 

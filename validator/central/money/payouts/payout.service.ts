@@ -76,7 +76,10 @@ export function createPayouts({ db, clock, random, pods, payoutKeyOf }: PayoutsD
     return { payout: await begin(tx, party, { amountUusd, destination, untilMs }) };
   }
 
-  /** Locks a party against other requests. An account is locked with its pods, which its own credit may restart. */
+  /**
+   * Locks a party against concurrent requests. The pods of an account are locked too, because a payout as credit may
+   * restart them.
+   */
   function lockParty(tx: Db, { kind, id }: Party): Promise<void> {
     return kind === 'provider' ? lockRow(tx, 'providers', id) : pods.lock(tx, [id]);
   }
@@ -151,7 +154,7 @@ export function createPayouts({ db, clock, random, pods, payoutKeyOf }: PayoutsD
     const cause = causedBy(SYSTEM_ACTOR, { type, id, atMs: clock.now(), once: true });
     if (to === 'voided') return voidHold(tx, holdId, cause);
     if (row.state !== 'voided') return settleHold(tx, holdId, amountUusd, cause);
-    // Paid although it was declined before. If the same money was paid again in the meantime, the party now owes it.
+    // The processor paid after it had declined. The amount is debited from the party, whose balance may become negative.
     const leg: Leg = { debit: accountOfParty(party), credit: 'external:payout', amountUusd };
     await postGroup(tx, [leg], cause);
   }

@@ -5,7 +5,7 @@ import type { Log } from '#shared/runtime/log.ts';
 import { paymentCustomerOf } from '../../accounts/account/account.service.ts';
 import type { Database, TopUpRow } from '../../platform/database/tables.ts';
 import type { ChargeAnswer, Payments } from '../../platform/ports.ts';
-import { createAttempts, nextAskAt } from '../../platform/retries.ts';
+import { createAttempts, nextRequestAt } from '../../platform/retries.ts';
 import type { TopUps } from './top-up.service.ts';
 import { isExpired } from './top-up.state.ts';
 import { changeTopUp, topUpsInFlight } from './top-up.store.ts';
@@ -34,7 +34,7 @@ export function createTopUpJob({ db, clock, log, payments, topUps }: TopUpJobDep
 
   /** Schedules the next query. A callback of the processor may come first. */
   async function postpone(row: TopUpRow, error: string | null): Promise<void> {
-    const due = nextAskAt(row.attempts, clock.now());
+    const due = nextRequestAt(row.attempts, clock.now());
     await changeTopUp(db, row, { due_at: due, last_error: error });
   }
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { nextAskAt } from '../../platform/retries.ts';
+import { nextRequestAt } from '../../platform/retries.ts';
 import { afterCharge, type ChargeFacts, isExpired, shouldCharge } from './top-up.state.ts';
 
 const NOW = 1_000_000;
@@ -92,7 +92,7 @@ it('waits longer after each decline and suspends after the third', () => {
 });
 
 it('repeats an unanswered charge for less than a day, and waits two weeks for a pending one', () => {
-  expect([1, 2, 3, 4, 30].map((attempts) => nextAskAt(attempts, 0))).toEqual([
+  expect([1, 2, 3, 4, 30].map((attempts) => nextRequestAt(attempts, 0))).toEqual([
     10_000, 60_000, 600_000, 3_600_000, 3_600_000,
   ]);
   const day = 86_400_000;

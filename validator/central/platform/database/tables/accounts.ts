@@ -143,7 +143,7 @@ export type AccountSecretsTable = Stamped & {
 /** Copies of the secrets that a pod was rented with; deleted when the pod ends. */
 export type PodSecretsTable = { pod_id: string; name: string; value_sealed: string };
 
-/** Which mails an account receives; an account without a row receives all. */
+/** Kinds of mails that an account receives. An account without a row receives all kinds. */
 export type NotificationSettingsTable = Stamped & {
   account_id: string;
   id: string;

@@ -23,7 +23,7 @@ const processor = {
   },
 };
 await payouts.request({ kind: 'provider', id });
-const log = createLog({ name: 'asker', level: 'silent' });
+const log = createLog({ name: 'requester', level: 'silent' });
 // Keeps the process alive until it is killed: nothing else is open after the request.
 setInterval(() => undefined, 1_000_000);
 await createPayoutJob({ ...ports, log, processor, payouts }).runOnce();
