@@ -57,7 +57,7 @@ export async function sshPortsOf({ AGENT_HOME: agentHome }: AgentConfig, log: Lo
   };
 }
 
-/** Returns null and logs a warning if sftp-server is missing. SFTP and scp are then refused. */
+/** Returns null and logs a warning if the host has no sftp-server. The gateway then refuses SFTP and scp. */
 async function sftpFolderIn(agentHome: string, log: Log): Promise<string | null> {
   const folder = gatewayPaths(agentHome).sftp;
   const ready = await prepareSftpFolder(folder, runCommand).catch((error: unknown) => {

@@ -25,10 +25,10 @@ import { createPods, type PodsPorts } from './pods/pods.ts';
 import { createSelfUpdate, type SelfUpdatePorts } from './updates/updates.ts';
 import { createVerification, type VerificationPorts } from './verify/verification.ts';
 
-/** An engine that does not answer a ping within this time counts as not answering. */
+/** Time limit for the engine's answer to a ping. */
 const PING_DEADLINE_MS = 5_000;
 
-/** Ports of every module. The modules' callbacks are connected here. */
+/** Ports of every module, without the callbacks between modules, which `createAgent` connects. */
 export type AgentPorts = Omit<
   AccessPorts &
     BackupsPorts &

@@ -106,7 +106,7 @@ it.each([
 
 const SOURCE = { AGENT_UPDATE_URL: 'https://a.example/d', AGENT_UPDATE_IMAGE: 'a.example/agent' };
 
-it('updates the configured container or the release of its service', () => {
+it('selects the configured container or the folder of releases as the target of updates', () => {
   const placeOf = (change: Record<string, string>) => updateOf(read(change))?.place ?? null;
   expect(placeOf({ AGENT_UPDATE_TREE: '/opt/podwright' })).toBeNull();
   const tree = { kind: 'tree', folder: '/opt/podwright' };

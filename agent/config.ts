@@ -35,7 +35,7 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 
 const Port = z.coerce.number('Not a port').int().min(0).max(65_535);
 
-/** `20000-20999` */
+/** Format: `20000-20999`. */
 const PortRange = z
   .string()
   .regex(/^\d{1,5}-\d{1,5}$/, 'Not a range like 20000-20999')
@@ -47,7 +47,7 @@ const PortRange = z
     message: 'Both ends must be in 1024-65535, the first not above the last',
   });
 
-/** `ss58=role+role,ss58=role` */
+/** Format: `ss58=role+role,ss58=role`. */
 const TrustedKeys = z.string().transform((text, context): TrustedKey[] => {
   const entries = text.split(',').map((entry) => entry.trim());
   if (entries.length > MAX_TRUSTED_KEYS) context.addIssue(`At most ${MAX_TRUSTED_KEYS} keys`);
@@ -62,7 +62,7 @@ const TrustedKeys = z.string().transform((text, context): TrustedKey[] => {
   });
 });
 
-/** `NVIDIA H100 80GB HBM3*2, NVIDIA L40S, NVIDIA H100 80GB HBM3[3g.40gb+1g.10gb*4]` */
+/** Format: `NVIDIA H100 80GB HBM3*2, NVIDIA L40S, NVIDIA H100 80GB HBM3[3g.40gb+1g.10gb*4]`. */
 const SimulatedGpus = z.string().transform((text, context): string[] => {
   const names = parseSimulatedGpus(text);
   if (names === null) context.addIssue('Not a list like "NVIDIA L40S*2" of at most 64 GPUs');
@@ -71,7 +71,7 @@ const SimulatedGpus = z.string().transform((text, context): string[] => {
 
 const NOT_PRIVATE = 'Must be inside 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10';
 
-/** `10.201.0.0/16` */
+/** Format: `10.201.0.0/16`. */
 const SubnetPool = z.string().transform((text, context) => {
   const pool = parsePool(text);
   if (pool !== null && isPrivateRange(pool)) return pool;
@@ -81,7 +81,7 @@ const SubnetPool = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** `10.20.0.0/24,192.168.7.9/32` */
+/** Format: `10.20.0.0/24,192.168.7.9/32`. */
 const AddressRanges = z.string().transform((text, context): string[] => {
   const ranges = text.split(',').map((entry) => parseCidr(entry.trim()));
   if (ranges.length > MAX_RANGES) context.addIssue(`At most ${MAX_RANGES} ranges`);
@@ -92,7 +92,7 @@ const AddressRanges = z.string().transform((text, context): string[] => {
   return ranges.flatMap((range) => (range === null ? [] : [formatCidr(range)]));
 });
 
-/** `85-80` */
+/** Format: `85-80`. */
 const PercentRange = z
   .string()
   .regex(/^\d{1,3}-\d{1,3}$/, 'Not two percentages like 85-80')
@@ -169,7 +169,7 @@ export const AGENT_CONFIG: ConfigSpec<typeof Schema.shape> = {
   ],
 };
 
-/** Conflicts between the ports of the listeners and of pods. */
+/** Returns the conflicts between the ports of the listeners and of pods. */
 function portProblems(valid: Partial<AgentConfig>): ConfigProblem[] {
   const { AGENT_HOST: host, AGENT_PORT: port, AGENT_PORT_RANGE: range } = valid;
   const metrics = valid.AGENT_METRICS_LISTEN;
@@ -187,8 +187,8 @@ function portProblems(valid: Partial<AgentConfig>): ConfigProblem[] {
 }
 
 /**
- * Problems of the update variables. A service always sets AGENT_UPDATE_TREE, even without updates. In a container all
- * three update variables are required together.
+ * Returns the problems of the update variables. A service always sets AGENT_UPDATE_TREE, even without updates. In a
+ * container all three update variables are required together.
  */
 function updateProblems(isSet: IsSet): ConfigProblem[] {
   const source = ['AGENT_UPDATE_URL', 'AGENT_UPDATE_IMAGE'];
@@ -214,7 +214,7 @@ export type UpdateConfig = {
   place: { kind: 'container'; name: string } | { kind: 'tree'; folder: string };
 };
 
-/** Null: the agent does not update itself. The schema rejects incomplete settings. */
+/** Returns null if the agent does not update itself. The schema rejects incomplete settings. */
 export function updateOf(config: AgentConfig): UpdateConfig | null {
   const { AGENT_UPDATE_URL: url, AGENT_UPDATE_IMAGE: image } = config;
   const { AGENT_UPDATE_CONTAINER: name, AGENT_UPDATE_TREE: folder } = config;
@@ -231,7 +231,7 @@ const DEFAULT_SOCKET = '/var/run/docker.sock';
 const UNIX_PREFIX = 'unix://';
 const MAX_SHOWN_CHARS = 200;
 
-/** AGENT_DOCKER_SOCKET, the Unix socket in DOCKER_HOST, or Docker's default socket. */
+/** Returns AGENT_DOCKER_SOCKET, the Unix socket in DOCKER_HOST, or Docker's default socket. */
 export function dockerSocketOf(config: AgentConfig, dockerHost: string | undefined): string {
   if (config.AGENT_DOCKER_SOCKET !== undefined) return config.AGENT_DOCKER_SOCKET;
   return dockerHost?.startsWith(UNIX_PREFIX) === true

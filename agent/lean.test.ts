@@ -20,7 +20,7 @@ process.once('beforeExit', async () => {
 });
 process.on('exit', () => process.stdout.write([...loaded, ...process.moduleLoadList].join('\\n')));`;
 
-it('loads nothing that an idle agent does not need', async () => {
+it('loads only what an idle agent needs', async () => {
   const list = `--import=data:text/javascript,${encodeURIComponent(LISTS)}`;
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 1_000_000, env: {} };
   const { stdout } = await runCommand(

@@ -5,7 +5,7 @@ import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 
 /**
  * Work that is repeated. `name` appears in the log. `intervalMs` is the time between the end of a run and the start of
- * the next; a function is called after every run for the next interval.
+ * the next. If `intervalMs` is a function, it is called after every run and returns the next interval.
  */
 export type PeriodicWork = {
   name: string;

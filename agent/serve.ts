@@ -19,8 +19,8 @@ import { openHome } from './database/database.ts';
 import { createMetrics } from './metrics/metrics.ts';
 
 /**
- * Shutdown time in milliseconds for requests and steps. A step that is interrupted after it is repeated at the next
- * start.
+ * Time that requests and steps have to finish at shutdown, milliseconds. A step that takes longer is interrupted and
+ * repeated at the next start.
  */
 const SHUTDOWN_MS = 10_000;
 /** Maximum age of the last reconcile pass. A pass waits only for lists of the engine, which have deadlines. */

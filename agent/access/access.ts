@@ -1,4 +1,4 @@
-/** Composition of the ways into pods: SSH, terminals, notebooks, logs. */
+/** Composes the services that give clients access to pods: SSH, terminals, notebooks, logs. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';

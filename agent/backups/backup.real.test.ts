@@ -128,7 +128,7 @@ it('backs up twice and restores each backup to an identical tree', async () => {
     stage: 'failed',
     error: { code: 'TargetNotEmpty' },
   });
-  expect(readdirSync(dirname(scene.volume)), 'nothing is left beside the volume').toEqual([
+  expect(readdirSync(dirname(scene.volume)), 'temporary files beside the volume').toEqual([
     '_data',
   ]);
   expect(scene.restic('list', 'locks')).toBe('');
@@ -226,7 +226,7 @@ it('reads the volume read-only and follows no link, even if the pod adds it duri
   expect(existsSync(join(scene.volume, 'touched')), 'a backup can write there').toBe(false);
 });
 
-it('accepts a repeated request, rejects other content under its id and a second operation of the pod', async () => {
+it('accepts a repeated request; rejects other content with the same id, and a second operation of the pod', async () => {
   const scene = newScene();
   const service = scene.open({ restic: neverEnding() });
   services.push(service);

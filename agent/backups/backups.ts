@@ -21,7 +21,7 @@ export type BackupsPorts = {
   clock: Clock;
   random: Random;
   log: Log;
-  /** 32-byte key that seals secrets at rest. */
+  /** 32-byte key that encrypts secrets at rest. */
   secret: Uint8Array;
   /** Folder to which drills restore, and mount point of private mounts; created when needed. */
   scratchFolder: string;

@@ -7,8 +7,8 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '#shared/runtime/clock.ts';
 
 /**
- * Time from SIGINT, on which restic removes its lock, to SIGKILL; the caller of a cancellation waits for it. If the
- * storage does not respond, the lock remains; the next operation removes it.
+ * Time from SIGINT, on which restic removes its lock, to SIGKILL. Short, because a caller that cancels waits for the
+ * child to end. If the storage does not respond, the lock remains until the next operation removes it.
  */
 const CANCEL_GRACE_MS = 1_200;
 const MAX_LINE_CHARS = 64 * 1024;

@@ -74,7 +74,7 @@ export function createChangedFiles(
   };
 }
 
-/** Converts a time of restic, which has nanoseconds; null if it is none. */
+/** Converts a time that restic printed to nanoseconds; null if the text is not a valid time. */
 function nanosOf(time: string): bigint | null {
   const ms = parseIsoTime(time.replace(/\.\d+/, ''));
   if (ms === null) return null;

@@ -1,4 +1,7 @@
-/** Restores into a container whose agent is killed at any step: the next agent completes them or puts the old tree back. */
+/**
+ * Kills the agent at every step of a restore into a container. The next agent completes the restore or puts the old
+ * tree back.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
@@ -56,7 +59,7 @@ async function cutOff(options: {
 }): Promise<string | null> {
   const { at, when, target, fails } = options;
   const scene = createContainerScene({ quick: true });
-  // The container has changed its home: the image's file is gone, and there is a new one.
+  // The container has changed its home folder: it removed the image's file and added another.
   scene.inContainer('rm root/.bashrc; echo mine > root/mine');
   const before = filesIn(scene);
   const isRefused = () => fails && existsSync(join(scene.layers.upper, target, 'file'));
@@ -94,7 +97,7 @@ async function cutOff(options: {
   return wasCut ? state.diedAt : null;
 }
 
-/** Each step is cut off before its write in one row of the table, and after it in another. */
+/** One row of the table kills the agent before the database write of a step, another row after that write. */
 it.each([
   { target: '/root', fails: true, moments: ['before', 'after'] },
   { target: '/home', fails: true, moments: ['after', 'before'] },
@@ -112,7 +115,7 @@ it.each([
   expect([...points]).toEqual(expect.arrayContaining([...expected, 'starting new_in', ...last]));
 });
 
-/** Runs the restore in another process, and kills that at the moment. */
+/** Runs the restore in another process, and kills that process at the moment that `order` names. */
 async function killedAt(
   { folder, podId, location }: ContainerScene,
   order: Pick<Order, 'asked' | 'haltAt'>,

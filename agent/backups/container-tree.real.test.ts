@@ -85,7 +85,7 @@ async function restore(
 /** Names beside the container's layer: a restore must leave nothing there. */
 const besideLayer = ({ layers }: ContainerScene) => readdirSync(dirname(layers.upper)).toSorted();
 
-it('restores a folder exactly: what image and container have in it, deleted files, nothing newer', async () => {
+it('restores a folder exactly: files of image and container return, deleted files stay deleted, newer files vanish', async () => {
   const { scene, service } = newScene();
   const { inContainer, treeOf } = scene;
   const mixed = join(scene.folder, 'mixed');
@@ -115,7 +115,7 @@ it('restores a folder exactly: what image and container have in it, deleted file
   expect(shown).not.toContain(scene.folder);
 });
 
-it('restores into a container without the folder, and beside files of the image', async () => {
+it('restores into a container that lacks the folder, and into a new folder of the image', async () => {
   const { scene, service } = newScene();
   const { inContainer } = scene;
   const backup = await backUp(scene, service);
@@ -150,7 +150,7 @@ it('restores into a container without the folder, and beside files of the image'
   expect(inContainer('cat root/.bashrc')).toBe('of the image\n');
 });
 
-it('moves trees between volumes and containers, and leaves volumes in a folder alone', async () => {
+it('restores the backup of a volume into the container, and the backup of a container’s folder into a volume', async () => {
   const { scene, service } = newScene();
   writeFileSync(join(scene.volume, 'file'), 'of the volume');
   const volume = await backUp(scene, service, '/data');
@@ -164,7 +164,7 @@ it('moves trees between volumes and containers, and leaves volumes in a folder a
   expect(readFileSync(join(scene.volume, 'file'), 'utf8')).toBe('of the volume');
 });
 
-it('refuses links, folders of the kernel and temporary ones', async () => {
+it('refuses links, folders of the kernel and temporary folders', async () => {
   const { scene, service } = newScene();
   scene.inContainer('ln -s /etc link; ln -s bin root/alias; mkfifo root/pipe; mkdir tmp var');
   const refused = ['/link', '/link/hostname', '/root/alias/tool', '/root/pipe', '/root/.bashrc/x'];
@@ -286,7 +286,7 @@ it('does not wait for a named pipe that replaces a file while it is opened', asy
   expect((await backUp(scene, opened(scene))).stage).toBe('done');
 });
 
-it('cannot be made to show other folders of the image by attributes in a snapshot', async () => {
+it('shows no other folder of the image, whatever overlay attributes a snapshot has', async () => {
   const { scene, service } = newScene();
   const key = 'trusted.overlay.redirect';
   writeWithAttribute(scene.volume, 'hostile', null, { key, value: '/etc' });
@@ -341,7 +341,7 @@ it('refuses a restore beyond the disk limit of the pod, before anything changes'
   expect((await restore(scene, service, backup)).stage).toBe('done');
 });
 
-it('fails if an edit replaces the container meanwhile', async () => {
+it('fails if an edit of the pod replaces the container during the restore', async () => {
   const { scene, service } = newScene();
   const backup = await backUp(scene, service);
   scene.pod.state = () => {
@@ -364,7 +364,7 @@ it('fails if an edit replaces the container meanwhile', async () => {
   expect(besideLayer(scene)).toEqual(['diff', 'work']);
 });
 
-it('refuses folders of containers that it cannot read, and names the volumes', async () => {
+it('refuses folders of a container that the agent cannot read, and names the volumes', async () => {
   const { scene, service } = newScene();
   rmSync(dirname(scene.image), { recursive: true });
   const view = await backUp(scene, service);

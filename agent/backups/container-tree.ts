@@ -33,8 +33,8 @@ elif [ -e "$p" ]; then echo other
 else echo absent; fi`;
 
 /**
- * Creates the folders in its parameters, each inside the one before and with its owner, and makes the kernel copy the
- * last one, with its parents, into the layer of the container.
+ * Creates the folders in its parameters, each inside the folder before it and with the owner of that folder. Then makes
+ * the kernel copy the last folder, with its parents, into the layer of the container.
  */
 const COPY_UP = `p=.
 for name; do
@@ -44,17 +44,18 @@ done
 chmod --reference="$p" -- "$p"`;
 
 /**
- * Moves the only entry of `new` to `ready/tree`. A lower layer has `ready`, too: the kernel marks a folder that is moved
- * there as one that hides lower layers. It does not always mark a new folder.
+ * Moves the only entry of `new` to `ready/tree`. A lower layer contains `ready`, too. Therefore the kernel marks a
+ * folder that is moved into `ready` as opaque, so that it hides lower layers. The kernel does not always mark a new
+ * folder.
  */
 const SEAL = `mv -T -- "new/$1" ready/tree`;
 
-/** Fails if the folder in its parameter shows the entry that a lower layer has in it. */
+/** Fails if the folder $1 shows the entry $2, which a lower layer has in that folder. */
 const CHECK_HIDES = `[ -d "$1" ] && [ ! -e "$1/$2" ]`;
 const HIDDEN = '.podwright-hidden';
 const SEALED = 'tree';
 
-/** Returns the jail for reading the container's tree, running or not. `cwd` is relative to the tree. */
+/** Returns the jail for reading the tree of a running or stopped container. `cwd` is relative to the tree. */
 export function readingJail(
   { layers: { upper, lower } }: ContainerFiles,
   cwd: string,
@@ -75,17 +76,26 @@ export async function findIn(
   throw unusable();
 }
 
-/** Folder on the host in which the trees of a restore are staged: the engine removes it with the container. */
+/**
+ * Returns the folder on the host in which the trees of a restore are staged. The engine removes the folder with the
+ * container.
+ */
 export function stagingParentOf({ layers }: ContainerFiles): string {
   return dirname(layers.upper);
 }
 
-/** Path on the host at which the layer of the container has the entry, if the container has changed it. */
+/**
+ * Returns the entry's path in the container's layer on the host. The path exists only if the container changed the
+ * entry.
+ */
 export function liveInLayer({ layers }: ContainerFiles, podPath: string): string {
   return join(layers.upper, podPath);
 }
 
-/** Layers below a restore's folder. restic writes through them, so that the kernel writes no entry that a pod could not. */
+/**
+ * Returns the layers below a restore's folder. restic writes through an overlay of them, so that the kernel refuses
+ * entries that a pod could not create.
+ */
 function stagingLayers(folder: string) {
   return {
     lower: join(folder, 'lower'),
@@ -94,7 +104,10 @@ function stagingLayers(folder: string) {
   };
 }
 
-/** Creates the layers in a new folder. Returns restic's jail, its target in it, and the same folder on the host. */
+/**
+ * Creates the layers in a new folder. Returns restic's jail, the target folder in that jail, and the target's path on
+ * the host.
+ */
 export async function makeStagingLayers(
   folder: string,
   ports: Pick<Ports, 'scratchFolder'>,
@@ -112,8 +125,8 @@ function stagingJail(folder: string, { scratchFolder }: Pick<Ports, 'scratchFold
 }
 
 /**
- * Makes a restored folder hide what the image has in its place, and checks that it does. Returns its new path on the
- * host. Rejects with VerificationFailed.
+ * Makes a restored folder hide the image's folder at the same path, and checks the result. Returns the new path of the
+ * restored folder on the host. Rejects with VerificationFailed.
  */
 export async function sealStaged(folder: string, entry: string, ports: Ports): Promise<string> {
   const { upper } = stagingLayers(folder);

@@ -1,4 +1,4 @@
-/** Backups and restores of folders of containers on the real engine: the files that no volume has. */
+/** Backups and restores of container folders outside volumes, on the real engine. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -73,7 +73,7 @@ async function restic(...args: string[]): Promise<string> {
 const WORK = `mkdir -p /root/work/deep && cd /root && echo notes > work/notes && echo model > work/deep/model
 chown -R 1000:1001 work && chmod 2750 work/deep && ln -s /etc/passwd out && chmod 700 /root && sync`;
 
-it('restores /root of a running pod after a file was deleted, and the same on another node', async () => {
+it('restores /root of a running pod after a file was deleted, and restores the same backup on another node', async () => {
   const [first, second] = [await newHost(), await newHost()];
   const pod = await first.launch('sleep 3600', { volumes: ['/root/cache', '/data'] });
   await inside(pod, `${WORK}; echo kept > /root/cache/entry; echo mine > /opt-file`);
@@ -84,7 +84,7 @@ it('restores /root of a running pod after a file was deleted, and the same on an
     ...{ stage: 'done', quality: 'full', error: null },
     changed_files: { count: 0, paths: [] },
   });
-  expect(saved.log.join('\n')).toContain('Volumes in it are not included: /root/cache');
+  expect(saved.log.join('\n')).toContain('Volumes in this folder are not included: /root/cache');
 
   await inside(
     pod,
@@ -120,7 +120,7 @@ it('restores /root of a running pod after a file was deleted, and the same on an
   expect((await command('test', '-e', layer.trim())).exitCode).toBe(1);
 });
 
-it('reads nothing of the host while the pod swaps folders for links to it', async () => {
+it('reads no host files while the pod replaces folders with links to the host', async () => {
   const host = await newHost();
   const secret = join(folder, 'host-secrets');
   mkdirSync(secret);
@@ -165,7 +165,7 @@ it('backs up and replaces neither the secrets of a pod nor what the node mounts 
   expect(await inside(pod, 'cat /run/mine /run/secrets/token')).toBe(`mine\n${value}`);
 });
 
-it('completes a backup of a pod that reboots meanwhile, and one of a stopped pod', async () => {
+it('completes a backup of a pod that reboots during the backup, and a backup of a stopped pod', async () => {
   const host = await newHost();
   const pod = await host.launch('sleep 3600');
   await inside(pod, 'mkdir -p /root; head -c 40000000 /dev/urandom > /root/random; sync');

@@ -16,27 +16,27 @@ const NEITHER = 'is neither a folder nor a file';
 
 /** A path of the pod on the host: in a volume, or in the file system of the container. */
 export type DataPlace = {
-  /** Path on the host. In a container: in the layer with its changes, which need not have the entry. */
+  /** Path on the host. For a container: the path in the layer with its changes, which may lack the entry. */
   live: string;
   name: string;
   /** Null if the path does not exist. */
   kind: 'folder' | 'file' | null;
   /** Jail for reading the folder that contains the entry. */
   jail: Jail;
-  /** Folder for staged trees: on the same file system, and out of the pod's reach. */
+  /** Folder for staged trees (restored, not yet in place): on the same file system, and unreachable for the pod. */
   stagingParent: string;
   /** Replacements in displayed lines: from host path to pod path. */
   shown: readonly (readonly [string, string])[];
-  /** The volume; or the container, with the mount paths of volumes in the entry, which are not part of it. */
+  /** The volume; or the container, with the mount paths of volumes below the entry, which its backups exclude. */
   source: { volume: DataRoot } | { container: ContainerFiles; volumesIn: readonly string[] };
 };
 
 type Ports = Pick<RunPorts, 'dataRootsOf' | 'containerFilesOf' | 'runCommand' | 'scratchFolder'>;
 
 /**
- * Rejects with PathRefused if the path cannot be backed up, contains a link, or is neither folder nor file, and with
- * PathMissing if it does not exist but must. Links are checked step by step, and a running pod may add one afterwards:
- * therefore readers use a jail, and writers run only while the pod is paused.
+ * Rejects with PathRefused if the path cannot be backed up, contains a link, or is neither folder nor file. Rejects
+ * with PathMissing if the path must exist but does not. A running pod may add a link after this check: therefore
+ * readers use a jail, and writers run only while the pod is paused.
  */
 export async function locate(
   podId: string,
@@ -143,7 +143,7 @@ function volumesIn(podPath: string, { mounts }: ContainerFiles): string[] {
     .map(({ target }) => target);
 }
 
-/** Reason for the refusal of a path if only volumes can be used. */
+/** Returns the reason why a path is refused if only volumes can be used. */
 function outsideOf(roots: readonly DataRoot[]): string {
   const places = roots.map(({ mountPath }) => mountPath).join(', ');
   return places === ''

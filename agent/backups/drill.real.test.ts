@@ -1,4 +1,4 @@
-/** Restore drills with the real restic: what they report, and that they change nothing. */
+/** Restore drills with the real restic: their reports, and that drills change no data. */
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
@@ -130,7 +130,7 @@ it('reports why a backup cannot be restored, and changes nothing', async () => {
 });
 
 it('completes a drill after a kill of its agent, and leaves no temporary files', async () => {
-  // With a repository that restic created, each start of restic takes half a second: time to kill the agent.
+  // restic needs half a second to open a repository that restic created, which leaves time to kill the agent.
   await service.stop();
   scene.close();
   scene = createBackupScene({ made: false });

@@ -56,7 +56,7 @@ it.each([
   ['shorter', putFile('123'), '"/_data/file" has 3 bytes, not 5'],
   ['with another mode', putFile('12345', 0o600), '"/_data/file" has mode 600, not 644'],
   ['with another time', putFile('12345', 0o644, 7), '"/_data/file" has another modification time'],
-] as const)('compares a file that was restored %s', async (_how, restore, message) => {
+] as const)('compares a restored file with the snapshot: %s', async (_how, restore, message) => {
   const service = scene.open({ restic: fakeRestic(restore) });
   const request = scene.verifyRequest(SNAPSHOT);
   service.beginVerify(scene.podId, request);
@@ -118,7 +118,7 @@ it('leaves no temporary files of a drill that fails after too many kills of its 
   expect(existsSync(row.journal.folder)).toBe(false);
 });
 
-it('runs one drill at a time, without a delay of backups', async () => {
+it('runs one drill at a time and does not delay backups', async () => {
   const service = scene.open({ restic: fakeRestic(stuck) });
   const ids = Array.from({ length: 2 }, () => {
     const request = scene.verifyRequest(SNAPSHOT);

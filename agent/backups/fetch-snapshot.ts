@@ -1,6 +1,6 @@
 /**
- * First half of a restore: fetches the snapshot as a verified tree beside the pod's volume or layer, while the pod
- * keeps running.
+ * First half of a restore: fetches the snapshot as a verified tree beside the pod's volume or layer (the staged tree),
+ * while the pod keeps running.
  */
 import { chmod, lstat, mkdir, opendir, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -21,7 +21,10 @@ const ENTRY_BYTES = 4_096;
 const SYNC_MS = 30 * 60_000;
 const MS_PER_SECOND = 1_000;
 
-/** Returns the folder with the staged tree (`new`), the old one (`old`) and a rejected one (`refused`). */
+/**
+ * Returns the folder for the staged tree (`new`), the tree that it replaces (`old`), and a restored tree that was
+ * rolled back (`refused`).
+ */
 export function stagingFolderOf(place: DataPlace, operationId: string): string {
   return join(place.stagingParent, `.podwright-restore-${operationId}`);
 }
@@ -54,7 +57,7 @@ export async function fetchSnapshot(
   await chmod(folder, 0o700);
   const { jail, target, tree } = await makeStaging(place, folder, ports);
   const size = `${stats.total_file_count} entries, ${stats.total_size} bytes`;
-  work.appendLog(`Fetching ${request.source_path} as it was: ${size}`);
+  work.appendLog(`Fetching ${request.source_path} from the backup: ${size}`);
   const watch = watchProgress(work, ports, stats);
   await restic.restore(session, {
     jail,
@@ -76,7 +79,10 @@ export async function fetchSnapshot(
   return { ...begun, staged, was_running, step: 'staged' };
 }
 
-/** Creates the folders of a restore. `target` is restic's, `tree` the same folder on the host. */
+/**
+ * Creates the folders of a restore. `target` is the path that restic uses, `tree` the path of the same folder on the
+ * host.
+ */
 async function makeStaging(
   { source }: DataPlace,
   folder: string,

@@ -114,12 +114,12 @@ it('leaves pod and disk unchanged when a restore fills the disk', async () => {
   expect((await backUp(scene, service)).stage).toBe('done');
 });
 
-it('continues a restore although its row could not be written', async () => {
+it('continues a restore after its row could not be written', async () => {
   const { folder, scene, service, tree, begin, ended, view } = await restoredOnSmallDisk();
   begin(0);
   const filled = () => statfsSync(folder).bavail === 0;
   const isTidy = () => readdirSync(dirname(scene.volume)).length === 1;
-  await eventually('nothing of it on the full disk', () => filled() && isTidy());
+  await eventually('the removal of restored files from the full disk', () => filled() && isTidy());
   expect(view().finished_ms).toBeNull();
   expect(fingerprintOf(scene.volume)).toEqual(tree);
   rmSync(join(folder, 'filler'));
@@ -128,7 +128,7 @@ it('continues a restore although its row could not be written', async () => {
   expect((await backUp(scene, service)).stage).toBe('done');
 });
 
-it('refuses a restore that exceeds the free disk space before it begins', async () => {
+it('refuses to begin a restore that exceeds the free disk space', async () => {
   const folder = smallDisk(64);
   const scene = createBackupScene({ folder: join(folder, 'scene') });
   ends.push(() => scene.close());

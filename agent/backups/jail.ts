@@ -1,6 +1,6 @@
 /**
- * Private mount namespaces in which programs read and write the trees of pods. The kernel follows no link in them: a pod
- * may change its tree meanwhile, and replace a folder with a link to host files.
+ * Private mount namespaces in which programs read and write the trees of pods. In these namespaces the kernel follows
+ * no link in a tree: a pod may replace a folder with a link to host files at any time.
  */
 
 /** A folder, bind-mounted over itself. */
@@ -33,8 +33,9 @@ export const JAIL_FAILED = 125;
 const ENTER_FOLDER = `{ mount --bind "$1" "$1" && mount -o "remount,bind,$2" "$1" && cd "$3"; } || exit ${JAIL_FAILED}; shift 3; exec "$@"`;
 
 /**
- * Mounts through short links on a tmpfs: the kernel limits the options of a mount to a page, which the paths of a large
- * image's layers exceed. The variable makes newer versions of `mount` use the call without a limit per option.
+ * Mounts through short links on a tmpfs: the kernel limits mount options to one memory page, which the layer paths of a
+ * large image exceed. `LIBMOUNT_FORCE_MOUNT2` makes newer versions of `mount` use mount(2), which has no limit per
+ * option.
  */
 const ENTER_LAYERS = `{ mount -t tmpfs -o mode=700 tmpfs "$1" && cd "$1" && mkdir tree; } || exit ${JAIL_FAILED}
 options=$2 cwd=$3 n=0; shift 3
@@ -56,7 +57,7 @@ function layerScript({ mountPoint, lower, write, cwd }: LayerJail): string[] {
   const writable = write === null ? [] : [write.upper, write.work];
   const links = lower.map((_, index) => writable.length + index).join(':');
   const mode = write === null ? 'ro' : 'rw,upperdir=0,workdir=1';
-  // Without an index, as the engine mounts layers: with one, the kernel refuses layers that another mount has.
+  // `index=off`, as the engine mounts layers. With an index, the kernel refuses layers that another mount uses.
   const options = `${mode},nosymfollow,index=off,lowerdir=${links}`;
   return [ENTER_LAYERS, 'sh', mountPoint, options, cwd, ...writable, ...lower, '--'];
 }

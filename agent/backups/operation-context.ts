@@ -10,12 +10,12 @@ import type { Stage } from './operation.state.ts';
 import type { OperationRow, OperationStore, Progress } from './operation.store.ts';
 import type { Restic, ResticSession } from './restic.ts';
 
-/** The agent stops: the next agent continues unfinished work. */
+/** Abort reason when the agent stops. The next agent process continues unfinished work. */
 export class AgentStopping extends Error {
   override name = 'AgentStopping';
 }
 
-/** The renter cancelled the operation. */
+/** Abort reason when the renter cancels the operation. */
 export class CancelRequested extends Error {
   override name = 'CancelRequested';
 }

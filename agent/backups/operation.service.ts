@@ -158,7 +158,9 @@ export function createOperationService(
     return operationView(row);
   }
 
-  /** Shows the current time as heartbeat of a queued operation, which is not written to the row. */
+  /**
+   * Returns the wire form. A queued operation shows the current time as its heartbeat, which its row does not store.
+   */
   function viewOf(row: OperationRow): OperationView {
     const waits = row.stage === 'queued' && running.has(row.id);
     return operationView(waits ? { ...row, heartbeat_ms: clock.now() } : row);
@@ -177,7 +179,7 @@ export function createOperationService(
     /** Begins a restore; otherwise like `beginBackup`. */
     beginRestore: (podId: string, { repository, ...request }: RestoreRequest): OperationView =>
       begin(podId, { kind: 'restore', request }, repository),
-    /** Begins a drill; like `beginBackup`, but the pod may be gone. */
+    /** Begins a drill; like `beginBackup`, but the pod may have been removed. */
     beginVerify: (podId: string, { repository, ...request }: DrillRequest): OperationView =>
       begin(podId, { kind: 'verify', request }, repository),
     /**
@@ -195,7 +197,7 @@ export function createOperationService(
       }
     },
     get: (id: string): OperationView => viewOf(find(id)),
-    /** Unfinished operations first, oldest first, then the latest finished ones; filtered by pod if given. */
+    /** Returns unfinished operations, oldest first, then finished operations, latest first; of one pod if given. */
     list(podId?: string): OperationView[] {
       const rows = [...store.unfinished(MAX_LISTED), ...store.finished(MAX_LISTED)];
       return rows
@@ -211,7 +213,7 @@ export function createOperationService(
       if (isFinal(row.stage)) return operationView(row);
       if (!isCancellable(row)) {
         throw new ApiError('conflict', 'The restored tree is being put in place', {
-          hint: 'Wait until it has ended, then restore another backup.',
+          hint: 'Wait until the restore has ended, then restore another backup.',
         });
       }
       const asked = { ...row, cancel_requested: true };

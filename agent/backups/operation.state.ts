@@ -11,8 +11,8 @@ export type Stage = OperationView['stage'];
 const ENDS = ['failed', 'cancelled'] as const;
 
 /**
- * Every transition; a row may also stay in its stage. A transition back to `queued` means that the agent stopped in
- * between. From `swapping` on a restore can only complete or roll back, so it cannot be cancelled.
+ * Every transition; a row may also stay in its stage. A transition back to `queued` means that the agent stopped during
+ * the operation. From the stage `swapping` on, a restore can only complete or roll back, so it cannot be cancelled.
  */
 export const MOVES: Record<OperationRow['kind'], Partial<Record<Stage, readonly Stage[]>>> = {
   backup: {
@@ -38,7 +38,7 @@ export const MOVES: Record<OperationRow['kind'], Partial<Record<Stage, readonly 
   },
 };
 
-/** Number of attempts interrupted by the end of the agent after which an operation is not retried. */
+/** An operation fails after this many attempts that the end of the agent interrupted. */
 export const MAX_ATTEMPTS = 5;
 const MAX_LOG_LINES = 100;
 
@@ -72,7 +72,8 @@ export function isCancellable({ stage }: OperationRow): boolean {
 
 /**
  * Returns the patch for an unfinished row when an agent starts. Backups and drills run again; restic reuses uploaded
- * data. A restore that has not begun to swap starts again while the pod runs on its old tree; a later one continues.
+ * data. A restore before the stage `swapping` starts again while the pod runs on its old tree; from that stage on, it
+ * continues.
  */
 export function recoveryPatch(row: OperationRow): Partial<OperationRow> {
   return isCancellable(row) ? { stage: 'queued' } : {};

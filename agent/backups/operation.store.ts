@@ -13,19 +13,19 @@ import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 /** Progress of a restore's exchange of trees. Paths are host paths. */
 export const RestoreJournal = z.object({
   /**
-   * Folder beside the data volume or layer, which the pod cannot reach. Contains the staged tree, and the old tree once it was
-   * moved.
+   * Folder beside the data volume or layer, which the pod cannot reach. Contains the staged tree, and from the exchange
+   * on the old tree.
    */
   folder: z.string(),
   /** Path that the restored tree replaces. */
   live: z.string(),
   /** Path below `folder`. */
   staged: z.string(),
-  /** True if something existed at the path before. Set from the step `ready` on. */
+  /** True if something existed at the path before the restore. Set from the step `ready` on. */
   had_old: z.boolean(),
   /** Container whose layer has the path; null for a volume. */
   container_id: z.string().nullable().default(null),
-  /** True if the pod was running before: only then must it run again. */
+  /** True if the pod was running before the restore: only then must it run afterwards. */
   was_running: z.boolean(),
   step: z.enum(['fetching', 'staged', 'ready', 'old_aside', 'new_in', 'undoing', 'undone']),
 });

@@ -23,7 +23,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-/** Creates a folder with the kernel's layout, including the group that the kernel would create. */
+/** Simulates the kernel: creates the group and the setting files that the kernel would create in it. */
 function cgroupAt(parent: string, files: readonly string[]): void {
   mkdirSync(join(root, parent, 'ours'), { recursive: true });
   for (const file of files) writeFileSync(join(root, parent, 'ours', file), '');
@@ -35,7 +35,7 @@ const groupAt = (ownGroups: string) => {
 };
 const read = (...path: string[]) => readFileSync(join(root, ...path), 'utf8');
 
-it('creates a group beside the agent’s with cgroups version 2, with the settings that the kernel has', async () => {
+it('creates a group beside the agent’s with cgroups version 2, and applies the settings that the kernel offers', async () => {
   writeFileSync(join(root, 'cgroup.controllers'), 'cpu memory');
   cgroupAt('system.slice', ['cpu.weight', 'memory.max']);
   const group = groupAt('0::/system.slice/agent.service\n');

@@ -97,8 +97,8 @@ export function createResticCgroup(options: {
 }
 
 /**
- * Returns the folders in which to create the group. With version 2, beside our group: a group that contains processes
- * cannot have child groups with limits.
+ * Returns the folders in which to create the group. With version 2, the new group is a sibling of the agent's group: a
+ * group that contains processes cannot have child groups with limits.
  */
 async function parentsOf(root: string, own: string) {
   const pathOf = (controller: string) =>

@@ -11,7 +11,7 @@ import { type Jail, jailCommand } from './jail.ts';
 
 /** Limit for restic's memory, bytes; restic needs less even for terabytes. */
 const MEMORY_CAP_BYTES = 1024 * 1024 * 1024;
-/** Memory use from which on Go's garbage collector in restic works harder. */
+/** Soft memory limit of restic (GOMEMLIMIT): above it, Go's garbage collector runs more often. */
 const MEMORY_AIM = '256MiB';
 const NICE = '10';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -48,7 +48,8 @@ export function resticCommand(
 
 /**
  * Returns restic's environment, the only place where secrets are passed. restic uses all cores only if pods have
- * priority on each. It has no cache, so that no renter data stays on the host; memory use is the same.
+ * priority on each core. Commands run with `--no-cache`, so that no renter data remains on the host; memory use is the
+ * same.
  */
 export function resticEnvironment(
   access: RepositoryAccess,

@@ -72,14 +72,15 @@ export function parseJson(text: string): unknown {
 export type ResticProblem = OperationError | 'locked';
 
 /**
- * restic's current work, which determines whose disk is full. While restic writes to the repository it is the
- * repository's disk, unless the error names the temporary folder in which restic assembles packs; during a restore it
- * is this host's.
+ * Current work of restic, which determines whose disk is full. During a restore, this host's disk is full. While restic
+ * writes to the repository, the repository's disk is full, unless the error names the temporary folder in which restic
+ * assembles packs.
  */
 export type ResticWork = 'repository' | 'restore';
 
 /**
- * The first match wins: restic prints `Is there a repository` after any error of opening one, so that pattern is last.
+ * The first match wins: restic prints `Is there a repository` after every failure to open a repository, so that pattern
+ * is last.
  */
 const PROBLEMS: readonly (readonly [RegExp, ResticProblem])[] = [
   [/already locked/i, 'locked'],
@@ -128,6 +129,6 @@ export function redactLine(
   for (const secret of secrets) if (secret !== '') text = text.replaceAll(secret, '***');
   for (const [host, pod] of paths) text = text.replaceAll(host, pod);
   if (text.length <= MAX_LINE_CHARS) return text;
-  // Keeps the end of the line: the reason is there, after a path that may be long.
+  // Retains the end of the line, which has the reason, after a path that may be long.
   return `${text.slice(0, MAX_LINE_CHARS - REASON_CHARS)}…${text.slice(-REASON_CHARS)}`;
 }

@@ -45,7 +45,10 @@ export type ResticPorts = {
   runChild: RunChild;
   /** Name or path of the program. */
   program: string;
-  /** True if the agent may create mount namespaces; without them there is no jail, and folders only. */
+  /**
+   * True if the agent may create mount namespaces. Otherwise restic runs without a jail and cannot read the layers of
+   * containers.
+   */
   isRoot: boolean;
   /** Absent: restic runs outside a cgroup and uses one core. */
   cgroup?: ResticCgroup;

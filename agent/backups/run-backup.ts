@@ -24,8 +24,8 @@ export async function runBackup(work: OperationContext<BackupRow>, ports: RunPor
   const beganMs = ports.clock.now();
   const watch = watchProgress(work, ports);
   const guard = await createBackupGuard(place.stagingParent, ports.clock);
-  // Runs concurrently with the backup, which stale locks do not block; the backup itself reports faults of the
-  // repository.
+  // Runs concurrently with the backup, because stale locks do not block a backup. Ignores errors: the backup itself
+  // reports faults of the repository.
   const unlocked = mayHaveLeftLock(work, ports)
     ? restic.unlock({ ...session, appendLog: () => undefined }).catch(() => undefined)
     : Promise.resolve();
@@ -75,10 +75,10 @@ export async function runBackup(work: OperationContext<BackupRow>, ports: RunPor
 
 function logVolumesIn({ source }: DataPlace, work: OperationContext<BackupRow>): void {
   if ('volume' in source || source.volumesIn.length === 0) return;
-  work.appendLog(`Volumes in it are not included: ${source.volumesIn.join(', ')}`);
+  work.appendLog(`Volumes in this folder are not included: ${source.volumesIn.join(', ')}`);
 }
 
-/** Rejects if an edit has replaced the container meanwhile: files vanish with it. */
+/** Rejects if an edit of the pod replaced the container during the backup: files vanished with the old container. */
 async function checkContainer(
   { source }: DataPlace,
   podId: string,
@@ -88,7 +88,7 @@ async function checkContainer(
   const container = await containerFilesOf(podId);
   const { containerId } = source.container;
   if (typeof container !== 'string' && container.containerId === containerId) return;
-  const message = 'An edit replaced the container while it was read. Back up again';
+  const message = 'An edit of the pod replaced the container during the backup. Back up again';
   throw new OperationFailure('ContainerReplaced', message);
 }
 

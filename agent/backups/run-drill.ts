@@ -83,8 +83,8 @@ async function drill(work: OperationContext<VerifyRow>, ports: RunPorts): Promis
 }
 
 /**
- * Returns the folder beside the pod's volume, where a restore would stage; for a pod that is not on this host, a folder
- * of the agent.
+ * Returns the folder beside the pod's volume in which a restore would stage its tree; for a pod that is not on this
+ * host, a folder of the agent.
  */
 async function scratchParentOf(podId: string, ports: RunPorts): Promise<string> {
   const [root] = await ports.dataRootsOf(podId).catch(() => []);

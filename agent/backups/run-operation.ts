@@ -70,8 +70,8 @@ export async function runOperation(
   }
 
   /**
-   * Appends a line to the operation's log. If the line cannot be written, as on a full disk, the event itself still
-   * counts.
+   * Appends a line to the operation's log. If the line cannot be written, as on a full disk, the operation continues
+   * without the line.
    */
   function appendLog(line: string): void {
     try {
@@ -150,8 +150,8 @@ export async function runOperation(
   }
 
   /**
-   * Throws if the operation must not run or be retried, after removing what an earlier attempt left, except trees that
-   * were moved.
+   * Throws if the operation was cancelled, its pod is gone or its attempts are used up. Before it throws, it removes
+   * the staging folder. Does nothing once trees were moved.
    */
   async function checkWanted(): Promise<void> {
     if (!isCancellable(row())) return;

@@ -59,8 +59,8 @@ async function prepare(work: OperationContext<RestoreRow>, ports: RunPorts): Pro
 }
 
 /**
- * Checks and prepares the place of the restored tree while the pod is stopped. Returns true if something has to be moved
- * aside first.
+ * Checks and prepares the place of the restored tree while the pod is stopped. Returns true if the target has an entry
+ * that must be moved aside first.
  */
 async function makeReady(
   { source, live, kind }: DataPlace,
@@ -79,7 +79,7 @@ async function makeReady(
   const { container } = source;
   if (container.containerId !== containerId) throw replaced();
   await copyUpParents(container, path, ports);
-  // A file of the image alone has no entry in the layer: the restored one hides it.
+  // A file that only the image has is not in the container's layer: the restored file hides it.
   return exists(live);
 }
 
@@ -131,7 +131,7 @@ async function swap(work: OperationContext<RestoreRow>, ports: RunPorts): Promis
   try {
     await exchange(work, journalOf(work));
   } catch (error) {
-    // Not recorded by a crash: after one, the next agent first tries to continue.
+    // A crash does not begin a rollback: after a crash, the next agent first tries to continue.
     beginUndo(work, `The tree could not be exchanged (${codeOf(error)}): the old tree is put back`);
     return;
   }
@@ -152,12 +152,12 @@ async function exchange(
   if (journalOf(work).step !== 'old_aside') return;
   if (await exists(staged)) await ensureFolders(dirname(live));
   await moveOnce(staged, live);
-  // Anything else at this place is not the restored tree.
+  // If `staged` still exists, the entry at `live` is not the restored tree.
   if ((await exists(staged)) || !(await exists(live))) throw new Error('the staged tree is lost');
   work.note({ journal: { ...journal, step: 'new_in' } });
 }
 
-/** Moves the old tree back; the new one stays in the staging folder until that is deleted. */
+/** Moves the old tree back. The restored tree stays in the staging folder until that folder is deleted. */
 async function undo(work: OperationContext<RestoreRow>, { pause }: RunPorts): Promise<never> {
   const journal = journalOf(work);
   const old = join(journal.folder, 'old');
@@ -219,7 +219,7 @@ function beginUndo(work: OperationContext<RestoreRow>, why: string): void {
 }
 
 function replaced(): OperationFailure {
-  const message = 'An edit replaced the container, whose folders it does not keep. Restore again';
+  const message = 'An edit of the pod replaced the container and its folders. Restore again';
   return new OperationFailure('ContainerReplaced', message);
 }
 

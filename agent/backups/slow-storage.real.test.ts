@@ -53,7 +53,7 @@ it('cancels an operation at every stage while the storage hangs, and changes not
   writeFileSync(join(scene.volume, 'random'), randomBytes(MIB));
   const tree = fingerprintOf(scene.volume);
 
-  /** Cancels an operation in `stage`, while the gate holds back every request from `heldCall` on. */
+  /** Cancels an operation in `stage`, while the fake storage holds back every request from `heldCall` on. */
   async function cancelled(kind: 'backup' | 'restore', stage: string, heldCall: string) {
     const request =
       kind === 'backup' ? scene.backupRequest() : scene.restoreRequest(kept.snapshot_id ?? '');

@@ -20,7 +20,7 @@ const HELP = `Usage: agent/main.ts [doctor | diag | enrol | remove-all | --help 
 The Podwright agent. Without an argument it runs. doctor checks this host and reports what to correct
 (doctor --help); diag writes the report and more to an archive for support (diag --help); enrol has the
 provider sign this agent's key (enrol --help); remove-all removes every pod of this executor from the
-Docker engine while the agent is stopped (remove-all --help). It is configured by environment variables:
+Docker engine while the agent is stopped (remove-all --help). Environment variables configure the agent:
 
 ${CONFIG_HELP}
 

@@ -13,10 +13,10 @@ import { removeAll } from '../pods/remove-all.ts';
 const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all
 
 Removes every pod of this executor from the Docker engine, with its networks, its data volumes, the images
-built on this host and the local data of persistent volumes, saved or not. For a host that leaves the market,
-or for a fresh start. Images from registries stay.
-Refused while the agent runs. Does not ask for confirmation. Reads the agent's variables: AGENT_EXECUTOR_ID
-names the executor, AGENT_HOME the agent's state.
+built on this host and the local data of persistent volumes, saved or not. Use it for a host that leaves the
+marketplace, or for a fresh start. Images from registries are not removed.
+The command fails while the agent runs. It does not ask for confirmation. It reads the agent's variables:
+AGENT_EXECUTOR_ID names the executor, AGENT_HOME the folder with the agent's state.
 `;
 
 /** Parses the arguments; rejects without removing anything if there are any. */
@@ -44,7 +44,7 @@ async function removeEverything(config: AgentConfig, environment: Environment): 
   })
     .catch((cause: unknown) => {
       const what = `the engine at ${socketPath} failed: ${messageOf(cause)}`;
-      throw new Error(`${what}; run this again to remove the rest`, { cause });
+      throw new Error(`${what}; run remove-all again to remove the remaining objects`, { cause });
     })
     .finally(progress.end);
   secretFilesOf(config).retain(new Set());

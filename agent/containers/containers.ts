@@ -1,4 +1,4 @@
-/** Composes everything the agent does with Docker objects: engine health, networks, firewall, volumes, images. */
+/** Composes the services that manage Docker objects: engine health, networks, firewall, volumes, images. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -29,10 +29,10 @@ export type ContainersPorts = {
   /** Pool from which every pod network gets its subnet. */
   subnetPool: Cidr;
   firewall: Firewall;
-  /** True: no pod starts while the firewall rules are not in place. */
+  /** True: pods start only once the firewall rules are in place. */
   firewallRequired: boolean;
   busyboxPath: string;
-  /** 32-byte key that seals secrets at rest. */
+  /** 32-byte key that encrypts secrets at rest. */
   secret: Uint8Array;
   /** Folder of build logs. */
   buildsFolder: string;

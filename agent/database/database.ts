@@ -33,8 +33,8 @@ const MIGRATIONS = [
 /** Newest schema of this version. */
 export const SCHEMA: number = MIGRATIONS.length;
 /**
- * Code of every SQLite error. When the lock is taken the file is already open, so the error means that another process
- * has the lock.
+ * Code of every SQLite error. The agent takes the lock after it opened the file, so at that point the error means that
+ * another process has the lock.
  */
 const LOCKED = 'ERR_SQLITE_ERROR';
 const REMEDY = 'stop the other agent, or set another AGENT_HOME and AGENT_PORT for this one';

@@ -1,5 +1,5 @@
--- Schema 10: how the update of this agent stands. One row; the short-lived switcher, which may be of the
--- version before or after, writes it too, so its fields lie in one document that either reads.
+-- Schema 10: state of the agent's update. One row, which the switcher writes, too. The switcher may be of an
+-- older or newer version than the agent, so the fields are one JSON document that both versions can read.
 
 CREATE TABLE agent_update (
   id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),

@@ -1,2 +1,2 @@
--- Files that changed while a backup read them: their number, and the first of their paths.
+-- Files that changed while a backup read them: their number, and the first paths.
 ALTER TABLE operations ADD COLUMN changed_json TEXT;

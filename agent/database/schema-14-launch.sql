@@ -1,2 +1,3 @@
--- Pods that have worked: the agent restarts them without end. A launch that never worked ends at its limit.
+-- 1: the pod has worked, so the agent restarts it without a limit. A pod that has never worked is not
+-- restarted beyond the launch limit.
 ALTER TABLE pods ADD COLUMN launched INTEGER NOT NULL DEFAULT 1 CHECK (launched IN (0, 1));

@@ -1,4 +1,4 @@
--- Schema 2: logging in to pods. One row per pod, made at its admission, gone with it.
+-- Schema 2: SSH access to pods. One row per pod, inserted at its admission and deleted with it.
 
 CREATE TABLE pod_ssh (
   pod_id TEXT NOT NULL PRIMARY KEY REFERENCES pods (id) ON DELETE CASCADE,

@@ -1,4 +1,4 @@
--- Schema 4: notebook servers in pods. One row per pod that was ever asked to have one, gone with it.
+-- Schema 4: notebook servers in pods. One row per pod for which a server was requested, deleted with the pod.
 
 CREATE TABLE pod_notebooks (
   pod_id TEXT NOT NULL PRIMARY KEY REFERENCES pods (id) ON DELETE CASCADE,

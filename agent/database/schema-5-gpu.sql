@@ -1,13 +1,13 @@
--- Schema 5: the health of GPUs, kept over restarts of the agent.
+-- Schema 5: health of GPUs, retained across restarts of the agent.
 
--- Cards that answered since the host booted: one that is missing now was lost.
+-- Cards that answered since the host booted: a card of this table that does not answer now is lost.
 CREATE TABLE gpu_cards (
   uuid TEXT NOT NULL PRIMARY KEY,
   -- `0000:1b:00`, empty where the driver does not tell.
   pci TEXT NOT NULL
 ) STRICT;
 
--- What keeps new pods from a card. A card may have one from each source.
+-- Reasons why a card accepts no new pods. A card may have one cordon from each source.
 CREATE TABLE gpu_cordons (
   -- The UUID of a card or MIG device; the PCI id with Xids, which know no UUID.
   subject TEXT NOT NULL,
@@ -19,7 +19,7 @@ CREATE TABLE gpu_cordons (
   UNIQUE (subject, source)
 ) STRICT;
 
--- Errors that the driver wrote to the kernel's log, and which pod had the card.
+-- Errors that the driver wrote to the kernel's log, and the pod that had the card.
 CREATE TABLE gpu_xids (
   boot_id TEXT NOT NULL,
   sequence INTEGER NOT NULL,

@@ -9,14 +9,15 @@ CREATE TABLE images (
   last_used_ms INTEGER NOT NULL
 ) STRICT;
 
--- With which login an image was fetched: who has another one asks the registry first. Empty: without any.
+-- Logins with which an image was fetched; for a pod with another login, the agent queries the registry first.
+-- Empty: no login was needed.
 CREATE TABLE image_scopes (
   reference TEXT NOT NULL REFERENCES images (reference) ON DELETE CASCADE,
   scope TEXT NOT NULL,
   PRIMARY KEY (reference, scope)
 ) STRICT;
 
--- Sealed under the key in the agent's home; gone as soon as the pod is to be removed.
+-- Registry logins, encrypted with the key in the agent's home. Deleted when the removal of the pod begins.
 CREATE TABLE pod_registry_auth (
   pod_id TEXT NOT NULL REFERENCES pods (id) ON DELETE CASCADE,
   generation INTEGER NOT NULL,

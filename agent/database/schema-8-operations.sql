@@ -1,4 +1,4 @@
--- Schema 9: backups and restores, each a row from its request until some time after its end.
+-- Schema 9: backups and restores. Each has a row from its request until some time after its end.
 
 CREATE TABLE operations (
   id TEXT NOT NULL PRIMARY KEY,
@@ -26,6 +26,6 @@ CREATE TABLE operations (
   finished_ms INTEGER
 ) STRICT;
 
--- One at a time per pod.
+-- At most one unfinished operation per pod.
 CREATE UNIQUE INDEX operations_active ON operations (pod_id) WHERE finished_ms IS NULL;
 CREATE INDEX operations_by_end ON operations (finished_ms, id);

@@ -1,4 +1,4 @@
--- Schema 9: copies of volumes that outlive pods, as far as the engine's own list does not tell.
+-- Schema 9: persistent volumes on this host, with the facts that the engine does not store.
 
 CREATE TABLE volumes (
   id TEXT NOT NULL PRIMARY KEY,

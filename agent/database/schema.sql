@@ -45,7 +45,7 @@ CREATE TABLE leases (
 ) STRICT;
 CREATE INDEX leases_by_pod ON leases (pod_id);
 
--- The last moves of each pod, for "why is it not running" and support.
+-- The last transitions of each pod, which show why a pod is not running.
 CREATE TABLE pod_events (
   id INTEGER PRIMARY KEY,
   pod_id TEXT NOT NULL,

@@ -49,7 +49,7 @@ it('migrates pods of a schema that had neither changes in place nor boot ids', (
   old.prepare(`INSERT INTO pods (${names.join(', ')}) VALUES (${values})`).run(columns);
   old.close();
   const database = openDatabase(join(home, 'agent.sqlite'));
-  // Pods of earlier versions count as having worked.
+  // Pods of earlier schemas count as launched.
   expect(createPodStore(database).get('a')).toEqual({ ...row('a'), launched: 1 });
   database.close();
   rmSync(home, { recursive: true });

@@ -37,7 +37,10 @@ let ownKey: Uint8Array;
 beforeAll(fillHome);
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Creates the home of an agent with one pod. Each secret is stored where the agent stores it, and all are in a log. */
+/**
+ * Creates the home of an agent with one pod. Each secret is stored where the agent stores it, and a log contains all
+ * secrets.
+ */
 function fillHome(): void {
   const database = openDatabase(join(home, STORE_FILE));
   ownKey = openSecretKey(home, systemRandom);

@@ -37,7 +37,10 @@ const PROGRAMS = [
 const ENGINE_MS = 10_000;
 const STORE_MS = 10_000;
 
-/** Leaves out the parts that may contain secrets of the store if those cannot be read, and so not redacted. */
+/**
+ * If the store's secrets cannot be read, they cannot be redacted: the archive then lacks the parts that may contain
+ * them.
+ */
 export async function archiveAgent(
   ports: DoctorPorts,
   logs: readonly string[],

@@ -92,7 +92,7 @@ export const CONFIGURATION_CHECKS: readonly DoctorCheck<ConfigurationFacts>[] = 
       const remedy = 'AGENT_TRUSTED_KEYS=<validator’s ss58>=validator-control';
       if (keys.length === 0) return fail('no key is trusted: the agent accepts no command', remedy);
       const inControl = keys.filter(({ roles }) => roles.includes('validator-control')).length;
-      const measured = `${keys.length} trusted, ${inControl} in control`;
+      const measured = `${keys.length} trusted keys, ${inControl} with the role validator-control`;
       if (inControl === 0) return fail(`${measured}: no key may launch pods`, remedy);
       return ok(measured);
     },

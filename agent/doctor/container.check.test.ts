@@ -22,7 +22,7 @@ it('reports the version of cgroups from which pods’ usage is read', () => {
 });
 
 it('warns if usage must be queried from the engine, and reports unknown if no container starts', () => {
-  const usage = { problem: 'process 12 is another one in this namespace' };
+  const usage = { problem: 'process 12 belongs to another container in this namespace' };
   expect(figures({ usage })).toMatchObject({
     status: 'warn',
     finding: expect.stringContaining('another one'),

@@ -23,7 +23,10 @@ const QUOTA_MS = 45_000;
 const USAGE_MS = 30_000;
 /** Differs from the agent's kind: each program removes only leftover containers of its kind. */
 const PROBE_KIND = 'doctor';
-/** Long enough to read the usage files, short enough if the doctor is killed meanwhile. */
+/**
+ * Runtime of the sleeping container: long enough to read the usage files; short, because the container outlives a
+ * killed doctor.
+ */
 const SLEEP_SECONDS = '60';
 const LIMITS = { cpuCores: 0.1, memoryBytes: 2 ** 26, shmBytes: 2 ** 20, pids: 16 };
 
@@ -158,7 +161,7 @@ export const CONTAINER_CHECKS: readonly DoctorCheck<ContainerFacts>[] = [
   },
   {
     id: 'pod-figures',
-    detects: 'pods whose usage can only be queried from the engine, one request for each',
+    detects: 'pods whose usage the agent can only query from the engine, with one request per pod',
     required: 'the usage of a container is readable from the kernel’s files',
     judge({ verified, usage }) {
       if ('value' in usage) {
@@ -168,7 +171,7 @@ export const CONTAINER_CHECKS: readonly DoctorCheck<ContainerFacts>[] = [
       if ('problem' in verified || !verified.value.ok)
         return unknown(`not tried: ${usage.problem}`);
       return warn(
-        `pods’ usage is queried from the engine, one request for each pod: ${usage.problem}`,
+        `the agent queries pods’ usage from the engine, with one request per pod: ${usage.problem}`,
         'run the agent on the host itself, or its container with --pid=host --cgroupns=host -v /sys/fs/cgroup:/sys/fs/cgroup:ro',
       );
     },

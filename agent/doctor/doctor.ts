@@ -46,7 +46,7 @@ export type AgentDoctorOptions = DoctorOptions & {
   container: boolean;
   /** The host's public address; null for the address of the interface with the default route. */
   address: string | null;
-  /** URL with whose clock the host's clock is compared; null for none. */
+  /** URL of the server with whose clock the host's clock is compared; null for no comparison. */
   timeFrom: string | null;
 };
 

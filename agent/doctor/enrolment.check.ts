@@ -59,7 +59,7 @@ export const ENROLMENT_CHECKS: readonly DoctorCheck<EnrolmentFacts>[] = [
       if (mismatch !== null) return fail(`the enrolment is ${mismatch}`, ENROL);
       if (enrolment.expires_ms <= nowMs) return fail('the enrolment has expired', ENROL);
       const days = Math.floor((enrolment.expires_ms - nowMs) / DAY_MS);
-      const measured = `by ${enrolment.hotkey}, for ${days} more days`;
+      const measured = `enrolled by ${enrolment.hotkey}, for ${days} more days`;
       return days < EARLY_DAYS ? warn(measured, ENROL) : ok(measured);
     },
   },

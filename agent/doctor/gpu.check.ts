@@ -30,7 +30,7 @@ export const GPU_CHECKS: readonly DoctorCheck<Facts>[] = [
   },
   {
     id: 'gpu-sources',
-    detects: 'a card that fell off the bus or is not driven',
+    detects: 'a card that fell off the bus or is not bound to the driver',
     required: 'bus, kernel module and nvidia-smi list the same cards',
     applies: mayHaveGpus,
     judge: sources,
@@ -97,7 +97,8 @@ function hasNoGpus(facts: GpuFacts): boolean {
 }
 
 /**
- * Returns true if nvidia-smi is missing or finds no card. A driver that hangs or mismatches implies that there is one.
+ * Returns true if nvidia-smi is missing or finds no card. A driver that hangs or has mismatched versions implies that a
+ * card is present.
  */
 function findsNoCard({ smi }: GpuFacts): boolean {
   const output = `${smi.problem ?? ''} ${smi.stdout}`;
@@ -159,7 +160,7 @@ function sources(facts: Facts): Outcome {
     return ok(`bus, kernel module and nvidia-smi agree on ${all.length} GPUs`);
   }
   const remedy =
-    'a card fell off the bus or is not driven: run dmesg | grep -i xid, reseat the card or reboot';
+    'a card fell off the bus or is not bound to the driver: run dmesg | grep -i xid, reseat the card or reboot';
   return fail(`GPUs differ: ${gaps.join('; ')}`, remedy);
 }
 

@@ -164,7 +164,10 @@ export const HOME_CHECKS: readonly DoctorCheck<Facts>[] = [
     required: 'OpenSSH’s sftp-server is installed',
     judge({ sftpServer: path }) {
       if (path !== null) return ok(path);
-      return warn('missing: no SFTP and scp into pods', 'apt install openssh-sftp-server');
+      return warn(
+        'sftp-server is missing: pods have no SFTP and scp',
+        'apt install openssh-sftp-server',
+      );
     },
   },
 ];
@@ -190,22 +193,25 @@ function agent({ holder, home, answers }: Facts): Outcome {
   }
   if (holder.value !== null && answers) return ok(`runs as process ${holder.value}`);
   if (holder.value !== null) {
-    const remedy = 'read its log; restart it: pods keep running meanwhile';
+    const remedy = 'read the agent’s log; restart the agent: pods keep running';
     return fail(`process ${holder.value} holds ${home} and does not answer`, remedy);
   }
   if (answers) {
-    return warn(`it answers, but not from ${home}`, 'run the doctor with the agent’s AGENT_HOME');
+    return warn(
+      `the agent answers, but its home is not ${home}`,
+      'run the doctor with the agent’s AGENT_HOME',
+    );
   }
-  return warn('it does not run', 'npm run agent, with the same variables');
+  return warn('the agent does not run', 'start it with npm run agent and the same variables');
 }
 
 function gateway({ gateway: observed, answers }: Facts): Outcome {
   if ('problem' in observed) {
-    return unknown(`its files cannot be read: ${observed.problem}`, AS_AGENT);
+    return unknown(`the gateway’s files cannot be read: ${observed.problem}`, AS_AGENT);
   }
   const { pods, pid, alive, complaints } = observed.value;
   if (!alive) {
-    const ended = pid === null ? 'it never reported' : `process ${pid} has ended`;
+    const ended = pid === null ? 'the gateway never reported' : `process ${pid} has ended`;
     const problem = answers || (pods ?? 0) > 0 ? fail : warn;
     return problem(
       `pods accept no login: ${ended}`,
@@ -214,5 +220,5 @@ function gateway({ gateway: observed, answers }: Facts): Outcome {
   }
   if (complaints.length === 0) return ok(`process ${pid} serves ${pods ?? 0} pods`);
   const listed = complaints.slice(0, MAX_COMPLAINTS).join('; ');
-  return warn(`${complaints.length} pods accept no login: ${listed}`, 'read its log');
+  return warn(`${complaints.length} pods accept no login: ${listed}`, 'read the gateway’s log');
 }

@@ -124,7 +124,7 @@ export const NETWORK_CHECKS: readonly DoctorCheck<Facts>[] = [
       if (policy.value !== 'ACCEPT') return ok(`FORWARD: ${policy.value}`);
       return warn(
         'FORWARD: ACCEPT, so this host passes any packet between its networks',
-        'iptables -P FORWARD DROP, and the same in what sets it at boot',
+        'iptables -P FORWARD DROP, and set the same policy at boot',
       );
     },
   },
@@ -138,7 +138,7 @@ export const NETWORK_CHECKS: readonly DoctorCheck<Facts>[] = [
       }
       if (forwarding.value) return ok('IPv4 is forwarded');
       const remedy =
-        'sysctl -w net.ipv4.ip_forward=1, and the line in /etc/sysctl.d/90-podwright.conf';
+        'sysctl -w net.ipv4.ip_forward=1, and the same setting in /etc/sysctl.d/90-podwright.conf';
       return fail('IPv4 is not forwarded: pods have no network', remedy);
     },
   },
@@ -159,7 +159,7 @@ function firewall(facts: Facts): Outcome {
   }
   if ('problem' in rules) {
     if (/permission denied|must be root/i.test(rules.problem)) {
-      return unknown(`${iptables.value}; root only can list its rules`, 'run the doctor as root');
+      return unknown(`${iptables.value}; only root can list its rules`, 'run the doctor as root');
     }
     const measured = `${iptables.value} does not work: ${rules.problem}`;
     return problem(measured, 'modprobe ip_tables nf_tables; iptables -t mangle -S');
@@ -167,7 +167,10 @@ function firewall(facts: Facts): Outcome {
   const isFirst = rules.value.jumps.every(({ inFront }) => inFront);
   if (agentRuns && !isFirst) {
     const measured = `${iptables.value}: the agent runs, but its rules do not come first`;
-    return fail(measured, 'read /readyz of the agent; stop what rewrites the table mangle');
+    return fail(
+      measured,
+      'read /readyz of the agent; stop the program that rewrites the table mangle',
+    );
   }
   if (/legacy tables present/i.test(warnings)) {
     return warn(
@@ -188,7 +191,7 @@ function subnets({ routes, pool }: Facts): Outcome {
   const remedy = 'set AGENT_POD_SUBNETS to a private range that no route of this host leads to';
   if (foreign.length > 0) {
     const measured = `AGENT_POD_SUBNETS ${name} overlaps ${foreign.map(formatRoute).join(', ')}`;
-    return fail(`${measured}: pods would cut this host off from it`, remedy);
+    return fail(`${measured}: pods would cut this host off from these networks`, remedy);
   }
   if (clashes.length > 0) {
     const shared = clashes.map(formatRoute).join(', ');

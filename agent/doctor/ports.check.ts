@@ -41,7 +41,7 @@ const LISTENING = { tcp: '0A', udp: '07' };
 const SAMPLE = 24;
 const DIAL_MS = 3_000;
 const READ_MS = 2_000;
-/** Above this share of used ports, launches begin to run out of them. */
+/** Share of used ports above which launches begin to fail for lack of free ports. */
 const MOST_IN_USE = 0.8;
 const VersionAnswer = z.object({ executor_id: z.string() });
 
@@ -215,9 +215,9 @@ function podPorts({ listening, refused, tried, range }: PortFacts): Outcome {
   if ('problem' in listening) return unknown(`listeners cannot be read: ${listening.problem}`);
   const inUse = `${listening.value.length} of ${size} ports have a listener`;
   if (listening.value.length > size * MOST_IN_USE) {
-    return warn(inUse, 'widen AGENT_PORT_RANGE, in the firewall too');
+    return warn(inUse, 'widen AGENT_PORT_RANGE, and open the new ports in the firewall');
   }
-  if (refused === null) return ok(`${inUse}, those of pods included`);
+  if (refused === null) return ok(`${inUse}, including the ports of pods`);
   return ok(`${tried} ports of ${range.first}-${range.last} tried, all free (TCP and UDP)`);
 }
 
@@ -238,7 +238,7 @@ function reachability(facts: PortFacts): Outcome {
   if (answers.executorId !== executorId || executorId === null) {
     return unknown(
       'this executor’s agent does not answer on this host',
-      'start it, then run again',
+      'start the agent, then run the doctor again',
     );
   }
   const place = hostAndPort(outside.address, port);

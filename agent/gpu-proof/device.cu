@@ -36,7 +36,7 @@ __global__ void each(size_t count, Work work) {
   if (index < count) work(index);
 }
 
-// UUID in the format of nvidia-smi.
+// Returns the card's UUID in the format of nvidia-smi.
 std::string textOf(const cudaUUID_t& uuid) {
   std::string text = "GPU-";
   for (int at = 0; at < 16; at++) {

@@ -123,7 +123,7 @@ void commit(Card& card, const Tables& tables, const Tables* there, Words& words)
   if (memory != nullptr) card.each(bytes / kBlock, Fill{keyOf(memorySeed, tables), there, memory});
   const long fillMs = filling.ms();
 
-  // While that stays where it is.
+  // Multiplies while the filled memory stays allocated.
   Watch multiplying;
   Products<Card> products(card, tables, there, n);
   std::string roots;

@@ -80,7 +80,7 @@ export function planCordons(reading: HealthReading, facts: CordonFacts): CordonP
     return [{ ...cordon, since_ms }];
   });
   const drop = facts.cordons.filter(
-    // A card that does not answer keeps its last finding.
+    // A card that does not answer retains its last cordon.
     (old) =>
       old.source !== 'xid' &&
       !(old.source === 'inventory' && !present.has(old.subject)) &&

@@ -20,8 +20,8 @@ export type PlacementRequest = {
 const MEMORY_SHARE = 0.9;
 
 /**
- * Returns the NUMA node of all cards if the host has several nodes and this one is large enough; otherwise null,
- * and the pod is not bound to a node. Pure.
+ * Returns the NUMA node that all cards of the pod share, if the host has several nodes and this node has enough
+ * processors. Otherwise returns null, and the pod is not bound to a node. Pure.
  */
 export function cpuPlacement(
   request: PlacementRequest,

@@ -61,7 +61,7 @@ export function createGpuHealthJob(ports: GpuHealthPorts) {
     const known = store
       .cordons()
       .some(({ subject, source }) => subject === pci && source === 'xid');
-    // The cordon's start time is that of the first Xid.
+    // The cordon starts at the time of the first Xid.
     if (known) return;
     const message = `Xid ${code} in the kernel log`;
     store.putCordon({ subject: pci, source: 'xid', reason: 'Xid', message, since_ms: at_ms });

@@ -32,7 +32,7 @@ export type ObservedCard = z.output<typeof Card>;
 const Cursor = z.object({ boot_id: z.string(), sequence: z.int() });
 export type KernelLogCursor = z.output<typeof Cursor>;
 
-/** Rows retained; a wedged card logs the same Xid repeatedly. */
+/** Maximum number of rows: a hung card logs the same Xid repeatedly. */
 const MAX_XIDS = 1_000;
 const CURSOR = 'kernel_log';
 

@@ -26,7 +26,7 @@ function reading(fault: GpuFault | null = null): HealthReading {
   return { cards: [{ uuid: 'GPU-a', pciBusId: CARD.pci_bus_id, fault }, other], migUuids: [] };
 }
 
-/** Restarts the agent: only the store survives. */
+/** Creates a health job on `database`. A second call with the same database simulates a restart of the agent. */
 function setUp(database = openDatabase(':memory:'), bootId = 'boot-1') {
   const clock = createManualClock();
   const store = createGpuHealthStore(database);
@@ -102,7 +102,7 @@ it('cordons a card while the driver reports a fault, with the time of the first 
   expect(cordon()).toBeNull();
 });
 
-it('reports a card as lost if it answered since the boot, and a MIG device if it is leased', async () => {
+it('reports as lost a missing card that answered since the boot, and a missing MIG device that is leased', async () => {
   const { job, state, cordon, database } = setUp();
   await job.runOnce();
   state.leased = ['MIG-1'];
@@ -110,7 +110,7 @@ it('reports a card as lost if it answered since the boot, and a MIG device if it
   await job.runOnce();
   expect(cordon()).toMatchObject({ reason: 'Lost' });
   expect(cordon({ ...CARD, uuid: 'MIG-1', pci_bus_id: '' })).toMatchObject({ reason: 'Lost' });
-  // The cordon survives a restart of the agent; it ends when the card returns or the host reboots without it.
+  // The cordon survives a restart of the agent. It ends when the card returns or the host reboots without the card.
   const restarted = setUp(database);
   restarted.state.health = state.health;
   await restarted.job.runOnce();

@@ -52,7 +52,7 @@ it('rejects a GPU that is not present, and all GPUs if they cannot be read', asy
   await blind.checkAdmissible('a', []);
 });
 
-it('rejects new pods on a cordoned card and its MIG devices, but not its holder', async () => {
+it('rejects new pods on a cordoned card and its MIG devices, but accepts the pod that already holds them', async () => {
   const card = { uuid: 'G1', pci_bus_id: '00000000:1B:00.0', mig: null };
   const part = { uuid: 'M1', pci_bus_id: '00000000:43:00.0', mig: { parent_uuid: 'G3' } };
   const listGpus = async () => [card, part];

@@ -35,7 +35,7 @@ it('reads a pipe without blocking, with and without a writer', () => {
   log.close();
 });
 
-it('limits the size of a batch and of a line, and reads the rest in the next call', () => {
+it('limits the size of a batch and of a line, and reads the remaining records in the next call', () => {
   const path = join(folder, 'large');
   const lines = Array.from({ length: 1_500 }, (_, index) => kernelLine(index, 'x'.repeat(800)));
   writeFileSync(path, `${'y'.repeat(100_000)}\n${lines.join('\n')}\n`);

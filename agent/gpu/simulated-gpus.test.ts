@@ -40,7 +40,7 @@ it.each(['X[3g]', 'X[3g.40gb', 'X[]', 'X[1g.10gb*8]', 'X[1g.10gb*7+1g.10gb]', '[
   },
 );
 
-it('returns the same cards for an executor at every start, and others for another executor', async () => {
+it('returns the same cards for an executor at every start, and different cards for another executor', async () => {
   const uuids = async (executorId: string) => {
     const { devices } = await createSimulatedDriver(executorId, ['NVIDIA H200', 'New Card']).read();
     return devices.map((device) => GpuUuid.parse(device.uuid));

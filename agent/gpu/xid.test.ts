@@ -21,7 +21,7 @@ it('parses the records of old and new drivers', () => {
 });
 
 it.each([
-  ['another record', kernelLine(1, 'usb 1-1: new high-speed USB device')],
+  ['a record of another driver', kernelLine(1, 'usb 1-1: new high-speed USB device')],
   ['a line that continues a record', ' SUBSYSTEM=pci'],
   ['a record that a program wrote to the log', kernelLine(1, XID_79).replace(/^4,/, '12,')],
   ['a record with a malformed PCI address', kernelLine(1, 'NVRM: Xid (PCI:zz): 79, x')],

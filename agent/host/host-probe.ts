@@ -43,7 +43,7 @@ const STATIC_DEADLINE_MS = 5_000;
 type StaticFacts = { cpuModel: string; osName: string };
 
 export function createHostProbe({ clock }: { clock: Clock }): HostProbe {
-  // Utilization is measured since the previous call, so each caller has its own.
+  // Utilization is measured since the previous call, so each caller has a separate counter.
   const forReading = createCpuUtilization();
   const forSamples = createCpuUtilization();
   const traffic = createTraffic(clock);

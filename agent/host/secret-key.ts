@@ -1,4 +1,4 @@
-/** The key with which the agent seals secrets at rest: 32 random bytes in a file of its home. */
+/** The key with which the agent encrypts secrets at rest: 32 random bytes in a file of the agent's home. */
 import { join } from 'node:path';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { readOrCreatePrivateFile } from '#shared/runtime/files.ts';
@@ -9,7 +9,7 @@ const KEY_BYTES = 32;
 
 /**
  * Reads the key file and creates it if it does not exist. The file is written atomically. Throws if other users can
- * read it or if it has no valid key: replacing the key would make secrets that it sealed unreadable.
+ * read it or if it has no valid key: with another key, the secrets in the store could not be decrypted.
  */
 export function openSecretKey(home: string, random: Random): Uint8Array {
   const path = join(home, KEY_FILE);

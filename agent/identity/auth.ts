@@ -1,6 +1,6 @@
 /**
- * Authenticates requests to the agent. All routes except the public ones require a signature and a role; the protocol is
- * described in shared/signing/README.md. A route that is in neither list is refused.
+ * Authenticates requests to the agent. All routes except the public ones require a signature and a role; the protocol
+ * is described in shared/signing/README.md. A route that is neither public nor listed with roles is refused.
  */
 import type { FastifyRequest } from 'fastify';
 import { IDENTITY_PATH } from '#shared/api/agent/identity.ts';

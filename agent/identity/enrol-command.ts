@@ -29,12 +29,12 @@ Validators trust an agent if its provider's hotkey has signed the agent's key. T
   enrol sign --seed-file FILE REQUEST      where the hotkey is: print the enrolment; FILE has the hotkey's
                                            seed as 64 hex digits, mode 0600
   enrol sign --text REQUEST                print the text, to sign it with another wallet
-  enrol accept ENROLMENT                   on the host: store it; a running agent presents it from then on
+  enrol accept ENROLMENT                   on the host: store it; a running agent then presents it
   enrol show                               on the host: print the agent's key and its enrolment
 
 REQUEST and ENROLMENT are one line of JSON each; an enrolment is the request with "hotkey" and "signature"
-("0x" and 128 hex digits over the text). Of two enrolments the one that expires later counts, so a
-replaced key cannot return. request, accept and show read the agent's environment variables.
+("0x" and 128 hex digits over the text). Of two enrolments of one executor, validators trust the one that
+expires later, so a replaced key cannot return. request, accept and show read the agent's environment variables.
 `;
 
 export type EnrolPorts = {
@@ -116,7 +116,9 @@ function show({ clock, random, host }: EnrolPorts): string {
   const enrolment = readEnrolment(home);
   const isOurs = enrolment?.public_key === publicKey && enrolment.executor_id === executorId;
   const days = isOurs ? Math.floor((enrolment.expires_ms - clock.now()) / DAY_MS) : 0;
-  const enrolled = isOurs ? `by ${enrolment.hotkey}, for ${days} more days` : 'not enrolled';
+  const enrolled = isOurs
+    ? `enrolled by ${enrolment.hotkey}, for ${days} more days`
+    : 'not enrolled';
   return `key ${publicKey}\n${enrolled}\n`;
 }
 

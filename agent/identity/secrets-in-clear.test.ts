@@ -87,9 +87,9 @@ const SECRETS: [string, Case][] = [
     'secrets of a pod',
     put({ secret_names: ['a'], secrets: [{ name: 'a', value: 'b' }] }, ['secrets']),
   ],
-  ['keys with the pod', put({ ssh_public_keys: [key] }, ['ssh_public_keys'])],
+  ['SSH keys of a new pod', put({ ssh_public_keys: [key] }, ['ssh_public_keys'])],
   [
-    'all of them',
+    'several kinds of secrets',
     put({ environment: { A: '' }, registry_auth: { password: 'b' }, ssh_public_keys: [key] }, [
       'environment',
       'registry_auth',

@@ -116,7 +116,7 @@ it('replaces ports that other processes use, until the range has none left', asy
   await expect(full.ports.replaceBusy('a')).rejects.toThrow(PortPoolExhausted);
 });
 
-it('replaces the port that the engine names, or all if it names none', () => {
+it('replaces the port that the engine’s error names, or all ports if the error names none', () => {
   const { ports } = createPorts();
   ports.lease('a', [1, 2], null);
   ports.replace('a', 'Bind for 0.0.0.0:101 failed: port is already allocated');

@@ -13,7 +13,7 @@ export class PortPoolExhausted extends Error {
   override name = 'PortPoolExhausted';
 }
 
-/** Time for which a released port is not leased again, so that clients of the old pod do not reach the next one. */
+/** Time for which a released port is not leased again, so that clients of the old pod do not reach another pod. */
 export const PORT_COOLING_MS = 60_000;
 /**
  * The same for a port at which a pod has run its own SSH server: clients remember that server's host key for the port.

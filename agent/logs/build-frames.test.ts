@@ -26,7 +26,7 @@ function framesOf(text: string): { log?: string; id?: string; dropped?: number }
   return text.split('\n\n').flatMap((part) => (part === '' ? [] : [JSON.parse(part.slice(6))]));
 }
 
-it('sends log frames whose ids can be resumed from', async () => {
+it('sends log frames, and resumes after the id of any frame', async () => {
   const source = logOf(line(0), line(1), line(2));
   const [first, second] = framesOf(
     await createBuildReader(source, KEY, { kind: 'tail', lines: 100 }).more(),

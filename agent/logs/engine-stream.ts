@@ -20,7 +20,10 @@ import {
   wholeCharacters,
 } from './log-frames.ts';
 
-/** Number of recent timestamps whose lines are counted. Lines with one timestamp are never further apart than this. */
+/**
+ * Number of recent timestamps whose lines are counted. Lines with the same timestamp are never separated by more other
+ * timestamps than this.
+ */
 const MAX_TIMES = 64;
 const NEWLINE = 0x0a;
 /** Length of the longest timestamp: `2026-11-20T23:50:00.123456789+00:00 `. */
@@ -59,7 +62,7 @@ export async function* readFromEngine(
       if (verdict === 'drop') continue;
       if (verdict === 'gap') text += dataFrame({ meta: 'gap', reason: 'older output is gone' });
       if (stream === null || frame.stream === stream) text += dataFrame(frame);
-      // Recorded before the yield, which may be the last: a reader that closes the stream does not resume it.
+      // Recorded before the yield: a reader that closes the stream ends this generator at the yield.
       onLine(at);
     }
     return text;
@@ -72,8 +75,8 @@ export async function* readFromEngine(
     }
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
-    // A follower continues when the engine is back or the container is replaced. Other readers receive a gap frame,
-    // because they would otherwise take truncated output for complete.
+    // A follower continues when the engine answers again or the container is replaced. Readers that do not follow
+    // receive a gap frame, because they would otherwise take truncated output for complete output.
     if (!follow) yield dataFrame({ meta: 'gap', reason: 'the engine stopped answering' });
   }
   const rest = toSend(framer.flush());
@@ -88,7 +91,7 @@ export function readingStartMs(after: LogPosition): number {
   return Math.max(0, Number(after.ns / 1_000_000n) - CROSSING_SLACK_MS);
 }
 
-/** `gap`: the line to resume after is gone, and this is the first line after it. */
+/** `gap`: the line to resume after was deleted, and this is the first line after its position. */
 type ResumeVerdict = 'send' | 'drop' | 'gap';
 
 /**

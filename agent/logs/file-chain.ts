@@ -34,7 +34,7 @@ export async function openFileChain(path: string, clock: Clock) {
   async function walk(known: LogFile | null): Promise<{ found: Opened[]; complete: boolean }> {
     const found: Opened[] = [];
     let missing = 0;
-    // Files only move to higher numbers: counting up may find one twice but skips none.
+    // A rotation only moves files to higher numbers: counting up may find a file twice but skips none.
     for (let number = 0; number <= MAX_ROTATED && missing < 2; number += 1) {
       const file = await openFile(number === 0 ? path : `${path}.${number}`);
       if (file === null) {

@@ -101,7 +101,7 @@ describe('entries of a long line', () => {
     expect(logs.length).toBe(3);
   });
 
-  it('end with their run: a short entry without newline is not continued', () => {
+  it('end with the run of the container: a short entry without newline is not continued', () => {
     expect(logsOf(entry('no newline') + entry('next run\n'))).toEqual(['no newline', 'next run\n']);
     expect(logsOf(entry('ends in a backslash and n: \\n') + entry('next\n'))).toEqual([
       'ends in a backslash and n: \\n',

@@ -18,7 +18,7 @@ type OpenLine = { time: string; ns: string; bytes: Buffer };
 
 export const FRESH: ParseState = { open: { stdout: null, stderr: null }, recent: [] };
 
-/** Lines with one timestamp are never further apart than this number of timestamps. */
+/** Lines with the same timestamp are never separated by more other timestamps than this. */
 const MAX_TIMES = 64;
 
 const HEAD = '{"log":"';

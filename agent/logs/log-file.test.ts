@@ -30,7 +30,7 @@ describe('the file', () => {
     expect(await read(log, start)).toEqual(['four']);
     logs.writer().truncate();
     logs.write(
-      'a line longer than the position of the reader, so that only the byte before it shows the change',
+      'a line longer than the reader’s position, so that only the byte before that position shows the truncation',
     );
     expect((await read(log, start))[0]).toBe('<gap>');
   });
@@ -201,7 +201,7 @@ describe('rotation', () => {
   });
 });
 
-it('neither loses nor repeats a line without a gap, in any order of writes, rotations and reads', async () => {
+it('neither loses nor repeats a line without reporting a gap, in any order of writes, rotations and reads', async () => {
   const MAX_LINE = 40_000;
   for (let seed = 1; seed <= 40; seed += 1) {
     const random = createSeededRandom(seed);

@@ -113,8 +113,8 @@ export async function* followPodLog(
 type OpenBuild = { key: string; reader: ReturnType<typeof createBuildReader> };
 
 /**
- * Opens the build log. The first build sends as many lines as the container's log has fewer than `tail`. A build that
- * began while the stream was open is sent whole.
+ * Opens the build log. If the container's log has fewer than `tail` lines, the build log adds the missing number of
+ * lines. A build that began while the stream was open is sent completely.
  */
 async function openBuild(
   options: FollowOptions,
@@ -192,7 +192,7 @@ async function* readRun(
       yield* readFromEngine(options.engine, state, { ...options, ...from }, onLine, signal);
       return;
     }
-    // Recorded before anything can fail, because followPodLog releases it from there.
+    // Stored in `progress` before anything can fail, because followPodLog releases the log that `progress` names.
     progress.file = { open, start: startAtOldest(open.log) };
     progress.file.start = await startIn(open, from, progress.container, options.stream);
   }

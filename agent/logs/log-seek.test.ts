@@ -80,7 +80,7 @@ describe('a position in the log', () => {
     }
   });
 
-  it('yields a gap and the later lines if it is gone', async () => {
+  it('yields a gap and the lines after it if its frame was deleted', async () => {
     const log = await manyLines();
     const all = await readFrames(log, startAtOldest(log));
     const first = parseFrameId(all[0] !== undefined && 'id' in all[0] ? all[0].id : '')?.at;

@@ -67,7 +67,7 @@ export async function startAfterFrame(
 }
 
 /**
- * Starts `count` lines (of the selected stream) before the end; `missing`: number of lines that the log has fewer than
+ * Starts `count` lines (of the selected stream) before the end; `missing`: number of lines that the log lacks to have
  * `count`.
  */
 export async function startAtTail(

@@ -93,7 +93,7 @@ it('counts its followers together with those of event streams', async () => {
   next.terminate();
 });
 
-it('closes the socket of a client that sends a message, with another code if that is too large', async () => {
+it('closes the socket of a client that sends a message, with a separate close code for a message that is too large', async () => {
   for (const [text, code] of [
     ['hello', 1008],
     ['x'.repeat(2_000), 1009],

@@ -1,4 +1,4 @@
-/** A container's output from its json-file, as fast as the reader reads, and as soon as the engine writes. */
+/** Reads a container's output from its json-file, at the pace of the reader, and as soon as the engine writes. */
 import { dataFrame } from '#shared/http/event-stream.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import {
@@ -58,8 +58,8 @@ export type TailOptions = {
 };
 
 /**
- * Yields frames from `start`, which it advances, to the end of this run of the container, or to the current
- * end without `follow`. A stalled reader continues from the file, with a gap if the engine has deleted it.
+ * Yields frames from `start`, which it advances, to the end of this run of the container, or to the current end without
+ * `follow`. A stalled reader continues from the file, with a gap frame if the engine deleted output in the meantime.
  */
 export async function* readFromFile(
   { clock, stateOf, state, stream, follow }: TailOptions,

@@ -80,7 +80,7 @@ const upTo = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, n) => from + n);
 
 describe('a container that writes at full speed over rotations', () => {
-  it('sends each line once to a follower from the start and to a later one', async () => {
+  it('sends each line once to a follower from the start and to a follower that starts later', async () => {
     const id = await startContainer(`${writes(LINES)}; exec sleep 1000`);
     const logs = serviceFor(id);
     const followed = await take(

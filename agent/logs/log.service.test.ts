@@ -225,7 +225,7 @@ it('continues with the container that replaces another', async () => {
   expect(await pull(fake, stream, 2)).toEqual(['<restart>', 'new']);
 });
 
-it('repeats no line when the engine is back after an outage', async () => {
+it('repeats no line when the engine answers again after an outage', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);
@@ -268,7 +268,7 @@ it('resumes after the last received frame', async () => {
   expect(await pull(fake, timed, 10)).toEqual([]);
 });
 
-it('sends a gap if the last received frame is gone', async () => {
+it('sends a gap if the last received frame was deleted', async () => {
   const fake = setUp();
   fake.start(A);
   fake.setPod(A);

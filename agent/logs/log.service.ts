@@ -41,7 +41,7 @@ export function createLogService({
   const stateOf = createContainerStates(clock, engine);
   const files = createLogFilePool(clock);
 
-  /** Counts a follower; the result, to be called once, removes it again. */
+  /** Counts a follower. The returned function, which must be called once, stops counting it. */
   function addFollower(podId: string): () => void {
     const count = followers.get(podId) ?? 0;
     if (count >= MAX_FOLLOWERS) {

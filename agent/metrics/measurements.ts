@@ -1,4 +1,4 @@
-/** Composition of what is measured of the host and its pods: samples, and the metrics made of them. */
+/** Composes the measurements of the host and its pods: samples, and the metrics that export the samples. */
 import type { UpdateStatus } from '#shared/api/agent/update-status.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Random } from '#shared/runtime/random.ts';

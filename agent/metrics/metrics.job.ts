@@ -1,4 +1,5 @@
-/** Collects the values of metrics, separately from the reconcile loop, which a hanging driver must not block. */ import type { PullProgress } from '#shared/api/agent/images.ts';
+/** Collects the values of metrics, separately from the reconcile loop, which a hanging driver must not block. */
+import type { PullProgress } from '#shared/api/agent/images.ts';
 import { SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Family } from '#shared/telemetry/family.ts';

@@ -46,7 +46,7 @@ export function createMetrics({ clock, executorId }: { clock: Clock; executorId:
     help: 'Longest delay of the event loop since the last scrape.',
     registers: [publicRegistry],
     collect() {
-      // The histogram contains whole periods of the sampling timer; the lag is the excess.
+      // The histogram contains whole periods of the sampling timer; the lag is the excess over the timer's interval.
       this.set(Math.max(0, delay.max / NANOSECONDS - LOOP_SAMPLE_MS / MS_PER_SECOND));
       delay.reset();
     },

@@ -20,7 +20,7 @@ export type PodSample = {
   gpus: readonly GpuReadings[];
   /** Oldest first. */
   history: readonly Point[];
-  /** Start of the idle time; null if the pod is in use or that is unknown. */
+  /** Start of the idle time; null if the pod is in use or its use is unknown. */
   idleSinceMs: number | null;
   use: Use;
 };
@@ -120,7 +120,7 @@ export type Use = {
 export type IdleBefore = { idleSinceMs: number | null; use: Use };
 
 /**
- * Returns the time of the first sample in the current series of idle samples; null if the pod is in use or that is
+ * Returns the time of the first sample in the current series of idle samples; null if the pod is in use or its use is
  * unknown. A renter's idle shutdown counts from that time.
  */
 export function idleSince(before: IdleBefore | null, now: Use): number | null {

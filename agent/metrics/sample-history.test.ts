@@ -72,7 +72,7 @@ async function setUp() {
   };
 }
 
-it('returns rows of host and pod, with rates since the previous tick and the GPUs in the order of the pod', async () => {
+it('returns rows of host and pod, with rates since the previous tick and the GPUs in the pod’s order', async () => {
   const { sample, history, id, uuids, state, cards } = await setUp();
   const [first, second] = cards.devices;
   if (first === undefined || second === undefined) throw new Error('two cards');
@@ -112,7 +112,7 @@ it('reports null figures for a card that is missing or has old values, and retai
   ]);
 });
 
-it('pages through an hour of samples, also those of a removed pod', async () => {
+it('pages through an hour of samples, including the samples of a removed pod', async () => {
   const { sample, history, id, inject, agent } = await setUp();
   await sample(10);
   await inject('DELETE', `/v1/pods/${id}`);

@@ -1,6 +1,6 @@
 /**
- * Samples of the last hour, of the host and of pods that ran, in memory. The central API collects them every few minutes
- * for the history of metrics, so an interruption of up to an hour leaves no gap there.
+ * Samples of the last hour, of the host and of pods that ran, in memory. The central API collects them every few
+ * minutes for the history of metrics, so an interruption of up to an hour leaves no gap in that history.
  */
 import {
   MAX_PAGE_TICKS,
@@ -27,7 +27,7 @@ import type { Samples } from './samples.ts';
 
 /** Rows retained at most, over all series; about 5 MB with one GPU per pod. Above it the oldest ticks are dropped. */
 const MAX_ROWS = 20_000;
-/** Time by which a timer may fire early; a sample that is taken this shortly before a tick counts for it. */
+/** Time by which a timer may fire early; a sample that is taken this shortly before a tick counts for that tick. */
 const EARLY_MS = 50;
 
 type Retained = {

@@ -219,7 +219,7 @@ it('continues to sample the host while the engine does not answer, with the cach
   expect(await host()).toMatchObject({ age_ms: 0, disk: { path: '/var/lib/docker' } });
 });
 
-it('samples other pods if the engine fails for one, and none if it does not answer', async () => {
+it('samples the other pods if the engine fails for one pod, and no pod if the engine does not answer', async () => {
   const { agent, sample, pod, engine, inject } = await setUp();
   const other = systemRandom.uuid();
   await inject('PUT', `/v1/pods/${other}`, podSpec({ image: { reference: IMAGE } }));

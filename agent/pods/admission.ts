@@ -57,7 +57,8 @@ const RULES: readonly Rule[] = [
     (field): Rule => ({
       field,
       // A lone surrogate would reach the container as U+FFFD.
-      broken: (spec) => !areWellFormed(spec[field]) && 'holds half a character (a lone surrogate)',
+      broken: (spec) =>
+        !areWellFormed(spec[field]) && 'contains half a character (a lone surrogate)',
     }),
   ),
   {
@@ -166,7 +167,7 @@ function againstReferences(spec: PodSpec, host: HostLimits): string | false {
     const [first = '', ...rest] = reference.split('/');
     return rest.length > 0 && !IMAGE_HOST.test(first);
   };
-  if (references.some(hasInvalidHost)) return 'its registry is no host name';
+  if (references.some(hasInvalidHost)) return 'its registry is not a host name';
   // Otherwise a renter could make this host connect to its neighbours and read their responses in the error message.
   const isRefused = !host.localRegistries && references.some(isFromLocalRegistry);
   return isRefused && 'registries at private addresses are not allowed';

@@ -25,7 +25,10 @@ export function backoffMs(attempts: number, random: Random): number {
   return random.int(Math.min(FIRST_BACKOFF_MS * 2 ** doublings, LONGEST_BACKOFF_MS) + 1);
 }
 
-/** Patch after a failed step. A pod that is being removed keeps its phase; a launch that is over is not retried. */
+/**
+ * Patch after a failed step. A pod that is being removed keeps its phase; a launch beyond its time limit is not
+ * retried.
+ */
 export function afterFailure(
   row: PodRow,
   failure: { reason: ReasonCode; message: string },

@@ -15,7 +15,7 @@ import { specOf } from './pod-row.ts';
 /** One minute, because the engine walks all files of a container to measure it. */
 export const DISK_INTERVAL_MS = 60_000;
 const WARN_SHARE = 0.85;
-/** Grace period for a pod above its limit to delete files; none above NO_GRACE_SHARE. */
+/** Grace period in which a pod above its limit may delete files. A pod above NO_GRACE_SHARE has no grace period. */
 const GRACE_MS = 55_000;
 const NO_GRACE_SHARE = 1.25;
 /**

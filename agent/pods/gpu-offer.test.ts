@@ -56,7 +56,7 @@ it.each<[string, GpuShareRule, number, string | null]>([
     1,
     'gpu_split_not_allowed',
   ],
-  ['all GPUs of such a host', { split: 'whole', minimum: 0 }, 2, null],
+  ['all GPUs of a host that is offered only as a whole', { split: 'whole', minimum: 0 }, 2, null],
   ['fewer GPUs than the minimum', { split: 'any', minimum: 2 }, 1, 'gpu_count_invalid'],
   ['exactly the minimum number of GPUs', { split: 'any', minimum: 2 }, 2, null],
 ])('accepts or rejects a request for %s', async (_, rule, count, code) => {

@@ -43,7 +43,10 @@ export function createGpuProbe(deps: {
   const slots = createSemaphore(MAX_PARALLEL_PROBES);
   const histories = new Map<string, ProbeHistory>();
 
-  /** True if the pod sees all its GPUs. Null if the probe could not run, which is not evidence about the GPUs. */
+  /**
+   * Returns true if all GPUs of the pod are visible inside it. Null if the probe could not run, which is not evidence
+   * about the GPUs.
+   */
   async function seesAllGpus(
     containerId: string,
     uuids: readonly string[],
@@ -82,7 +85,7 @@ export function createGpuProbe(deps: {
     const firstMissMs = same && before.misses > 0 ? before.firstMissMs : clock.now();
     histories.set(podId, { ...run, misses, firstMissMs });
     if (misses !== MISSES_UNTIL_LOST) return;
-    log.error({ pod_id: podId, gpus: uuids }, 'pod lost sight of its GPUs');
+    log.error({ pod_id: podId, gpus: uuids }, 'GPUs are no longer visible inside a pod');
   }
 
   return {

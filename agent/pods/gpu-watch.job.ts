@@ -32,7 +32,7 @@ export function createGpuWatch(deps: {
   const { engine, records, driver, gpuLeases, store, clock } = deps;
   /** Run windows by container id. */
   let windows = new Map<string, RunWindow>();
-  /** Cards as last read. A card that fell off the bus is retained in this map and in its row. */
+  /** Leased devices as last read. A device whose card fell off the bus is retained while it is leased. */
   const identities = new Map<string, GpuIdentity>();
 
   async function readIdentities(): Promise<void> {
@@ -101,7 +101,7 @@ export type GpuConditionFacts = {
   cordons: readonly Cordon[];
   /** Xid errors of the pod's cards while the container ran. */
   xids: readonly XidRow[];
-  /** Time since which the pod does not see its GPUs; null while it sees them or no probe could run. */
+  /** Time since which the GPUs are not visible in the pod; null while they are visible or no probe could run. */
   lostSinceMs: number | null;
   /** Time since which the pod has its GPUs. */
   sinceMs: number;

@@ -156,7 +156,7 @@ it('resets the count of failed probes when the pod is restarted', async () => {
 
 it.each<[string, () => Promise<{ exitCode: number; stdout: string } | null>]>([
   ['an image that cannot run nvidia-smi', async () => ({ exitCode: 127, stdout: 'not found' })],
-  ['an engine that is away', () => Promise.reject(new Error('unavailable'))],
+  ['an engine that does not answer', () => Promise.reject(new Error('unavailable'))],
 ])('does not treat %s as a lost GPU', async (_, answer) => {
   pod.state.answer = answer;
   for (const __ of [1, 2, 3, 4]) await pod.look();

@@ -116,7 +116,7 @@ it('stops a pod that fills the disk', async () => {
   const fill = 'dd if=/dev/zero of=/big bs=1M count=64; sleep 60';
   const pod = await host.launch(fill, { limits, internal_ports: [], stop_grace_seconds: 1 });
   const { diskQuota, diskWatch } = host.agent.core;
-  const ended = await eventually('the end of it', async () => {
+  const ended = await eventually('the end of the pod', async () => {
     await diskWatch.runOnce();
     // If the kernel enforces the limit, the write fails and the pod keeps running.
     if (diskQuota.found() === 'kernel') return (await inPod(pod, 'stat -c %s /big')).trim();

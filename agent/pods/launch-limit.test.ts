@@ -47,7 +47,7 @@ async function put() {
   await pass(0);
 }
 
-/** Makes the pod older, as if it had been retried all the time. */
+/** Moves the pod's creation back by `ms`, as if the agent had retried the launch since then. */
 function age(ms: number): void {
   database.prepare('UPDATE pods SET created_ms = created_ms - :ms').run({ ms });
 }
@@ -60,7 +60,7 @@ function breakProcesses(): void {
   };
 }
 
-it('gives up an image that it could not pull within the limit, and keeps the reason', async () => {
+it('stops retrying an image that could not be pulled within the limit, and keeps the reason', async () => {
   const mend = breakEngine(engine, 'resolveDigest', 'image_unreachable');
   await put();
   age(LAUNCH_LIMIT_MS - 60_000);
@@ -89,7 +89,7 @@ it('counts the time before a restart of the agent', async () => {
   expect(agent.pods.get(ID)).toMatchObject({ phase: 'failed', reason: 'ImageUnreachable' });
 });
 
-it('gives up a pod whose process has always exited at once', async () => {
+it('stops retrying a pod whose process has always exited at once', async () => {
   breakProcesses();
   await put();
   await pass(20_000);

@@ -6,7 +6,7 @@ import type { ContainerState } from '../containers/engine/engine.ts';
 import { isAlive, type PlanFacts } from './plan-facts.ts';
 import type { PodRow } from './pod.store.ts';
 
-/** A pod that has not worked by then is not retried. */
+/** Age after which a pod that has never worked is not retried. */
 export const LAUNCH_LIMIT_MS = 3 * 3_600_000;
 /** A pod has worked if a container has run this long. */
 export const LAUNCHED_AFTER_MS = 30_000;

@@ -192,7 +192,7 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
   return { pull, create, start, rejoinNetwork };
 }
 
-/** True for restarts that were caused neither by a request, nor by the host, nor by the engine. */
+/** Returns true if neither a request, nor the host, nor the engine caused the restart. */
 function isPodsOwnRestart(row: PodRow): boolean {
   const exit = lastExitOf(row);
   return exit === null || !isInfrastructure(exit.reason);
@@ -224,8 +224,8 @@ const REFUSAL = /nvidia-modeset/i;
 const MAX_REMEMBERED = 1_000;
 
 /**
- * Requests the driver's display capability until the runtime refuses it once. After a restart of the agent the first
- * start is refused again.
+ * Requests the driver's display capability until the runtime refuses it once. After a restart of the agent, the runtime
+ * refuses the first start again.
  */
 export function createDisplay() {
   let isSupported = true;

@@ -44,8 +44,8 @@ export function createLostPods(deps: {
 
   return {
     /**
-     * Replaces a missing or corrupt row by one that is being removed, so that the removal survives a kill of the
-     * agent. Returns null if there is nothing to remove. Throws upstream_unavailable while the engine is away.
+     * Replaces a missing or corrupt row by one that is being removed, so that the removal survives a kill of the agent.
+     * Returns null if there is nothing to remove. Throws upstream_unavailable while the engine does not answer.
      */
     async beginRemoval(podId: string): Promise<PodRow | null> {
       const left = await generationLeft(podId);

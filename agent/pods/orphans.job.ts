@@ -20,7 +20,7 @@ const MAX_ORPHANS = 200;
 
 export type OrphanSweep = ReturnType<typeof createOrphanSweep>;
 
-/** Orphans may be the only trace of a lost store, so only a signed DELETE of their pod removes them. */
+/** Orphans may be all that remains of the pods of a lost store, so only a signed DELETE of their pod removes them. */
 export function createOrphanSweep(deps: {
   executorId: string;
   engine: Pick<

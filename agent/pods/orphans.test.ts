@@ -53,7 +53,7 @@ async function stop(agent: Agent): Promise<void> {
   await stopped;
 }
 
-it('reports objects of a lost store as orphans after the grace period, and leaves them alone', async () => {
+it('reports objects of a lost store as orphans after the grace period, and does not change them', async () => {
   const first = start();
   await launch(first, ID, { volumes: ['/data'] });
   await stop(first);
@@ -93,7 +93,7 @@ it.each(['probe', 'doctor'])('ignores a %s container', async (kind) => {
   expect(agent.core.orphans.list()).toEqual([]);
 });
 
-it('removes the objects of an unknown pod on DELETE, even if the agent is killed meanwhile', async () => {
+it('removes the objects of an unknown pod on DELETE, even if the agent is killed during the removal', async () => {
   const first = start();
   await launch(first, ID, { volumes: ['/data'] });
   await stop(first);

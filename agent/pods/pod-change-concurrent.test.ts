@@ -28,7 +28,7 @@ it('replaces a staged generation by a newer one', async () => {
   expect(pod.containers()).toMatchObject([{ spec: { environment: { A: 'b' } } }]);
 });
 
-it('rolls back to the last committed generation if a newer one follows one on trial', async () => {
+it('rolls back to the last committed generation if two uncommitted generations followed it', async () => {
   const before = await pod.launched();
   await pod.put(2, { environment: { TWO: '2' } });
   await pod.settle();
@@ -61,7 +61,7 @@ it('applies a staged generation after its predecessor fails its trial', async ()
 });
 
 it.each(['preparing', 'replacing', 'settling'] as const)(
-  'removes all of a pod while %s',
+  'removes every object of a pod during the stage %s of a change',
   async (stage) => {
     await pod.launched({ gpu_uuids: GPUS });
     const release = pod.hold(stage === 'preparing' ? 'pullImage' : 'createContainer');

@@ -65,21 +65,24 @@ it('releases the new ports and GPUs of a failed change', async () => {
   expect(pod.agent().core.gpuLeases.uuidsOf(ID)).toEqual([one]);
 });
 
-it.each([true, false])('commits only if a login that worked before works: %s', async (works) => {
-  const ports = { internal_ports: [22] };
-  pod.setLogin(() => true);
-  const before = await pod.launched(ports);
-  pod.setLogin((id) => id === before.container_id || works);
-  await pod.put(2, ports);
-  await pod.pass(PROVEN_MS);
-  if (!works) {
-    expect(pod.view().change).toMatchObject({ stage: 'settling' });
-    await pod.pass(LOGIN_WAIT_MS);
-    expect(pod.view().change).toMatchObject({ stage: 'failed', reason: 'StartFailed' });
-    expect(pod.view().change?.message).toContain('no shell');
-  }
-  expect(pod.view()).toMatchObject({ phase: 'running', observed_generation: works ? 2 : 1 });
-});
+it.each([true, false])(
+  'commits only if SSH logins that worked before the change still work: %s',
+  async (works) => {
+    const ports = { internal_ports: [22] };
+    pod.setLogin(() => true);
+    const before = await pod.launched(ports);
+    pod.setLogin((id) => id === before.container_id || works);
+    await pod.put(2, ports);
+    await pod.pass(PROVEN_MS);
+    if (!works) {
+      expect(pod.view().change).toMatchObject({ stage: 'settling' });
+      await pod.pass(LOGIN_WAIT_MS);
+      expect(pod.view().change).toMatchObject({ stage: 'failed', reason: 'StartFailed' });
+      expect(pod.view().change?.message).toContain('no shell');
+    }
+    expect(pod.view()).toMatchObject({ phase: 'running', observed_generation: works ? 2 : 1 });
+  },
+);
 
 it('rolls back when the new container fills the disk', async () => {
   const limits = { cpu_cores: 1, memory_bytes: 2 ** 26, shm_bytes: 0, pids: 64 };

@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => pod.agent().stop());
 
-it('fetches the new image, replaces the container, and keeps the old one until the trial has succeeded', async () => {
+it('fetches the new image, replaces the container, and keeps the old container until the new container has passed its trial', async () => {
   const before = await pod.launched();
   const release = pod.hold('pullImage');
   await pod.put(2, { image: { reference: OTHER_IMAGE } });

@@ -2,9 +2,10 @@
  * Generations of a pod while it is changed in place. Pure.
  *
  * A newer generation is first staged: its image is fetched while the present container runs. Then it becomes the
- * present generation, and the previous one the fallback, whose container is stopped and kept. If the new generation
- * works, the fallback is dropped. If it fails, the fallback becomes the present generation again and the newer one is
- * recorded as refused. Each transition is one write of the row.
+ * present generation, and the previous one the fallback, whose container is stopped and kept. While it has a fallback,
+ * the present generation is on trial (trial.plan.ts). If it works, the fallback is dropped. If it fails, the fallback
+ * becomes the present generation again and the failed generation is recorded as refused. Each transition is one write
+ * of the row.
  */
 
 import type { PodChange, PodSpec, ReasonCode } from '#shared/api/agent/pod.ts';

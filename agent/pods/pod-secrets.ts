@@ -34,7 +34,9 @@ export function createPodSecrets(deps: {
   }
 
   return {
-    /** Throws `spec_refused` unless the host can hold secrets and every name has a value, here or from before. */
+    /**
+     * Throws `spec_refused` if the host cannot hold secrets, or if a name has no value in `secrets` and none stored.
+     */
     check(podId: string, names: readonly string[], secrets: readonly PodSecret[]): void {
       if (names.length === 0) return;
       const problem = files.problem();
@@ -44,7 +46,7 @@ export function createPodSecrets(deps: {
       if (missing !== undefined) throw refused(`the value of ${missing} is missing`);
     },
 
-    /** Call inside the transaction that writes the pod's row. Values of other names stay. */
+    /** Call inside the transaction that writes the pod's row. Stored values of other names are retained. */
     keep(podId: string, secrets: readonly PodSecret[]): void {
       for (const { name, value } of secrets) {
         store.put(podId, name, sealing.seal(JSON.stringify(value), placeOfSecret(podId, name)));

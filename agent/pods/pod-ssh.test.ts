@@ -36,7 +36,7 @@ beforeEach(() => {
     engine: createFakeEngine(clock),
     clock,
     gatewayLink,
-    // A port is in use as long as the gateway reports one.
+    // The port is in use as long as the gateway reports a status.
     probePort: async () => status === null,
   });
 });
@@ -58,7 +58,7 @@ it('publishes a pod to the gateway from its admission to its removal', async () 
   expect(told.pods).toEqual([]);
 });
 
-it('keeps replaced keys for a repeated spec, and drops them for a newer one', async () => {
+it('keeps replaced keys for a repeated spec, and drops them for a newer spec', async () => {
   await agent.pods.put(ID, SPEC);
   const changed = agent.pods.putSshKeys(ID, ['ssh-ed25519 two']);
   expect(changed.ssh_keys_hash).toBe(sshKeysHash(['ssh-ed25519 two']));
@@ -75,7 +75,7 @@ it('keeps replaced keys for a repeated spec, and drops them for a newer one', as
   expect(keysTold()).toEqual(['ssh-ed25519 three']);
 });
 
-it('leases another port if the gateway could not listen on one', async () => {
+it('leases another port if the gateway could not listen on the leased port', async () => {
   const { ssh } = await agent.pods.put(ID, SPEC);
   const port = ssh?.port ?? 0;
   status = {

@@ -52,7 +52,11 @@ export function podView(row: PodRow, facts: ViewFacts): PodView {
     conditions: [
       ...conditionsOf(row).map((condition) =>
         away && condition.type === 'Running'
-          ? { ...condition, reason: 'DockerUnavailable', message: 'Last known; Docker is away' }
+          ? {
+              ...condition,
+              reason: 'DockerUnavailable',
+              message: 'Last known status; Docker does not answer',
+            }
           : condition,
       ),
       ...[facts.disk, facts.gpuHealth, facts.ssh.condition].filter(

@@ -95,13 +95,13 @@ it.each<[string, Partial<PodRow>, ContainerState[], object]>([
     { kind: 'record_exit', cause: 'host_reboot' },
   ],
   [
-    'container ended while the engine was away',
+    'container ended while the engine did not answer',
     {},
     [container({ status: 'exited', finishedMs: 25_000 })],
     { kind: 'record_exit', cause: 'engine_restart' },
   ],
   [
-    'container started after the engine returned',
+    'container started after the engine answered again',
     {},
     [container({ status: 'exited', startedMs: 30_000, finishedMs: 30_000 })],
     { kind: 'record_exit', cause: 'itself' },

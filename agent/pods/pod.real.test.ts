@@ -196,7 +196,7 @@ it('replaces the container by a new generation on the same port', async () => {
   });
 });
 
-it('keeps the data of volumes across a change, copies the image’s files at first, and reports their folders', async () => {
+it('keeps the data of volumes across a change, copies the image’s files into new volumes, and reports their folders', async () => {
   const host = await newHost();
   const agent = startAgent(host);
   const pod = await launch(agent, { volumes: ['/www', '/data'] });
@@ -279,7 +279,7 @@ it('restarts a pod that exits, and reports the exit', async () => {
   expect(view.container_id).toBe(pod.container_id);
 });
 
-it('gives up a pod that has never worked within the limit, also after a restart of the agent', async () => {
+it('stops retrying a pod that has never worked within the limit, also after a restart of the agent', async () => {
   const host = await newHost();
   const first = startAgent(host);
   const { id } = await launch(first, { command: ['sh', '-c', 'sleep 0.2; exit 3'] });

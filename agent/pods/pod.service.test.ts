@@ -175,7 +175,7 @@ it('aborts a pull when the pod is removed', async () => {
   expect(engine.containers.size).toBe(0);
 });
 
-it('keeps the last known phase while the engine is away', async () => {
+it('keeps the last known phase while the engine does not answer', async () => {
   const before = await putAndSettle();
   engine.setAway(true);
   await pass(60_000);
@@ -189,7 +189,7 @@ it('keeps the last known phase while the engine is away', async () => {
   expect(agent.pods.get(ID)).toEqual({ ...before, ...worked });
 });
 
-it('accepts a pod while the engine is away and launches it afterwards', async () => {
+it('accepts a pod while the engine does not answer, and launches it once the engine answers', async () => {
   engine.setAway(true);
   expect(await putAndSettle()).toMatchObject({ phase: 'pending', reason: 'DockerUnavailable' });
   engine.setAway(false);

@@ -56,8 +56,8 @@ export function createReconcile(deps: {
   }
 
   /**
-   * True if the pod needs no wake. False for a wait that ends and for a staged change, because after a restart of the
-   * agent no worker has a timer for them.
+   * Returns true if the pod's worker need not be woken. Returns false for a wait that has an end and for a staged
+   * change: after a restart of the agent, no worker has a timer for these.
    */
   function isSettled(row: PodRow, containers: readonly ContainerState[]): boolean {
     const step = planPod(row, containers, deps.factsOf(row));

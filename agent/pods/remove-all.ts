@@ -1,4 +1,4 @@
-/** Removes all objects of one executor from the engine, for a host that leaves the market or is set up again. */
+/** Removes all objects of one executor from the engine, for a host that leaves the marketplace or is set up again. */
 import { messageOf } from '#shared/runtime/errors.ts';
 import { type ContainerEngine, LABELS } from '../containers/engine/engine.ts';
 import { executorLabels } from '../containers/engine/labels.ts';
@@ -23,7 +23,7 @@ export async function removeAll({
   networks: number;
   /** Includes the data of pods. */
   volumes: number;
-  /** Images that were built on this host. Images from registries stay. */
+  /** Images that were built on this host. Images from registries are not removed. */
   images: number;
   /** Error of removing the firewall rules; null if they were removed or another agent needs them. */
   firewallProblem: string | null;

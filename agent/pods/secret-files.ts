@@ -17,7 +17,7 @@ import { hasCode, messageOf } from '#shared/runtime/errors.ts';
 
 /** Types of file systems in memory, from statfs(2): tmpfs and ramfs. */
 const IN_MEMORY: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
-/** Modes. Only the agent can enter `root`; a container, whatever its user, sees only the folder of its pod. */
+/** Modes. Only the agent can enter `root`; a container has access only to the folder of its pod, whatever its user. */
 const ROOT_MODE = 0o700;
 const FOLDER_MODE = 0o755;
 const FILE_MODE = 0o400;

@@ -1,4 +1,7 @@
-/** Plans the next step for a pod whose new generation is on trial while its fallback is kept. Pure. */
+/**
+ * Plans the next step of a trial: the time in which a new generation has to show that it works, while its fallback is
+ * kept. Pure.
+ */
 import type { ContainerState } from '../containers/engine/engine.ts';
 import { exitOf, messageOfExit } from './backoff.ts';
 import {
@@ -51,7 +54,7 @@ export function planTrial(
   return trial === undefined ? planLaunch(row) : planStart(row, trial, facts);
 }
 
-/** A rollback if the trial takes too long, a wait for the next retry, or null to continue now. */
+/** Returns a rollback if the trial takes too long, a wait for the next retry, or null to continue now. */
 function planLate(row: PodRow, fallback: FallbackGeneration, facts: PlanFacts): Step | null {
   const sinceMs = Math.max(fallback.since_ms, facts.watchingSinceMs);
   if (Math.abs(facts.nowMs - sinceMs) >= TRIAL_DEADLINE_MS) {
@@ -77,7 +80,8 @@ function planStart(row: PodRow, trial: ContainerState, facts: PlanFacts): Step {
   const isRecorded = lastExitOf(row)?.finished_ms === trial.finishedMs;
   if (neverRan(trial) || isRecorded) return { kind: 'start', container: trial };
   const cause = causeOfExit(row, trial, facts);
-  // The generation did not fail. Other exits of a container on trial are not recorded.
+  // The host or the engine caused this exit, so the generation did not fail. Other exits of a container on trial are
+  // not recorded.
   if (cause !== 'itself') return { kind: 'record_exit', container: trial, cause };
   const exit = exitOf(trial, cause);
   return rollBack({ reason: exit.reason, message: messageOfExit(exit) });
@@ -102,7 +106,7 @@ function planSettling(
   if (ranMs < LOGIN_WAIT_MS) return { kind: 'wait', untilMs: facts.nowMs + LOGIN_POLL_MS };
   // If the gateway has not reported, nothing is known about logins.
   if (facts.login.kind !== 'fails') return { kind: 'commit_change' };
-  const message = `SSH worked before and does not any more: ${facts.login.message}`;
+  const message = `SSH logins worked before the change and fail now: ${facts.login.message}`;
   return rollBack({ reason: 'StartFailed', message });
 }
 

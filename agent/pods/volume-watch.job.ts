@@ -16,7 +16,7 @@ export const VOLUME_WATCH_INTERVAL_MS = 60_000;
  * Grace period for a pod above its limit to delete files. Long, because a restored volume may start above the limit.
  */
 const GRACE_MS = 600_000;
-/** No grace period above this multiple of the limit or, if larger, of the volume's size when the pod got it. */
+/** A pod has no grace period if the volume reaches this multiple of its limit and of its size when the pod got it. */
 const NO_GRACE_SHARE = 1.25;
 /** Pause between two walks as a multiple of a walk's duration, so that walks take at most a tenth of the time. */
 const WALK_PAUSES = 9;

@@ -1,4 +1,6 @@
-/** Composes the periodic checks of pods: disk limits, volumes, GPUs seen from inside the pod, orphaned objects. */
+/**
+ * Composes the periodic checks of pods: disk limits, volumes, GPUs that are visible inside the pod, orphaned objects.
+ */
 import type { Orphan } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -26,7 +28,7 @@ export type WatchesPorts = {
   gpuDriver: GpuDriver;
   folderBytes: FolderBytes;
   folderEntries: FolderEntries;
-  /** Runs a program inside a pod, to list the GPUs that it sees. */
+  /** Runs a program inside a pod, to list the GPUs that are visible in it. */
   runInContainer: RunInContainer;
   /** Called after every sweep with the number of objects in the engine that belong to no pod, by kind. */
   onOrphans(counts: Record<Orphan['kind'], number>): void;

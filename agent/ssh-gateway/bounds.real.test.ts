@@ -40,7 +40,7 @@ beforeAll(async () => {
     host: '127.0.0.1',
     pid: process.pid,
     engine: createExecEngine({ socketPath: '/var/run/docker.sock', clock: systemClock }),
-    // Must not hang up the sessions of the host's gateway, which serves the same pods.
+    // Must not end the sessions of the host's gateway, which serves the same pods.
     hangUpLeftovers: () => 0,
     clock: { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs },
     random: systemRandom,

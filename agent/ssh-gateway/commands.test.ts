@@ -18,7 +18,7 @@ it('passes data as arguments, never in the text of a script', () => {
   ]);
 });
 
-it('runs the command in a shell of any image, here of this host', () => {
+it('runs the command in the image’s shell; the test uses the shell of this host', () => {
   const [program = '', ...args] = commandArgv('echo "$1|$0"; exit 0');
   expect(execFileSync(program, args, { encoding: 'utf8' })).toMatch(/^\|/);
 });

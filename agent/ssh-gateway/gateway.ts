@@ -27,7 +27,7 @@ export type GatewayPorts = {
   host: string;
   pid: number;
   engine: ExecEngine;
-  /** Hangs up sessions that a killed gateway left in these containers; returns their number. */
+  /** Sends SIGHUP to sessions that a killed gateway left in these containers; returns their number. */
   hangUpLeftovers(marks: readonly Mark[], containerIds: readonly string[]): number;
   clock: Clock;
   random: Random;
@@ -179,13 +179,16 @@ export function startGateway(ports: GatewayPorts) {
     if (changed) report();
   }
 
-  /** Hangs up leftover sessions. Runs before any login, because a new session could be mistaken for a leftover. */
+  /**
+   * Ends the sessions of a killed gateway. Runs before any login, because a new session could be mistaken for a
+   * leftover.
+   */
   function endLeftovers(): void {
     const pods = readJsonFile(snapshotPath, GatewaySnapshot)?.pods ?? [];
     const marks = pods.map(({ id }) => ({ name: SESSION_MARK, value: id }) as const);
     const containerIds = pods.flatMap(({ container_id }) => container_id ?? []);
     const count = ports.hangUpLeftovers(marks, containerIds);
-    if (count > 0) log.info({ count }, 'hung up leftover sessions of a killed gateway');
+    if (count > 0) log.info({ count }, 'ended leftover sessions of a killed gateway');
   }
 
   endLeftovers();
@@ -211,7 +214,7 @@ export function startGateway(ports: GatewayPorts) {
       for (const [id, entry] of served) close(id, entry);
       return true;
     },
-    /** Ends every session and hangs up its processes. */
+    /** Ends every session and sends SIGHUP to its processes. */
     async stop(): Promise<void> {
       await watching.stop();
       for (const [id, entry] of served) close(id, entry);

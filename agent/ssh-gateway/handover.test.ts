@@ -29,7 +29,7 @@ it('waits for the last session, tries each release once, and does not hand over 
   expect(tried).toEqual(['second', 'broken', 'second']);
 });
 
-it('accepts only the current release as successor, and only if it is not its own and not on trial', () => {
+it('accepts only the current release as successor, and only if the gateway does not run from it and its probation is over', () => {
   const root = mkdtempSync(join(tmpdir(), 'podwright-succession-'));
   try {
     mkdirSync(join(root, 'releases'));

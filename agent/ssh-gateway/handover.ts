@@ -11,7 +11,7 @@ import { createReleaseTree } from '../updates/release-tree.ts';
 
 export type HandoverPorts = {
   log: Log;
-  /** Folder of the newer release that runs this host's services and has passed its trial; null if there is none. */
+  /** Folder of the newer release that runs this host's services and has passed its probation; null if there is none. */
   successor(): string | null;
   /** Why the release's gateway would not start; null if it would. */
   problemOf(folder: string): Promise<string | null>;
@@ -43,7 +43,7 @@ export function createHandover({ log, successor, problemOf, closeIfIdle }: Hando
           'gateway of the newer release does not start; not handing over',
         );
     }
-    // The current release may have changed during the trial.
+    // The current release may have changed during the trial run.
     return tried.fits && successor() === folder && closeIfIdle();
   };
 }
@@ -58,7 +58,10 @@ export function createSuccessorLookup(root: string, own: string): () => string |
   };
 }
 
-/** Returns a trial: runs `--check-config` of the release's gateway with `environment`. */
+/**
+ * Returns a trial run: it runs `--check-config` of the release's gateway with `environment`, and resolves with the
+ * problem or null.
+ */
 export function createTrial(runCommand: RunCommand, environment: Record<string, string>) {
   return async (folder: string): Promise<string | null> => {
     const program = join(folder, 'agent/ssh-gateway/main.ts');

@@ -39,7 +39,7 @@ ${CONFIG_HELP}
 ${CONFIG_COMMANDS_HELP}
 `;
 
-/** The gateway reads the snapshot every second. */
+/** Time since the last read of the snapshot after which the gateway counts as hung; it reads every second. */
 const HEARTBEAT_TIMEOUT_MS = 60_000;
 
 async function run(config: GatewayConfig): Promise<void> {
@@ -111,7 +111,7 @@ function followReleases(
 }
 
 if (process.features.typescript === false)
-  throw new Error('run this with Node 26: npm run ssh-gateway');
+  throw new Error('run the gateway with Node 26: npm run ssh-gateway');
 
 const out = (text: string) => void process.stdout.write(text);
 const error = (text: string) => void process.stderr.write(text);

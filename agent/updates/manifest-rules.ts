@@ -23,13 +23,13 @@ export const REFUSALS = {
   KEY_UNKNOWN: 'signed by no key that may command this agent',
   KEY_NOT_VALID: 'signed by a key that is not valid now',
   SIGNATURE_BAD: 'the signature does not match its key',
-  IMAGE_OTHER: 'it names another image than AGENT_UPDATE_IMAGE',
-  EXPIRED: 'it has expired, or is not valid yet',
+  IMAGE_OTHER: 'the manifest names another image than AGENT_UPDATE_IMAGE',
+  EXPIRED: 'the manifest has expired, or is not valid yet',
   SEQUENCE_OLD: 'a newer manifest was accepted before',
-  AGENT_TOO_OLD: 'this agent is too old for it',
-  PLATFORM_MISSING: 'it has no image for this platform',
+  AGENT_TOO_OLD: 'this agent is too old for the manifest',
+  PLATFORM_MISSING: 'the manifest has no image for this platform',
   NOT_YET: 'the rollout has not reached this agent yet',
-  BACKING_OFF: 'it was rolled back on this host, and is retried later',
+  BACKING_OFF: 'the version was rolled back on this host, and is retried later',
 } as const;
 export type Refusal = keyof typeof REFUSALS;
 

@@ -54,7 +54,7 @@ export async function runSwitcher(options: SwitcherOptions): Promise<void> {
       withStore((store) => store.put({ ...store.get(), passage: { ...point, back: failure } }));
     }
     await rollBack(options, { target, point });
-    // The old version already runs, but waits for this write to take the row over again.
+    // The old version already runs, but takes the row over again only after this write.
     const attempts = row.attempts + 1;
     const sinceMs = clock.now();
     withStore((store) =>

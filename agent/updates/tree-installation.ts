@@ -102,7 +102,7 @@ export function createUpdateRequest(home: string) {
   const [file, problemFile] = [join(home, 'update-request'), join(home, 'update-problem')];
   return {
     isMade: () => existsSync(file),
-    /** Creates the file. It need not be durable: after a power cut the agent sees its row and repeats the request. */
+    /** Creates the file. It need not be durable: after a power cut the agent reads its row and repeats the request. */
     make(): void {
       rmSync(problemFile, { force: true });
       writeFileSync(file, '', { mode: 0o600 });

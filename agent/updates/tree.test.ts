@@ -94,7 +94,7 @@ it('switches to a release and ends its trial, even if every step is repeated', a
   ]);
 });
 
-it('rolls back from any interruption, and does not stop the old version if nothing was changed', async () => {
+it('rolls back after an interruption at any point, and does not stop the old version if nothing was changed', async () => {
   const { tree, unit, side } = createScene();
   makeRelease(tree);
   const goBack = async () => {

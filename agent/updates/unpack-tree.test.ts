@@ -59,7 +59,7 @@ it.each([
   ['a relative link out', [{ name: 'podwright/bin/a', type: 'symlink', linkname: '../../out' }]],
   ['an absolute link', [{ name: 'podwright/a', type: 'symlink', linkname: '/etc/passwd' }]],
   [
-    'a link that goes up last',
+    'a link that goes down and then up',
     [{ name: 'podwright/a', type: 'symlink', linkname: 'bin/../../out' }],
   ],
   [

@@ -1,5 +1,5 @@
 /**
- * Composition of what validators, and the provider's doctor, verify on this host: probe container, proof of work,
+ * Composes the checks that validators and the provider's doctor run on this host: probe container, proof of work,
  * ports, egress, images, speed.
  */
 import type { HttpServer } from '#shared/http/server.ts';

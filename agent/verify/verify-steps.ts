@@ -1,4 +1,7 @@
-/** Steps of a self-test: timed; after a failure the rest is skipped. The first failure determines the reason code. */
+/**
+ * Steps of a self-test, with the duration of each. After a failure the remaining steps are skipped. The first failure
+ * determines the reason code.
+ */
 import type { VerifyResult } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';

@@ -1,4 +1,5 @@
-/** Self-test: starts a probe container with the resources of a pod. */ import type { z } from 'zod';
+/** Self-test: starts a probe container with the resources of a pod. */
+import type { z } from 'zod';
 import type { VerifyRequest, VerifyResult, VerifyStep } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -32,7 +33,7 @@ export type VerifyServiceOptions = {
   gpu: Pick<GpuDriver, 'kind' | 'read'>;
   /** Returns the id of an image that has /bin/true and needs no network. */
   ensureBuiltinImage(): Promise<string>;
-  /** Label of the probe containers. Default: `probe`; other processes beside the agent need another one. */
+  /** Label of the probe containers. Default: `probe`; a process that runs beside the agent needs another label. */
   probeKind?: string;
 };
 

@@ -61,7 +61,7 @@ it.each<[string, readonly number[] | null, string | null, number | null]>([
   ['processes of another container and of the host', [10, 11, 12], POD, 2],
   ['a process that has ended', [10, 99], POD, 0],
   ['a card without lease', [12], null, null],
-  ['a driver that does not list processes', null, POD, null],
+  ['a GPU driver that does not list processes', null, POD, null],
 ])('counts the compute processes outside the pod: %s', (_, pids, containerId, expected) => {
   expect(countOutside(files, { pids, containerId })).toBe(expected);
 });
@@ -86,7 +86,7 @@ function leftAmong(table: Record<string, Process>) {
   return leftShells(files, [{ name: TERMINAL_MARK, value: US }], [POD]);
 }
 
-it('finds the shells that the engine started for terminals, but no detached processes', () => {
+it('finds the shells that the engine started for terminals, and no processes that were detached from them', () => {
   const found = leftAmong({
     50: { parent: 1, container: 'host' },
     100: { parent: 50, container: POD, executor: US },

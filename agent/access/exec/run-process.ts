@@ -42,15 +42,15 @@ export type RunningProcess = {
 /** Time from SIGHUP to SIGKILL for a process whose client has disconnected. */
 const HANG_UP_GRACE_MS = 5_000;
 /**
- * Poll interval: the engine reports the pid shortly after the start, and the exit status shortly after the end of the
- * output.
+ * Poll interval for the pid, which the engine reports shortly after the start, and for the exit status, which it
+ * reports shortly after the end of the output.
  */
 const STATE_POLL_MS = 10;
 const STATE_POLLS = 300;
 /** Exit status of shells for a command that cannot be started. */
 const NOT_STARTED = 126;
 
-/** Starts the process; a failed start is reported to the client. `gone` aborts when the client disconnects. */
+/** Starts the process and reports a failed start to the client. `gone` aborts when the client disconnects. */
 export function runProcess(
   ports: ProcessPorts,
   options: {

@@ -52,7 +52,7 @@ async function processes(): Promise<string> {
   return mustRun('docker', 'exec', pod.container_id ?? '', 'ps');
 }
 
-/** Ends every shell that a test left. */
+/** Disconnects the clients and waits until no shell runs. */
 async function leave(...clients: TerminalClient[]): Promise<void> {
   for (const { socket } of clients) socket.terminate();
   await eventually('the end of the shells', async () => !(await processes()).includes('sh -l'));
@@ -148,14 +148,14 @@ describe('a misbehaving client', () => {
     await leave();
   });
 
-  it('loses its terminal after a message above the size limit', async () => {
+  it('loses its terminal when it sends a message above the size limit', async () => {
     const terminal = await open();
     terminal.type('x'.repeat(MAX_TERMINAL_MESSAGE_BYTES + 1));
     expect(await terminal.closed).toMatchObject({ code: 1009 });
     await leave();
   });
 
-  it('delays no other client and costs little memory when it does not read', async () => {
+  it('does not delay other clients and costs little memory when it stops reading', async () => {
     const stalled = await open();
     stalled.type('yes\n');
     await stalled.shows('y\r\ny\r\n');
@@ -226,7 +226,7 @@ describe('a request for a terminal', () => {
   });
 });
 
-it('ends the terminals that a killed agent left, after its restart, but no detached processes', async () => {
+it('the restarted agent ends the terminals that the killed agent left, but not their detached processes', async () => {
   const terminal = await open();
   terminal.type('setsid sleep 7655 & sleep 7656\n');
   await eventually('the programs', async () => {

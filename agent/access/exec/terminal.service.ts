@@ -21,7 +21,7 @@ import type { TerminalPorts } from './terminals.ts';
 /** Maximum per pod: each terminal costs a process in the pod and two sockets of the agent. */
 export const MAX_TERMINALS_PER_POD = 10;
 export const MAX_TERMINALS = 100;
-/** Closes a terminal without input and output for this long. */
+/** Time without input and output after which a terminal is closed. */
 export const IDLE_TIMEOUT_MS = 3_600_000;
 const IDLE_CHECK_MS = 60_000;
 /** Maximum wait for shells to end when the agent stops. Processes that ignore SIGHUP keep running in the pod. */
@@ -29,7 +29,7 @@ const STOP_WITHIN_MS = 1_000;
 const RETRY_AFTER_SECONDS = '5';
 
 export type TerminalSlot = { podId: string; containerId: string; user: string; release(): void };
-/** For the audit log: the signing key, and the request id, which the central API logs too. */
+/** Caller as recorded in the audit log: signing key, and the request id, which the central API logs too. */
 export type TerminalCaller = { signer: string | null; requestId: string };
 export type Terminals = ReturnType<typeof createTerminals>;
 
@@ -75,7 +75,8 @@ export function createTerminals(ports: Omit<TerminalPorts, 'execEngine'> & { eng
       const startedMs = clock.monotonicMs();
       const left = new AbortController();
       socket.once('close', () => left.abort());
-      // For example for a message above the size limit; aborts at once, because the closing handshake may take a while.
+      // A message above the size limit causes an error, for example. Aborts at once: the closing handshake may take a
+      // while.
       socket.once('error', () => left.abort());
       const gone = AbortSignal.any([left.signal, stopping.signal]);
       const size = { columns: query.cols, rows: query.rows };

@@ -18,9 +18,9 @@ export type TerminalPorts = {
 
 export type TerminalHost = {
   load(): Promise<Terminals>;
-  /** Hangs up shells that an earlier agent left. Call it before any terminal is opened. */
+  /** Sends SIGHUP to shells that an earlier agent process left. Call it before any terminal is opened. */
   endLeftovers(containerIds: readonly string[]): Promise<void>;
-  /** Hangs up every shell; resolves within a second even if shells ignore it. */
+  /** Sends SIGHUP to every shell; resolves within a second even if shells ignore the signal. */
   close(): Promise<void>;
 };
 
@@ -33,7 +33,7 @@ export function createTerminalHost(ports: TerminalPorts): TerminalHost {
     const { hangUpLeftovers, TERMINAL_MARK } = await import('./container-process.ts');
     const mark = { name: TERMINAL_MARK, value: ports.executorId } as const;
     const count = hangUpLeftovers([mark], containerIds);
-    if (count > 0) ports.log.info({ count }, 'hung up leftover terminals of a killed agent');
+    if (count > 0) ports.log.info({ count }, 'ended leftover terminals of a killed agent');
   }
 
   async function start(): Promise<Terminals> {

@@ -49,11 +49,14 @@ export type BringUpPorts = {
   signal: AbortSignal;
 };
 
-/** Resolves when the server answers as it should; rejects with NotebookFailure, EngineError or the signal's reason. */
+/**
+ * Resolves when the server answers and accepts its token only. Rejects with NotebookFailure, EngineError or the
+ * signal's reason.
+ */
 export async function bringUp(row: NotebookRow, ports: BringUpPorts): Promise<void> {
   const { programs, save } = ports;
   const isRunning = row.exec_id !== null && (await programs.isAlive(row.exec_id));
-  // An earlier agent process had started the server and was waiting for it.
+  // An earlier agent process started the server and ended while it waited for an answer.
   if (isRunning && row.step === 'wait') return waitFor(row, ports);
   if (isRunning && row.exec_id !== null) await programs.end(row.exec_id);
   const { kind, program } = await provide(row, ports);
@@ -62,7 +65,7 @@ export async function bringUp(row: NotebookRow, ports: BringUpPorts): Promise<vo
   return waitFor(save({ step: 'wait' }), ports);
 }
 
-/** Inspects the image and installs Jupyter, until there is a Jupyter to start. */
+/** Inspects the image and installs Jupyter until one can be started. */
 async function provide(row: NotebookRow, ports: BringUpPorts) {
   const { programs, save, signal } = ports;
   const tried: InstallWay[] = [];
@@ -99,7 +102,7 @@ async function inspectImage({ programs, clock, signal }: BringUpPorts): Promise<
     if (!refused) throw error;
     throw new NotebookFailure(
       'NotebookNoPython',
-      'The image has no shell to install anything with',
+      'The image has no shell, so Jupyter cannot be installed',
     );
   }
 }
@@ -157,7 +160,7 @@ export type Answer = 'good' | 'open' | 'none';
 export type NotebookProbe = {
   /** Returns true if the server accepts its token. */
   acceptsToken(port: number, token: string): Promise<boolean>;
-  /** Queries the server with its token, and checks that it rejects a request without one; servers log such requests. */
+  /** Sends a request with the token, and one without it, which the server must reject; servers log such requests. */
   check(port: number, token: string): Promise<Answer>;
 };
 

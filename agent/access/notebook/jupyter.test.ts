@@ -4,7 +4,7 @@ import { installFailure, nextStep, parseFindings } from './jupyter.ts';
 const BARE = parseFindings('');
 
 describe('the findings of an image', () => {
-  it('are parsed line by line, the best Jupyter first, invalid lines ignored', () => {
+  it('are parsed line by line; invalid lines are ignored and the best Jupyter wins', () => {
     const text = [
       'jupyter=lab /opt/conda/bin/jupyter-lab 4.2.1',
       'jupyter=server /usr/bin/jupyter-server 2.14',
@@ -54,7 +54,7 @@ it.each([
   ['ERROR: No matching distribution found for jupyterlab', 'NotebookSourceUnreachable'],
   ['WARNING: fetching main: temporary error (try again later)', 'NotebookSourceUnreachable'],
   ['OSError: [Errno 28] No space left on device', 'NotebookInstallFailed'],
-])('an installation that ends with "%s" is %s', (lines, reason) => {
+])('classifies an installation whose output ends with "%s" as %s', (lines, reason) => {
   const failure = installFailure(lines);
   expect(failure.reason).toBe(reason);
   expect(failure.message).toContain(lines);

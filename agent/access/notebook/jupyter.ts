@@ -172,13 +172,14 @@ export function nextStep(findings: ImageFindings, tried: readonly InstallWay[]):
     return { do: 'install', way: 'tool', with: tool };
   }
   if (python === null) {
-    const message = 'The image has no Python 3.8 or later, and nothing that could install it';
+    const message =
+      'The image has no Python 3.8 or later, and no package tool that could install it';
     return { do: 'give_up', reason: 'NotebookNoPython', message };
   }
   const message =
     tried.length === 0
-      ? 'The Python of the image has neither venv nor pip, and nothing could install them'
-      : 'The installation brought no jupyter-lab that runs';
+      ? 'The Python of the image has neither venv nor pip, and no package tool could install them'
+      : 'The installation finished, but jupyter-lab does not run';
   return { do: 'give_up', reason: 'NotebookInstallFailed', message };
 }
 

@@ -18,7 +18,7 @@ it('omits the token from the view', () => {
   expect(JSON.stringify(notebookView(RUNNING))).not.toContain(REQUEST.token);
 });
 
-it('reports a failed first start at once, but a server that had been running only after many restarts', () => {
+it('reports a failed first start at once, and the failure of a server that had been running after many restarts', () => {
   expect(failed(NEW, notReady, 3_000)).toMatchObject({ status: 'failed', ...notReady });
 
   const waits: number[] = [];
@@ -32,7 +32,7 @@ it('reports a failed first start at once, but a server that had been running onl
   expect(waits).toHaveLength(MAX_RESTARTS);
 });
 
-it('does not count it as a failure if the server ends together with its pod', () => {
+it('does not count the end of a server as a failure if its pod ended too', () => {
   const tired = { ...RUNNING, attempts: MAX_RESTARTS };
   const rebooted = ended(tired, { nowMs: 9_000, podBeganMs: 8_000, message });
   expect(rebooted).toMatchObject({ status: 'restarting', attempts: 0, next_try_ms: 0 });

@@ -6,7 +6,7 @@ import type { NotebookRow } from './notebook.store.ts';
 export const BRING_UP_MS = 15 * 60_000;
 /** Consecutive restarts of a server that had been running before it counts as failed. */
 export const MAX_RESTARTS = 6;
-/** Time of running after which the count of restarts is reset. */
+/** Uptime of a server after which its count of restarts is reset. */
 export const SETTLED_MS = 60_000;
 const FIRST_BACKOFF_MS = 1_000;
 const LAST_BACKOFF_MS = 60_000;

@@ -1,4 +1,5 @@
-/** Brings up, watches and restarts one pod's notebook server, strictly one step at a time. */ import type { Clock } from '#shared/runtime/clock.ts';
+/** Brings up, watches and restarts one pod's notebook server, strictly one step at a time. */
+import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { createSemaphore } from '#shared/runtime/semaphore.ts';

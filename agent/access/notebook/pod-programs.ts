@@ -8,7 +8,7 @@ export type PodPrograms = ReturnType<typeof createPodPrograms>;
 
 /** User of all programs; templates do not name one. */
 const USER = 'root';
-/** Poll interval: the engine reports the exit status shortly after the end of the output. */
+/** Poll interval for the exit status, which the engine reports shortly after the end of the output. */
 const EXIT_POLL_MS = 20;
 const EXIT_POLLS = 250;
 /** Time from SIGTERM to SIGKILL. */

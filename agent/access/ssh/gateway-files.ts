@@ -44,12 +44,12 @@ export const GatewayPodStatus = z.object({
 });
 export type GatewayPodStatus = z.output<typeof GatewayPodStatus>;
 
-/** Sessions now and since the gateway's start, and failed logins. */
+/** Counts of current sessions, of sessions since the gateway's start, and of failed logins. */
 const GatewayTraffic = z.object({
   sessions: z.int(),
   sessions_total: z.int(),
   login_failures_total: z.int(),
-  /** Pods with sessions only; null from an older version of the gateway. */
+  /** Current sessions by pod id, without pods that have none. Null if an older gateway wrote the file. */
   sessions_by_pod: z.record(z.string(), z.int()).nullable().default(null),
 });
 export type GatewayTraffic = z.output<typeof GatewayTraffic>;
@@ -58,7 +58,7 @@ export const GatewayStatus = z.object({
   /** Process id of the gateway; the status is valid while that process is alive. */
   pid: z.int(),
   pods: z.record(z.string(), GatewayPodStatus),
-  /** Null from an older version of the gateway. */
+  /** Null if an older gateway wrote the file. */
   traffic: GatewayTraffic.nullable().default(null),
 });
 export type GatewayStatus = z.output<typeof GatewayStatus>;
@@ -89,7 +89,7 @@ export function writeJsonFile(path: string, content: unknown): void {
   renameSync(beside, path);
 }
 
-/** Returns null if the file is missing or does not match `schema`. */
+/** Returns the content; null if the file is missing or does not match `schema`. */
 export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T | null {
   try {
     return schema.safeParse(JSON.parse(readFileSync(path, 'utf8'))).data ?? null;

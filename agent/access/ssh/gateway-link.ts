@@ -63,7 +63,7 @@ export function createGatewayLink(options: {
   };
 }
 
-/** Returns true if the process exists. A killed gateway leaves its last report behind. */
+/** Returns true if the process exists. Needed because a killed gateway leaves its status file behind. */
 export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);

@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-it('creates a private key that ssh-keygen reads, and returns the same key from then on', () => {
+it('creates a private key that ssh-keygen reads, and returns the same key with every later call', () => {
   const pem = openHostKey(path, systemRandom);
   expect(statSync(path).mode & 0o777).toBe(0o600);
   const line = execFileSync('ssh-keygen', ['-y', '-f', path], { encoding: 'utf8' }).trim();

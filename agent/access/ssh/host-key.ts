@@ -1,6 +1,6 @@
 /**
- * The SSH gateway's host key, a file in the agent's home. It outlives pods and reinstallations, so that clients never see
- * another key on a port that an earlier pod had.
+ * The SSH gateway's host key, a file in the agent's home. The key outlives pods and reinstallations. Otherwise SSH
+ * clients would warn of a changed key on a port that an earlier pod used.
  */
 import { ConfigError } from '#shared/runtime/config.ts';
 import { readOrCreatePrivateFile } from '#shared/runtime/files.ts';

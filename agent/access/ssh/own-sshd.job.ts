@@ -10,11 +10,11 @@ import type { PodRecords } from '../../pods/pod-records.ts';
 import { SSH_PORT, specOf } from '../../pods/pod-row.ts';
 
 export const OWN_SSHD_INTERVAL_MS = 2_000;
-/** Recheck interval after a server was found ready: servers log each of our connections. */
+/** Recheck interval after a server was found ready. Long, because SSH servers log every connection. */
 const RECHECK_MS = 60_000;
 const MAX_PARALLEL = 8;
 
-/** `run` identifies the run of the container that was checked. */
+/** Result of the last check. `run` identifies the start of the container to which the result applies. */
 type Finding = { run: string; ready: boolean; sinceMs: number; askedMs: number };
 
 export type OwnSshd = ReturnType<typeof createOwnSshd>;

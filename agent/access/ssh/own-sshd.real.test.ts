@@ -5,7 +5,9 @@ import { type SshHost, startSshHost } from '../../../test/fakes/agents/ssh-host.
 import { copyPrograms } from '../../../test/fakes/engine/host-programs.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
 
-/** A template with its own server, which reads keys from the path in the variable. */
+/**
+ * Command of a template with its own SSH server, which reads keys from the file that PODWRIGHT_AUTHORIZED_KEYS names.
+ */
 const SERVER = `until [ -e /go ]; do sleep 0.1; done
 mkdir -p /etc/dropbear /root/.ssh
 ln -sf "$PODWRIGHT_AUTHORIZED_KEYS" /root/.ssh/authorized_keys
@@ -32,7 +34,7 @@ describe('a pod that brings its own SSH server', () => {
   it('is ready once its server sends a banner, not when its port accepts connections', async () => {
     expect(loginOf(pod)).toEqual({ status: false, reason: 'NotYet' });
     await copyPrograms(pod.container_id ?? '', 'dropbear');
-    // The engine's proxy listens all the time.
+    // Docker's proxy accepts connections even if no program in the container listens.
     expect(loginOf(await view())).toEqual({ status: false, reason: 'NotYet' });
     await mustRun('docker', 'exec', pod.container_id ?? '', 'touch', '/go');
     const ready = await eventually('its banner', async () => {

@@ -51,7 +51,7 @@ export function createSshService(deps: {
     return row.desired === 'running' ? (lease?.host ?? null) : null;
   }
 
-  /** Keys that were set for this generation replace those of the spec. */
+  /** Returns the pod's authorized keys. Keys that were set for this generation replace the keys of the spec. */
   function keysOf(row: PodRow, spec: PodSpec): readonly string[] {
     const put = store.get(row.id);
     return put?.keys_generation === row.generation
@@ -101,7 +101,10 @@ export function createSshService(deps: {
     }
   }
 
-  /** The gateway's status for this port and container; null if it is not running or has not reported them. */
+  /**
+   * The gateway's status for this port and container; null if the gateway is not running or has not reported this port
+   * and container.
+   */
   function statusOf(row: PodRow, port: number): GatewayPodStatus | null {
     const status = link.statusOf(row.id);
     return status?.port === port && status.container_id === row.container_id ? status : null;
@@ -137,8 +140,8 @@ export function createSshService(deps: {
 
   return {
     /**
-     * Stores the host key that the pod keeps until its removal; pods of older agents have one each. Call it inside the
-     * transaction that admits the pod.
+     * Stores the host key, which stays the same until the pod is removed. Pods that older agent versions created have a
+     * separate key each. Call it inside the transaction that admits the pod.
      */
     admit(podId: string): void {
       if (store.get(podId) !== null) return;
@@ -157,7 +160,7 @@ export function createSshService(deps: {
       if (status === null) return { kind: 'unknown' };
       return status.ready ? { kind: 'works' } : { kind: 'fails', message: status.message };
     },
-    /** Publishes after the current transaction; calls until then are combined. */
+    /** Publishes once after the current synchronous work, however often it is called during that work. */
     publishSoon(): void {
       if (publishing) return;
       publishing = true;
@@ -172,8 +175,8 @@ export function createSshService(deps: {
       return [{ source: keyFolders.write(row.id, keysOf(row, spec)), target: KEYS_MOUNT_POINT }];
     },
     /**
-     * Waits until the gateway has released the SSH port. Call it before creating or starting a container that
-     * publishes the port itself: a port in use would be exchanged for another. Throws PortNotLeft.
+     * Waits until the gateway has released the SSH port. Call it before creating or starting a container that publishes
+     * the port itself: the agent would otherwise lease another port in place of a port in use. Throws PortNotLeft.
      */
     async portLeft(row: PodRow): Promise<void> {
       const lease = ports.portsOf(row.id).find(({ internal }) => internal === SSH_PORT);
@@ -187,8 +190,8 @@ export function createSshService(deps: {
       }
     },
     /**
-     * Leases other ports in place of those that another program on this host uses. Skips pods whose container is
-     * being replaced: the old container may still use the port and is about to release it.
+     * Replaces every leased SSH port that another program on this host uses. Skips pods whose container is being
+     * replaced: the old container may still use the port and is about to release it.
      */
     exchangeTakenPorts(): void {
       for (const row of records.list()) {

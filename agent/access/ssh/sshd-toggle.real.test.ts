@@ -25,7 +25,7 @@ async function change(pod: PodView, generation: number, own: boolean): Promise<P
   });
 }
 
-it('a pod keeps its ports when its own SSH server is switched on and off', async () => {
+it('a pod keeps its ports when an edit switches its own SSH server on and off', async () => {
   const first = await host.launch();
   const own = await change(first, 2, true);
   expect([own.ports, own.ssh]).toEqual([first.ports, null]);

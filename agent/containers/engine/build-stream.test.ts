@@ -44,7 +44,7 @@ it.each<[string, (object | Error)[], EngineErrorKind]>([
   expect(await outcomeOf(...records)).toMatchObject({ kind });
 });
 
-it('retries a failure of the engine, not one of the Dockerfile', async () => {
+it('retries a build that the engine failed, but not a build that the Dockerfile failed', async () => {
   const interrupted = failureOf('pull', await outcomeOf(refusal(503, 'shutting down')));
   expect(interrupted).toMatchObject({ kind: 'retry', reason: 'BuildFailed', maxAttempts: 5 });
   const away = failureOf('pull', await outcomeOf(broken('ECONNREFUSED')));

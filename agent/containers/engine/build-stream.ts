@@ -42,7 +42,7 @@ export async function followBuild(
       throw new EngineError(kindOf(failure, record.errorDetail?.code), failure);
     }
     if (record.stream !== undefined && record.stream !== '') onOutput(plain(record.stream));
-    // Each stage has an id; the last one counts.
+    // The stream has an image id per stage; the last id is that of the image.
     imageId = record.aux?.ID ?? imageId;
   }
   if (imageId === undefined) {

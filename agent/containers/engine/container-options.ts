@@ -70,7 +70,8 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
 }
 
 /**
- * Returns a read-only mount. If its source is missing, the engine rejects it; with `Binds` it would create the source.
+ * Returns a read-only mount. If the source is missing, the engine rejects the mount; with `Binds` it would create the
+ * source.
  */
 function readOnlyMount({ source, target }: { source: string; target: string }) {
   return { Type: 'bind', Source: source, Target: target, ReadOnly: true };

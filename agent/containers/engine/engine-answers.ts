@@ -124,7 +124,7 @@ export const VolumeListAnswer = z
 
 /** The size is absent if the container has written nothing. */
 export const ContainerSizeAnswer = z.object({ SizeRw: z.number().default(0) });
-/** Other storage drivers report other data, or none. */
+/** Layers of the storage driver overlay2. Other storage drivers report other data, or none. */
 const OverlayData = z
   .object({ UpperDir: z.string().min(1), WorkDir: z.string().min(1), LowerDir: z.string().min(1) })
   .transform(
@@ -198,7 +198,7 @@ export const ContainerAnswer = z
       createdMs: Created,
       pid: State.Pid,
       networks: Object.keys(NetworkSettings?.Networks ?? {}),
-      // Other log drivers store a cache in another format under this name.
+      // With other log drivers, LogPath names a cache in another format.
       logPath: HostConfig.LogConfig.Type === 'json-file' ? LogPath : '',
     }),
   );

@@ -32,8 +32,8 @@ export function createEngineHealth(deps: {
   let outage: Outage | null = null;
 
   /**
-   * Returns the outage before the first answer: everything that ended before the engine's start counts as ended by its
-   * restart.
+   * Returns the outage before the agent's first answer from the engine. It ends with the engine's last start:
+   * containers that ended before that start count as ended by the engine's restart.
    */
   async function findFirstOutage(): Promise<Outage> {
     return { fromMs: 0, toMs: await engine.startedMs() };

@@ -334,8 +334,8 @@ export type ContainerEngine = {
   ): AsyncIterable<LogChunk>;
 
   /**
-   * Yields events of containers with `labels` until the signal aborts. Throws if the engine goes away. `onOpen` is called
-   * when the stream is open; later events are not missed.
+   * Yields events of containers with `labels` until the signal aborts. Throws if the connection to the engine breaks.
+   * `onOpen` is called when the stream is open; later events are not missed.
    */
   events(
     labels: Record<string, string>,

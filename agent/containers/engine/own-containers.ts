@@ -188,7 +188,10 @@ export function createOwnContainers(options: { socketPath: string; clock: Clock 
 
 type ImageConfig = z.output<typeof Config>;
 
-/** Settings that were chosen for this container. The others came from its image, and the new image has its own. */
+/**
+ * Returns the settings that were chosen for this container, without those that came from its image: the new image has
+ * other defaults.
+ */
 function ownSettings(old: OwnContainer, image: ImageConfig) {
   const { Env, Labels: labels, Hostname, ...others } = old.Config;
   const chosen = Object.entries(others).filter(

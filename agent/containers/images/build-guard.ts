@@ -54,7 +54,7 @@ export async function guardBuild(
   void limitSteps();
   for (;;) {
     await clock.sleep(BUILD_MEASURE_MS, signal);
-    // If the engine is away, the build itself fails.
+    // If the engine does not answer, the build itself fails.
     await measure().catch((error: unknown) =>
       log.debug({ detail: messageOf(error) }, 'measuring a build failed'),
     );

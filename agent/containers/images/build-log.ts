@@ -124,7 +124,7 @@ export function createBuildLines(nowMs: () => number) {
   }
 
   return {
-    /** Sets the function that edits later lines. */
+    /** Sets the function that edits lines written from now on. */
     useEdit(next: EditLine): void {
       edit = next;
     },

@@ -115,7 +115,7 @@ export function createBuildService(ports: {
     try {
       await Promise.race([engine.buildImage(spec, lines.write, ending), guarding]);
       const built = await engine.inspectImage(reference);
-      if (built === null) throw new BuildFailure('The image vanished as soon as it was built');
+      if (built === null) throw new BuildFailure('The image was removed right after it was built');
       finish(reference, built.id, built.sizeBytes);
     } catch (error) {
       if (ending.aborted && !signal.aborted) throw new BuildFailure(tooLong());
@@ -153,7 +153,10 @@ export function createBuildService(ports: {
     } finally {
       await logs.end(key);
       await sweepBuild(engine, buildLabels(executorId, key), clock).catch((error: unknown) =>
-        log.warn({ detail: messageOf(error) }, 'leftovers of a build are removed later'),
+        log.warn(
+          { detail: messageOf(error) },
+          'removing the leftovers of a build failed; retried by the next sweep',
+        ),
       );
     }
   }
@@ -187,7 +190,8 @@ export function createBuildService(ports: {
         onProgress('building');
         await slots.run(() => build(key, wanted, onProgress, signal), signal);
         const built = await findBuilt(reference);
-        if (built === null) throw new BuildFailure('The image vanished as soon as it was built');
+        if (built === null)
+          throw new BuildFailure('The image was removed right after it was built');
         return built;
       };
       return inQueue(key, work, signal);

@@ -77,7 +77,7 @@ export async function ensureBuiltinImage(
   const busybox = await readBusybox(busyboxPath);
   await engine.importImage(await builtinTar(busybox), BUILTIN_REFERENCE, CHANGES);
   const made = await engine.inspectImage(BUILTIN_REFERENCE);
-  if (made === null) throw new Error('the engine does not show the image that it imported');
+  if (made === null) throw new Error('the engine does not list the image that it imported');
   return made.id;
 }
 

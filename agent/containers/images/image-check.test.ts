@@ -38,7 +38,7 @@ it.each<[EngineErrorKind | null, string, string]>([
   },
 );
 
-it('runs one check at a time, and rejects other executors and local registries', async () => {
+it('runs one check at a time, and rejects requests for another executor or for a registry at a private address', async () => {
   const images = checks(null);
   const strange = { ...ask(HERE), executor_id: 'x' };
   await expect(images.check(strange)).rejects.toThrow('another executor');

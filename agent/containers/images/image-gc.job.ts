@@ -1,4 +1,5 @@
-/** Removes images that this agent pulled or built and no pod needs, when the disk fills up. */ import type { Clock } from '#shared/runtime/clock.ts';
+/** Removes images that this agent pulled or built and no pod needs, when the disk fills up. */
+import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type ContainerEngine, EngineError } from '../engine/engine.ts';

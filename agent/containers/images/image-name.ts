@@ -27,14 +27,14 @@ function tagAt(reference: string): number {
   return at > reference.lastIndexOf('/') ? at : -1;
 }
 
-/** The spec's image, or the base images of its Dockerfile; none if the Dockerfile cannot be parsed. */
+/** Returns the spec's image, or the base images of its Dockerfile; none if the Dockerfile cannot be parsed. */
 export function referencesOf({ image }: Pick<PodSpec, 'image'>): string[] {
   if (!('dockerfile' in image)) return [image.reference];
   const parsed = parseDockerfile(image.dockerfile);
   return 'problem' in parsed ? [] : parsed.images.map(({ reference }) => reference);
 }
 
-/** Host of the registry without its port; null for Docker Hub's short names. */
+/** Returns the registry's host without its port; null for Docker Hub's short names. */
 export function registryHostOf(reference: string): string | null {
   const [first = '', ...rest] = reference.split('/');
   // Engines treat a first part with capital letters as a host, because repository paths are lower case.
@@ -43,8 +43,8 @@ export function registryHostOf(reference: string): string | null {
 }
 
 /**
- * True for private addresses and for names that only the host resolves. Renters must not make the agent connect to
- * these.
+ * Returns true for private addresses and for names that only the host resolves. Renters must not make the agent connect
+ * to these.
  */
 export function isLocalRegistry(host: string): boolean {
   if (isIP(host) === 4) return isNonPublicIpv4(host);

@@ -109,7 +109,7 @@ export function createImageService(ports: {
         const known = await findKnown(pinnedName(reference, digest), digest, scope);
         if (known !== null) return known;
       }
-      // Reported before the pull gets one of the limited slots, so that the caller can show that it waits.
+      // Reported before the pull gets one of the limited slots, so that the caller can show that the pull is queued.
       onProgress(NO_PROGRESS);
       // Query the registry even if a digest is requested: the engine would skip the access check for content that
       // another login has pulled.

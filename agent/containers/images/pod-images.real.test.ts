@@ -136,7 +136,7 @@ it('rejects local registries, and a login that no image uses', async () => {
   await refused({ registry_auth: auth, image: { dockerfile: BASE } });
 });
 
-it('pulls with the pod’s login, and never shows it', async () => {
+it('pulls with the pod’s login, and never shows the login', async () => {
   const name = `podwright-test/${systemRandom.uuid()}`;
   const password = `S3CRET-${systemRandom.uuid()}`;
   const digest = registry.publish(name, '1', 'private', { layers: [systemRandom.bytes(2_000)] });

@@ -11,7 +11,7 @@ export type PodImageWanted = {
   podId: string;
   generation: number;
   spec: PodSpec;
-  /** Digest resolved earlier; null: the spec's, or the registry's present one. */
+  /** Digest resolved earlier. Null: use the spec's digest, or else the registry's present digest. */
   digest: string | null;
 };
 

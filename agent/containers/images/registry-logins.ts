@@ -46,7 +46,10 @@ export function createRegistryLogins(deps: {
       }
     },
     drop: (podId: string): void => store.drop(podId),
-    /** Scope of a login: equal for equal logins, and keyed so that it does not help to guess passwords. */
+    /**
+     * Returns the scope of a login: a keyed hash, equal for equal logins. Without the key, the hash is useless for
+     * guessing passwords.
+     */
     scopeOf(auth: RegistryAuth | undefined): string {
       if (auth === undefined) return PUBLIC_SCOPE;
       const { host, username, password } = auth;

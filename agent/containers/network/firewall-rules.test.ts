@@ -51,7 +51,7 @@ COMMIT
 `);
 });
 
-it('moves a jump in front of foreign rules, and leaves one behind the agent’s other jumps', () => {
+it('moves a jump in front of foreign rules, but not in front of the agent’s other jumps', () => {
   const overtaken = readListing(
     `-A INPUT -j ACCEPT
 -A INPUT -i pw+ -j PODWRIGHT-INPUT

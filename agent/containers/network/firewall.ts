@@ -34,7 +34,7 @@ const FRESH_MS = 1_000;
 /** Checks the rules before each launch and periodically, and restores them. */
 export function createFirewallGuard(deps: {
   firewall: Firewall;
-  /** True: no pod starts while the rules are not in place. */
+  /** True: pods start only once the rules are in place. */
   required: boolean;
   clock: Clock;
   log: Log;

@@ -35,7 +35,7 @@ function firewallOf(runCommand: RunCommand, resolvers = async (): Promise<string
   return createIptablesFirewall({ runCommand, allow: [], resolvers, hasIpv6: false });
 }
 
-it('writes the rules once, then only checks them; counts changes by other programs, not its own', async () => {
+it('writes the rules once, then only checks them; counts changes by other programs, not by the agent', async () => {
   const { filter, runCommand } = fakeIptables();
   let resolvers: string[] = [];
   const firewall = firewallOf(runCommand, async () => resolvers);

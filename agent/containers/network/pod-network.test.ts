@@ -58,7 +58,7 @@ it('gives each pod a subnet and a bridge that the firewall rules match, and rele
   expect(leases.list('subnet')).toEqual([]);
 });
 
-it('tries the next subnet if another agent uses the chosen one, until none is left', async () => {
+it('tries the next subnet if another agent uses the chosen subnet, until no subnet is left', async () => {
   const { of, engine } = setUp();
   const [one, two] = [of('one'), of('two')];
   const pods = Array.from({ length: 4 }, () => systemRandom.uuid());

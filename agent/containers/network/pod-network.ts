@@ -1,4 +1,5 @@
-/** Bridge networks of pods: one per pod, so that pods cannot reach each other. */ import type { LeaseStore } from '../../leases/lease.store.ts';
+/** Bridge networks of pods: one per pod, so that pods cannot reach each other. */
+import type { LeaseStore } from '../../leases/lease.store.ts';
 import { type ContainerEngine, EngineError } from '../engine/engine.ts';
 import { podObjectLabels } from '../engine/labels.ts';
 import { type FirewallGuard, NetworkUnavailable } from './firewall.ts';
@@ -8,7 +9,7 @@ export type PodNetworks = ReturnType<typeof createPodNetworks>;
 
 /** Length of the shortened pod id. With its prefix it fits into an interface name. */
 const ID_CHARS = 12;
-/** Maximum number of subnets that one attempt tries because other networks use the earlier ones. */
+/** Maximum number of subnets that one attempt tries: other networks of the engine may use some. */
 const MAX_TAKEN = 16;
 
 export function networkName(podId: string): string {

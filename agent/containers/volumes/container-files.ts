@@ -84,7 +84,7 @@ export function layersInMounts(mountinfo: string): ContainerLayers | null {
   return null;
 }
 
-/** Returns true if the agent runs as root on the engine's host and sees every layer. */
+/** Returns true if the agent runs as root on the engine's host and can access every layer. */
 async function isUsable({ upper, work, lower }: ContainerLayers): Promise<boolean> {
   const { R_OK, W_OK, X_OK } = constants;
   try {

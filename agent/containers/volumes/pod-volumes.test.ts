@@ -37,7 +37,7 @@ it('creates a labelled volume for each path', async () => {
   ]);
 });
 
-it('keeps a volume whose path a change drops and a later one adds again; removes all with the pod', async () => {
+it('keeps a volume whose path one edit removes and a later edit adds again; removes every volume with the pod', async () => {
   await pod.launched({ volumes: ['/data'] });
   const made = pod.engine.volumes.get(DATA);
   await pod.put(2, { volumes: ['/work'] });
@@ -55,7 +55,7 @@ it('keeps a volume whose path a change drops and a later one adds again; removes
   expect([pod.view().phase, names()]).toEqual(['removed', []]);
 });
 
-it('recreates a removed volume, and does not mount another owner’s', async () => {
+it('recreates a removed volume, and does not mount a volume of another owner', async () => {
   await pod.engine.createVolume(DATA, { [LABELS.pod]: ID });
   await pod.put(1, { volumes: ['/data'] });
   await pod.settle();
@@ -90,7 +90,7 @@ it.each([[['data']], [['/data', '/data/']], [['/proc/1']], [['/\ud800']]])(
   },
 );
 
-it('computes the hash of earlier versions for a spec without volumes', () => {
+it('computes the same hash as earlier versions for a spec without volumes', () => {
   const limits = { cpu_cores: 1, memory_bytes: 2 ** 30, shm_bytes: 0, pids: 64 };
   const image = { reference: 'ubuntu:24.04' };
   const spec = PodSpec.parse({ generation: 1, image, limits });

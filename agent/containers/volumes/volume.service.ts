@@ -189,7 +189,7 @@ export function createVolumeService(deps: {
       }
     },
 
-    /** True if the id is that of a volume on this host. */
+    /** Returns true if a volume with this id is on this host. */
     knows: (id: string): boolean => store.get(id) !== null,
     isGone: (id: string): boolean => store.get(id)?.removing !== false,
 
@@ -218,7 +218,7 @@ export function createVolumeService(deps: {
 
     /** Volumes with their limit and folder. Rejects with EngineError. */
     async measurable(): Promise<{ id: string; sizeBytes: number; hostPath: string }[]> {
-      // Most hosts have no volumes, so the engine is not called needlessly.
+      // Saves a call of the engine: most hosts have no volumes.
       if (store.list().length === 0) return [];
       const states = await present();
       return store.list().flatMap(({ id, size_bytes: sizeBytes, removing }) => {

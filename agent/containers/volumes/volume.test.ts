@@ -107,7 +107,7 @@ it('rejects a volume that could not be backed up, and creates nothing', async ()
   expect([engine.volumes.size, await listed()]).toEqual([0, []]);
 });
 
-it('rejects another volume with the id, invalid requests, and a pod that uses /mnt', async () => {
+it('rejects another volume with the same id, invalid requests, and a pod that uses /mnt', async () => {
   const id = await made();
   expect((await put(id, systemRandom.uuid())).status).toBe(409);
   expect((await call('PUT', '/v1/volumes/x', { volume_id: VOLUME, size_bytes: 1 })).status).toBe(
@@ -137,7 +137,7 @@ it('does not mount a volume in a second pod', async () => {
   expect(agent.pods.get(first).phase).toBe('running');
 });
 
-it('lists its volumes after the store was lost, and drops one that was removed from the engine', async () => {
+it('lists its volumes after the store was lost, and drops a volume that was removed from the engine', async () => {
   const [kept, taken] = [await made(), await made()];
   await agent.stop();
   agent = openAgent();
@@ -175,7 +175,7 @@ it('stops a pod ten minutes after its volume exceeds the limit, or at once if it
     await agent.core.volumeWatch.runOnce();
     return agent.pods.get(podId).phase;
   };
-  // The restored content is far above the limit, so the pod gets the grace period.
+  // The volume exceeded its limit before the pod got it, so the pod gets the grace period.
   expect(await look(3 * LIMIT)).toBe('running');
   for (let minutes = 0; minutes < 8; minutes += 1) expect(await look(3 * LIMIT)).toBe('running');
   expect(await look(LIMIT - 1)).toBe('running');

@@ -44,9 +44,9 @@ function uncorrectableIn(counters: unknown): number | null {
 const NO_ACTION = /^(?:none|0)$/i;
 
 /**
- * Returns the worst fault of a card, or null. Uncorrectable errors count since the driver was loaded: lifetime
- * counters never decrease, although the affected rows have long been remapped. Of the lifetime counters only the
- * driver's own verdict on SRAM counts.
+ * Returns the worst fault of a card, or null. Counts uncorrectable errors since the driver was loaded, because lifetime
+ * counters never decrease, not even after the affected rows were remapped. The only lifetime value that counts is the
+ * driver's own verdict on SRAM.
  */
 export function faultOf(health: CardHealth): GpuFault | null {
   const action = health.recoveryAction;

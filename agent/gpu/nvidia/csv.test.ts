@@ -101,7 +101,7 @@ it.each([
   expect(problems).toHaveLength(1);
 });
 
-it('separates cards split by MIG from whole ones', () => {
+it('separates cards split by MIG from whole cards', () => {
   const split = csvRow({ index: '1', uuid: H100_B, 'mig.mode.current': 'Enabled' });
   const { devices, cards, splitCards, problems } = parseGpuCsv(`${csvRow()}\n${split}\n`);
   expect(devices.map(({ uuid }) => uuid)).toEqual([H100_A]);
@@ -116,7 +116,7 @@ it('bounds the problems of endless invalid output', () => {
   expect(problems.join('').length).toBeLessThan(2000);
 });
 
-it('counts a card once that has two rows', () => {
+it('counts a card that has two rows only once', () => {
   expect(parseGpuCsv(`${csvRow()}\n${csvRow()}\n`).devices).toHaveLength(1);
 });
 

@@ -14,7 +14,10 @@ import { createNvidiaDocuments, type NvidiaDocuments } from './documents.ts';
 import { isMigFree, migFigures, migParts } from './mig.ts';
 import type { NvidiaSmi, SmiOutput } from './nvidia-smi.ts';
 
-/** Maximum age of returned values. Older ones would hide a fault, so only the identity of the cards is returned. */
+/**
+ * Maximum age of returned values. Older values would hide a fault, so beyond this age only the identity of the cards is
+ * returned.
+ */
 const FIGURES_USEFUL_MS = 60_000;
 /** Retry interval after the CUDA version could not be read. */
 const CUDA_RETRY_MS = 60_000;
@@ -105,7 +108,8 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
     }
     const { stdout, complete, problem } = await smi.run(PROCESS_ARGS);
     // A failed run lists no processes either, so it does not show that the GPU is free.
-    if (!complete || problem !== null) throw new Error(problem ?? 'nvidia-smi was cut off');
+    if (!complete || problem !== null)
+      throw new Error(problem ?? 'the output of nvidia-smi is incomplete');
     return !stdout.includes(uuid);
   }
 

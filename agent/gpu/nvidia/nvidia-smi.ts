@@ -1,4 +1,5 @@
-/** Runs nvidia-smi so that a hanging driver can neither block the agent nor accumulate processes. */ import {
+/** Runs nvidia-smi so that a hanging driver can neither block the agent nor accumulate processes. */
+import {
   type Clock,
   withDeadline,
 } from '#shared/runtime/clock.ts';
@@ -38,7 +39,7 @@ const PROGRAM = 'nvidia-smi';
 const TIMEOUT_MS = 10_000;
 /** Maximum wait for the exit after SIGKILL; a process stuck inside the driver survives even SIGKILL. */
 const KILL_GRACE_MS = 1_000;
-/** Pause after a run that hung; doubled after each further one in a row, up to the maximum. */
+/** Pause after a run that hung; doubled after each consecutive hang, up to the maximum. */
 const FIRST_PAUSE_MS = 10_000;
 const MAX_PAUSE_MS = 300_000;
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;

@@ -112,7 +112,7 @@ it('returns the values of the kernel, and null for missing ones', async () => {
   expect(await begin()()).toEqual({ ...BY_FILES, blockIo: null, tasks: null });
 });
 
-it('returns no partial values of a control group that vanishes while it is read, and reads that of the next run', async () => {
+it('returns no partial values of a control group that vanishes while it is read, and reads the control group of the next run', async () => {
   show(12, 1);
   const read = begin();
   await read();

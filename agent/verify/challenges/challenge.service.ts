@@ -1,4 +1,4 @@
-/** Commits to the work of one challenge at a time, and opens rows of the last ones. */
+/** Commits to the work of one challenge at a time, and opens rows of the most recent challenges. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {

@@ -1,6 +1,6 @@
 /**
  * Runs the GPU proof: the program of `agent/gpu-proof` in one container per card, with that card only, without network,
- * read-only, and with a time limit that applies even if the agent is gone. The program answers in JSON lines.
+ * read-only, and with a time limit that applies even if the agent has ended. The program answers in JSON lines.
  */
 
 import { z } from 'zod';
