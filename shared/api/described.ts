@@ -3,7 +3,7 @@ import type { z } from 'zod';
 
 type Shape = Readonly<Record<string, z.ZodType>>;
 
-/** One text for each member: its meaning, its unit and the meaning of null. */
+/** One text for each member: meaning, unit and the meaning of null. */
 export type Texts<Members extends Shape> = { readonly [Name in keyof Members]: string };
 
 /**

@@ -47,7 +47,10 @@ export function readDiskUse(options: {
   });
 }
 
-/** Returns size, used and free of the last line. Matches from the right because device names may contain spaces. */
+/**
+ * Returns size, used and free of the last line. Parses the line from the right, because device names may contain
+ * spaces.
+ */
 function columnsIn(text: string): number[] {
   const line = text.trimEnd().split('\n').at(-1) ?? '';
   return (/(\d+|-)\s+(\d+|-)\s+(-?\d+|-)\s+(?:\d+%|-)\s+\//.exec(line) ?? [])

@@ -115,8 +115,8 @@ export function liveFrames<Frame>(options: LiveFramesOptions<Frame>): LiveFrames
 }
 
 /**
- * Pings the peer until the socket closes, and terminates the socket when the peer is dead. A paused socket
- * cannot receive pongs and is left alone. A peer that still accepts data is alive, however far behind.
+ * Pings the peer until the socket closes, and terminates the socket when the peer is dead. A paused socket cannot
+ * receive pongs, so it is not terminated. A peer that still accepts data counts as alive, however slowly it reads.
  */
 export function pingPeer(socket: WebSocket, clock: Clock): void {
   const closed = new AbortController();

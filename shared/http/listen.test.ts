@@ -20,7 +20,7 @@ it('names the problem of a port or address and the variable to change', async ()
     `port ${port} on 127.0.0.1 is in use: stop the process that uses it, or choose another with X_PORT`,
   );
   await server.close();
-  // An address from a range for documentation, which no machine has.
+  // An address from a range reserved for documentation, which no machine has.
   const elsewhere = listenOn(create(), { host: '192.0.2.1', port }, NAMES);
   await expect(elsewhere).rejects.toThrow(
     'this machine has no address 192.0.2.1: choose one of its addresses with X_HOST',

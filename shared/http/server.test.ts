@@ -207,7 +207,7 @@ it('rejects a request that does not arrive in time, except on routes with slow b
   };
   const [usual, slow] = [open(`/a/${ID}`), open('/slow')];
   expect(await usual.answer).toBe('HTTP/1.1 408');
-  await eventually('both were late', () => lateRequests === 2);
+  await eventually('both requests were late', () => lateRequests === 2);
   slow.socket.write('}');
   expect(await slow.answer).toBe('HTTP/1.1 200');
   await server.close();

@@ -127,7 +127,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       querystringParser: parseQuery,
     },
     clientErrorHandler(error, socket) {
-      // Node has one timeout per server and reports each late request here; requests with slow bodies continue.
+      // Node has one timeout per server and emits this event for each late request; requests with slow bodies continue.
       if (isLate(error) && slowSockets.has(socket)) return;
       answerClientError(error, socket, { requestId: random.uuid(), nowMs: clock.now() });
     },

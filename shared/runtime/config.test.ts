@@ -56,7 +56,7 @@ it('reports all problems at once, each with the value and what is allowed', () =
     'AGENT_PORT ("x"): Invalid input: expected number, received NaN',
     'AGENT_EXECUTOR_ID (not set): required',
     'AGENT_TOKEN ([hidden]): Too small: expected string to have >=8 characters',
-    'AGENT_MAIL: set them too, or none of AGENT_MAIL, AGENT_TOKEN',
+    'AGENT_MAIL: not set; set all of AGENT_MAIL, AGENT_TOKEN, or none',
   ]);
 });
 

@@ -126,8 +126,8 @@ export function inspectConfig<Shape extends ConfigShape>(
 }
 
 /**
- * Returns every secret value, valid or not, to redact from text that leaves the machine. For URLs, their password is
- * included as written and percent-decoded.
+ * Returns every secret value, valid or not, to redact from text that leaves the machine. For a URL, returns its
+ * password as written and percent-decoded.
  */
 export function configuredSecrets<Shape extends ConfigShape>(
   { schema }: ConfigSpec<Shape>,
@@ -170,7 +170,9 @@ export function allOrNone(names: readonly string[], isSet: IsSet): ConfigProblem
   const missing = names.filter((name) => !isSet(name));
   const [name] = missing;
   if (name === undefined || missing.length === names.length) return [];
-  return [{ name, message: `${missing.join(', ')}: set them too, or none of ${names.join(', ')}` }];
+  return [
+    { name, message: `${missing.join(', ')}: not set; set all of ${names.join(', ')}, or none` },
+  ];
 }
 
 type RawValue = { text: string | undefined; source: Setting['source']; problem: string | null };

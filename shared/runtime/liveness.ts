@@ -23,8 +23,8 @@ export type LivenessLimits = {
 export const MAX_LAG_MS = 2_000;
 
 /**
- * Returns why a restart would help, or null. `lagMs`: how late this process's own timer fired. A loop that waits for an
- * absent Docker engine is not stuck.
+ * Returns why a restart would help, or null. `lagMs`: how late this process's own timer fired. A loop that waits for a
+ * Docker engine that does not answer is not stuck.
  */
 export function livenessProblem(
   { heartbeatAgeMs, loop = 'main', storeProblem, engine }: Liveness,

@@ -56,7 +56,7 @@ it('continues after a failure and reports it', async () => {
   await loop.stop();
 });
 
-it('stops by aborting the current run and waiting for its end', async () => {
+it('stops by aborting the current run and waiting until it ends', async () => {
   let isOver = false;
   const { state, loop } = setUp(async (signal) => {
     await new Promise((resolve) => signal.addEventListener('abort', resolve));

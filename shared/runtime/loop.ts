@@ -10,7 +10,10 @@ export type Loop = {
 
 export type LoopOptions = {
   clock: Clock;
-  /** Pause between the end of a run and the start of the next; a function is called after every run. */
+  /**
+   * Pause between the end of a run and the start of the next. A function is called after every run and returns the
+   * pause.
+   */
   intervalMs: number | (() => number);
   run(signal: AbortSignal): Promise<void>;
   /** Called for every rejection of `run`; the loop continues. */

@@ -23,7 +23,10 @@ export function switcherArguments(): string[] {
   return ['--max-semi-space-size=2', '--optimize-for-size', SWITCHER_MAIN];
 }
 
-/** Returns Node's arguments for the SSH gateway. Small heaps would slow its data transfer, so it has the default ones. */
+/**
+ * Returns Node's arguments for the SSH gateway. Heaps have Node's default size, because small heaps would slow the
+ * gateway's data transfer.
+ */
 export function gatewayArguments(...args: readonly string[]): string[] {
   return [GATEWAY_MAIN, ...args];
 }

@@ -1,6 +1,6 @@
 /** Limits on concurrent work: a semaphore whose callers wait, and a per-owner limit that rejects at once. */
 
-/** Runs at most `limit` pieces of work at a time; the others wait in order. */
+/** Runs at most `limit` pieces of work at a time; further work waits in order. */
 export function createSemaphore(limit: number) {
   let free = limit;
   const waiting: (() => void)[] = [];
@@ -34,8 +34,8 @@ export function createSemaphore(limit: number) {
 
   return {
     /**
-     * Runs `work` when a slot is free. Rejects if the signal aborts before; once `work` has begun, it must handle the
-     * signal itself.
+     * Runs `work` when a slot is free. Rejects if the signal aborts while it waits. Once `work` has begun, `work` must
+     * handle the signal itself.
      */
     async run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
       await acquire(signal);

@@ -29,7 +29,9 @@ const COMMAND_LIMITS = { timeoutMs: NOTIFY_TIMEOUT_MS, maxOutputBytes: 4_096 };
 export const PROBE_TIMEOUT_MS = 8_000;
 /** Interval between checks while there is a problem, which may pass before the watchdog expires. */
 const RECHECK_MS = 1_000;
-/** Fraction of the watchdog's timeout between two checks; the rest is for a slow check and a slow systemd. */
+/**
+ * Fraction of the watchdog's timeout between two checks; the remaining time allows for a slow check and a slow systemd.
+ */
 export const WATCHDOG_FRACTION = 1 / 3;
 const US_PER_MS = 1_000;
 /** Limit because `systemctl status` shows a single line. */

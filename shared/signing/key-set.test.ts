@@ -39,7 +39,7 @@ function rotation(change: object = {}): KeySet {
 }
 
 describe('a signed key set', () => {
-  it('accepts both keys while their windows overlap, then the new one, then neither', async () => {
+  it('accepts both keys while their windows overlap, then only the new key, then neither key', async () => {
     const keys = trustedKeys(ROOTS, signKeySet(rotation(), oldKey));
     const clock = createManualClock(START_MS - 10_000);
     const failures: AuthFailure[] = [];
@@ -101,7 +101,7 @@ describe('a signed key set', () => {
       /has not made this signature/,
     ],
     [
-      'by another in its name',
+      'by another key in the name of a trusted key',
       () => ({ ...signKeySet(rotation(), stranger), ss58: oldKey.hotkey }),
       /has not made this signature/,
     ],

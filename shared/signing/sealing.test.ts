@@ -11,7 +11,7 @@ it('decrypts its own output, which does not contain the plain text', () => {
   expect(sealing.open(sealed, 'pod 1')).toBe('s3cret: ä');
 });
 
-it('does not decrypt for another place, with another key, or changed text', () => {
+it('does not decrypt for another place, with another key, or after the text was changed', () => {
   const sealed = sealing.seal('s3cret', 'pod 1');
   const other = createSealing({ key: systemRandom.bytes(32), random: systemRandom });
   const changed = `${sealed.startsWith('A') ? 'B' : 'A'}${sealed.slice(1)}`;

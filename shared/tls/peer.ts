@@ -26,7 +26,7 @@ export const PEER_REFUSALS = [
   /** The peer has another key than the pinned one. */
   'TLS_PIN_MISMATCH',
   'TLS_CERTIFICATE_EXPIRED',
-  /** No trusted authority signed its certificate, or not for this name. */
+  /** The peer's certificate is not signed by a trusted authority, or not for this name. */
   'TLS_UNTRUSTED',
   /** The provider has not enrolled the peer's key, or the enrolment's signature is invalid. */
   'NOT_ENROLLED',

@@ -166,7 +166,7 @@ async function handshake(socket: TLSSocket, clock: Clock): Promise<void> {
 function verifyPeer(socket: TLSSocket, { trust, clock, onPeer }: SecureAgentOptions): void {
   const certificate = socket.getPeerX509Certificate();
   if (certificate === undefined)
-    throw new PeerRefused('TLS_UNTRUSTED', 'it presents no certificate');
+    throw new PeerRefused('TLS_UNTRUSTED', 'the peer presents no certificate');
   onPeer?.(certificate);
   if (trust === 'anybody') return;
   if (trust === 'authorities') {
@@ -174,7 +174,11 @@ function verifyPeer(socket: TLSSocket, { trust, clock, onPeer }: SecureAgentOpti
     throw new PeerRefused('TLS_UNTRUSTED', String(socket.authorizationError));
   }
   const pin = pinOfCertificate(certificate);
-  if (pin !== trust) throw new PeerRefused('TLS_PIN_MISMATCH', `it has ${pin}, not ${trust}`);
+  if (pin !== trust)
+    throw new PeerRefused('TLS_PIN_MISMATCH', `the peer has the pin ${pin} instead of ${trust}`);
   if (certificate.validToDate.getTime() > clock.now()) return;
-  throw new PeerRefused('TLS_CERTIFICATE_EXPIRED', `it was valid until ${certificate.validTo}`);
+  throw new PeerRefused(
+    'TLS_CERTIFICATE_EXPIRED',
+    `the peer’s certificate was valid until ${certificate.validTo}`,
+  );
 }

@@ -100,7 +100,7 @@ it.each([
   [{ CENTRAL_TRUSTED_PROXIES: '10.0.0.0/33' }, /CENTRAL_TRUSTED_PROXIES/],
   [{ CENTRAL_TRUSTED_PROXIES: 'everybody' }, /CENTRAL_TRUSTED_PROXIES/],
   [{ CENTRAL_SMTP_URL: 'http://user:hush@mail.example' }, /CENTRAL_SMTP_URL/],
-  [{ CENTRAL_CHAT_CLIENT_ID: 'x' }, /CENTRAL_CHAT_TOKEN_URL.*: set them too, or none/],
+  [{ CENTRAL_CHAT_CLIENT_ID: 'x' }, /CENTRAL_CHAT_TOKEN_URL.*: not set; set all of .*, or none/],
   [{ CENTRAL_S3_BUCKET: 'b', CENTRAL_S3_ACCESS_KEY_ID: 'x' }, /CENTRAL_S3_SECRET_ACCESS_KEY/],
   [{ CENTRAL_BACKUP_REPOSITORY: 'backups' }, /CENTRAL_BACKUP_REPOSITORY .*: an absolute path/],
   [{ CENTRAL_BACKUP_REPOSITORY: 'rest:https://me:hush@x' }, /CENTRAL_BACKUP_REPOSITORY .*: give/],
@@ -115,7 +115,7 @@ it.each([
   [{ CENTRAL_PAYMENTS: 'stripe' }, /CENTRAL_PAYMENTS: stripe needs CENTRAL_STRIPE_SECRET_KEY/],
   [
     { CENTRAL_PAYMENTS: 'stripe', CENTRAL_STRIPE_SECRET_KEY: 'hush' },
-    /CENTRAL_STRIPE_CALLBACK_SECRET: set them too/,
+    /CENTRAL_STRIPE_CALLBACK_SECRET: not set; set all of/,
   ],
   [
     {

@@ -215,7 +215,7 @@ describe('a validator', () => {
     [
       'a key file without its passphrase file',
       { VALIDATOR_KEY_FILE: at('good.json') },
-      /VALIDATOR_KEY_PASSPHRASE_FILE: set them too/,
+      /VALIDATOR_KEY_PASSPHRASE_FILE: not set; set all of/,
     ],
     ['two keys', { ...keyFile, VALIDATOR_SEED_FILE: at('hotkey.seed') }, /both name a key/],
   ])('does not start with %s', (_, extra, message) => {

@@ -50,7 +50,7 @@ const productUpTo = (size: number) =>
 export const ChallengeRequest = z.object({
   challenge_id: z.uuid(),
   nonce: Nonce,
-  /** The agent's id; it rejects challenges for other hosts. */
+  /** The agent's id; the agent rejects challenges for another id. */
   executor_id: Name,
   /** Time limit for the commitment, milliseconds; longer work is cancelled. */
   deadline_ms: z.int().min(1_000).max(600_000),

@@ -12,7 +12,7 @@ const NAMES = new Set([
 const NAMES_IMAGE = new Set(['ARG', 'COPY', 'FROM']);
 const STRANGE = /[^\P{Cc}\t]|[^\P{Z} ]|\uFEFF/u;
 export const NO_CONTEXT = 'there is no build context; fetch files in RUN';
-/** Matches the beginning of a here-document. */
+/** Start of a here-document. */
 export const HEREDOC = /<<-?["']?[A-Za-z_]/;
 
 const DIRECTIVE = /^#\s*([a-z]+)\s*=\s*(\S.*?)\s*$/i;

@@ -17,7 +17,7 @@ export const PortCheckRequest = z.strictObject({
 });
 export type PortCheckRequest = z.output<typeof PortCheckRequest>;
 
-/** The requested ports on which the agent now listens: the free ones in its range. */
+/** The requested ports on which the agent now listens: those that are free and in the agent's range. */
 export const PortCheckOpened = z.object({ opened: z.array(Port).max(MAX_CHECKED_PORTS) });
 export type PortCheckOpened = z.output<typeof PortCheckOpened>;
 
@@ -82,12 +82,12 @@ export const MAX_SPEED_TEST_MS = 120_000;
 
 export const SPEED_TEST_PATH = '/v1/speed-test';
 
-/** `executor_id`: the agent's id; it rejects tests of other hosts. */
+/** `executor_id`: the agent's id; the agent rejects tests for another id. */
 export const SpeedTestQuery = z.strictObject({ executor_id: Name });
 
 const Seed = z.string().regex(/^[0-9a-f]{64}$/, '32 bytes in hex');
 
-/** Text messages from the validator. Its data are binary messages between `down` and `end`. */
+/** Text messages from the validator. The validator sends data as binary messages between `down` and `end`. */
 export const SpeedRequest = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('down') }),
   z.strictObject({ type: z.literal('end') }),

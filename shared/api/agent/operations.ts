@@ -34,7 +34,10 @@ export const PodPath = z
   .max(4_096)
   .regex(/^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/, 'Not an absolute path without . and .. segments');
 
-/** Folders that are never backed up or restored: temporary ones, those of the kernel, and the volume of an account. */
+/**
+ * Folders that are never backed up or restored: temporary folders, folders of the kernel, and the mount point of an
+ * account's volume.
+ */
 const NEVER_SAVED = ['/tmp', '/var/tmp', '/mnt', '/proc', '/sys', '/dev'];
 
 /** Returns the folder that is never backed up and contains the path; null if there is none. */
@@ -146,7 +149,7 @@ export const OPERATION_ERRORS = [
   'PodGone',
   /** The pod did not become ready with the restored tree; its previous tree was put back. */
   'RolledBack',
-  /** An edit replaced the container, and with it the folder, during the operation. */
+  /** An edit of the pod replaced the container, and with it the folder, during the operation. */
   'ContainerReplaced',
   'EngineFailed',
   'DeadlineExceeded',
@@ -195,7 +198,7 @@ export const OperationView = z.object({
   /** Set when a backup is done. */
   snapshot_id: SnapshotId.nullable(),
   quality: z.enum(QUALITIES).nullable(),
-  /** Set when a backup is done; null if it is unknown. Agents before this field do not send it. */
+  /** Set when a backup is done; null if it is unknown. Older agents do not send this field. */
   changed_files: ChangedFiles.nullable().default(null),
   error: z.object({ code: z.enum(OPERATION_ERRORS), message: z.string() }).nullable(),
   /** The last log lines, without secrets. */

@@ -104,7 +104,7 @@ export const PodSpec = z.strictObject({
   secret_names: z.array(SecretName).max(MAX_POD_SECRETS).default([]),
   /** The beginning of the template's name, for operators of the host; nothing depends on it. */
   template: NoNul.max(MAX_TEMPLATE_LABEL).optional(),
-  /** Seconds from the pod's creation until the agent removes it, in case the caller does not. */
+  /** Seconds from the pod's creation until the agent removes it, unless a caller removes it earlier. */
   remove_after_seconds: z.int().min(1).max(86_400).optional(),
 });
 export type PodSpec = z.output<typeof PodSpec>;
@@ -310,7 +310,7 @@ export type StopRequest = z.output<typeof StopRequest>;
 
 /**
  * The complete list of keys; replaces the current keys without a new generation. A repeated PUT of the current
- * generation does not change the keys; a higher generation replaces them with its own list.
+ * generation does not change the keys; a higher generation replaces them with the list in its spec.
  */
 export const SshKeysRequest = z.strictObject({
   ssh_public_keys: z

@@ -43,11 +43,11 @@ export const UpdateStatus = z.object(
         'Digest of the running image; null if it is not from the configured repository.',
       sequence: 'Sequence of the newest accepted manifest.',
       target_digest: 'Digest that is being installed, or that was rolled back last; null for none.',
-      target_sequence: 'Sequence of that digest; null for none.',
+      target_sequence: 'Sequence of the target digest; null for none.',
       update_pending:
-        'True if another digest is to be installed; null while one of both is unknown.',
+        'True if another digest is to be installed; null while the running digest or the required digest is unknown.',
       reason: 'Why the update is blocked or was rolled back; null if it is not.',
-      message: 'The same, as a sentence.',
+      message: 'The reason, as a sentence.',
       attempts: 'Number of rollbacks of the target.',
       since_ms: 'Time of the present state, milliseconds since the epoch; null if unknown.',
       last_check_ms:

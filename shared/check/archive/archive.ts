@@ -131,8 +131,8 @@ function diagHelp(name: string): string {
   return `Usage: npm run ${name} -- diag [--out FILE] [--log FILE]…
 
 Writes one archive (tar.gz, mode 0600) for support: versions, configuration, findings of the doctor, journal, a
-summary of the store, metrics. Secrets are left out or hidden; read the archive before you send it. Works while
-the ${name} runs or not, with the ${name}'s variables. Same as: npm run ${name} -- doctor --archive FILE
+summary of the store, metrics. Secrets are left out or hidden; read the archive before you send it. The command
+needs the ${name}'s variables; the ${name} may be running or stopped. npm run ${name} -- doctor --archive FILE does the same.
 
   --out FILE   output file (default podwright-${name}-diag-<time>.tar.gz in the current folder)
   --log FILE   adds the end of this log, for a ${name} that does not log to the journal; may be repeated

@@ -28,8 +28,8 @@ export type Redact = (text: string) => string;
 export function createRedact(known: Iterable<string>): Redact {
   const secrets = [...new Set([...known].flatMap(formsOf))]
     .filter((form) => form.length >= MIN_SECRET_CHARS)
-    // Longest first: if one secret contains another, replacing the shorter one first would leave the rest of the
-    // longer one.
+    // Longest first: if one secret contains another, replacing the shorter secret first would leave parts of the longer
+    // secret.
     .toSorted((left, right) => right.length - left.length);
   if (secrets.length > MAX_KNOWN_SECRETS) {
     throw new RangeError(`more than ${MAX_KNOWN_SECRETS} secrets to hide`);
