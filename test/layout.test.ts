@@ -126,6 +126,6 @@ describe('the README', () => {
     expect(paths, 'README.md has no section "## Code map"').not.toBeNull();
     expect(paths, 'the code map has no table with paths in backticks').not.toEqual([]);
     const gone = paths?.filter((path) => globSync(path, { cwd: ROOT }).length === 0);
-    expect(gone, 'named in the code map, but not there').toEqual([]);
+    expect(gone, 'paths in the code map that do not exist').toEqual([]);
   });
 });

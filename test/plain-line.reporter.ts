@@ -4,8 +4,8 @@ import type { Reporter, SerializedError, TestModule } from 'vitest/node';
 type Counts = { passed: number; failed: number; skipped: number };
 
 /**
- * Waits for the process to end, because the global teardown may fail the run too and comes after the last event of a
- * reporter. Any non-zero exit status counts as a failure.
+ * Waits for the process to end, because the global teardown runs after the last event of a reporter and may fail the
+ * run, too. Any non-zero exit status counts as a failure.
  */
 export default class PlainLineReporter implements Reporter {
   private counts: Counts = { passed: 0, failed: 0, skipped: 0 };

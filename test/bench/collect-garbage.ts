@@ -1,4 +1,4 @@
-/** Collects garbage before a measurement, so that it does not count. */
+/** Collects garbage before a measurement, so that garbage does not count as memory in use. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 

@@ -1,4 +1,4 @@
-/** Fills a database file with a market of many nodes, to measure its listing. */
+/** Fills a database file with many marketplace nodes, to measure how fast they are listed. */
 
 import { figuresOf, UNMEASURED } from '../../validator/central/market/executors/node-figures.ts';
 import type {
@@ -22,7 +22,7 @@ const PER_INSERT = 500;
 const PRICES = 997;
 const PROVIDER = '00000000-0000-4000-8000-00000000000a';
 
-/** Inserts verified nodes of one provider; the same count always produces the same market. */
+/** Inserts verified nodes of one provider; the same count always produces the same nodes. */
 export async function seedMarket(db: Database, nodes: number): Promise<void> {
   const stamp = { created_at: 1, updated_at: 1 };
   const provider = { hotkey: 'h', coldkey: null, email: null, banned_at: null };

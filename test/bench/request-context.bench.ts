@@ -27,7 +27,7 @@ export async function requestContextCost(): Promise<Row> {
   }
   const measured = { ours: median(ours), reference: median(reference) };
   const name = `${WAITS} waits and a log line of a request`;
-  return ratioAtMost(name, 'µs', 'the same outside of a request', measured, MAX_RATIO);
+  return ratioAtMost(name, 'µs', 'the same work outside a request', measured, MAX_RATIO);
 }
 
 async function microseconds(request: () => Promise<void>): Promise<number> {

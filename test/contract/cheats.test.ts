@@ -1,4 +1,7 @@
-/** Dishonest agents, each detected by the check meant for it; and honest agents under difficult conditions. */
+/**
+ * Dishonest agents, each detected by the check meant for that kind of cheating; and honest agents under difficult
+ * conditions.
+ */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -256,7 +259,7 @@ describe('an honest executor', () => {
     expect(await exportEvidence(store, filter, () => undefined)).toEqual([]);
   });
 
-  it('passes if kernel, driver or disk do not report some values, and if the engine is down at times', async () => {
+  it('passes if kernel, driver or disk do not report some values, and if the engine does not answer at times', async () => {
     const sources = withSources(({ driver_gpus: cards }) => ({
       memory_kib: null,
       disk_kib: null,
@@ -290,7 +293,7 @@ describe('an honest executor', () => {
     }
   });
 
-  it('whose inventory is slow does not count as faster than its hardware', async () => {
+  it('that answers inventory requests slowly does not count as faster than its hardware', async () => {
     conduct = { ...HONEST, inventoryMs: 900 };
     const document = await runCycles(3);
     expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);

@@ -87,7 +87,7 @@ it('an agent rejects the test while a pod or another test runs, and for another 
   expect(plain.statusCode).toBe(426);
 });
 
-it('the test returns no bandwidth when the connection breaks, and a low one when it stalls', async () => {
+it('the test returns no bandwidth when the connection breaks, and a low bandwidth when the connection stalls', async () => {
   const broken: SignedConnect = async (request) => {
     const socket = await connect(request);
     socket.once('message', () => socket.terminate());

@@ -131,7 +131,7 @@ it.each<[string, (commitment: Commitment) => void, string]>([
   ['a product', (commitment) => Object.assign(commitment, { product: null }), 'requested rounds'],
   ['a walk over memory', ({ memory }) => Object.assign(memory ?? {}, { digest: '0' }), 'memory'],
   ['a walk over the disk', (commitment) => Object.assign(commitment, { disk: null }), 'disk'],
-])('the validator rejects %s that is wrong', async (_, change, words) => {
+])('the validator rejects a wrong result of %s', async (_, change, words) => {
   tamper = change;
   const proof = await attempt();
   expect(proof).toMatchObject({ status: 'failed', fault: 'POW_MISMATCH' });
@@ -146,7 +146,7 @@ it('the agent aborts a proof at the deadline, and computes the next challenge', 
   expect(await attempt({ memory: null, disk: null })).toMatchObject({ status: 'proven' });
 });
 
-it('a proof ends when the agent stops; the next agent removes the file of a killed one', async () => {
+it('a proof ends when the agent stops; the next agent removes the file that a killed agent left', async () => {
   const under = attempt({ product: { n: 4_096, rounds: 16 } });
   await systemClock.sleep(50);
   stopping.abort(new ApiError('upstream_unavailable', 'The agent stops'));

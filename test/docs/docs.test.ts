@@ -1,4 +1,4 @@
-/** Generated tables are current, and links and paths in every README lead to something. */
+/** Generated tables are current, and the targets of links and paths in every README exist. */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -17,7 +17,9 @@ const Document = z.object({
   paths: z.record(z.string(), z.record(z.string(), Operation)),
 });
 
-/** Names of the credentials, by security scheme. Below /portal, sessions and tokens of providers are bearers. */
+/**
+ * Names of the credentials, by security scheme. Below /portal, sessions and tokens of providers use the bearer scheme.
+ */
 const CREDENTIALS: Readonly<Record<string, string>> = {
   JwtAccessBearer: 'session',
   ApiKey: 'API key',

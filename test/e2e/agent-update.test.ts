@@ -156,7 +156,7 @@ async function startPod(image: string): Promise<void> {
 }
 
 afterAll(async () => {
-  // The switcher is removed first: it would restart the others.
+  // The switcher is removed first: it would restart the other containers.
   await command('docker', 'rm', '--force', '--volumes', `${name}-switcher`);
   const { stdout } = await command('docker', 'ps', '--all', '--quiet', '--filter', `name=${name}`);
   for (const id of stdout.split('\n').filter(Boolean)) {
@@ -200,7 +200,7 @@ async function kill(container: string): Promise<void> {
   process.kill(pid, 'SIGKILL');
 }
 
-it('the agent rolls back a version that exits, and updates to a working one despite kills of agent and switcher', async () => {
+it('the agent rolls back a version that exits, and updates to a working version despite kills of agent and switcher', async () => {
   const pod = await inspected(podName);
   const first = await until('the first digest', ({ sequence }) => sequence === 1);
   expect(first).toMatchObject({ state: 'IDLE', update_pending: false, reason: null });

@@ -101,7 +101,7 @@ it(`rents the last GPU to one of ${AT_ONCE} concurrent requests`, async () => {
   const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => rent(single)));
   const served = answers.filter(({ status }) => status === 200);
   expect(served).toHaveLength(1);
-  // The first applies while the pod starts, the second once it runs.
+  // The API returns the first error while the pod starts, and the second once the pod runs.
   const refusals = ['409 node_rent_in_progress', '400 node_unavailable'];
   for (const answer of answers.filter((other) => other !== served[0])) {
     expect(refusals).toContain(`${answer.status} ${codeOf(answer)}`);

@@ -21,7 +21,7 @@ import { momentsOf } from '../fakes/faults/kill-moments.ts';
 import { freePorts } from '../fakes/free-ports.ts';
 import { median } from '../measure/row.ts';
 
-/** Time from the restart of the killed process to the requested state. Holds in most rounds, also on a busy host. */
+/** Maximum time from the restart of the killed process to the requested state, for most rounds, also on a busy host. */
 const CONVERGES_WITHIN_MS = 10_000;
 const CONVERGES_AT_LAST_MS = 40_000;
 const TEST_MS = 480_000;

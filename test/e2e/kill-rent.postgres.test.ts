@@ -23,7 +23,9 @@ import { openHolds } from '../fakes/scenes/wallet.ts';
 /** Time limit of a response; the idempotency claim of a dead process expires after ten seconds. */
 const ANSWERED_WITHIN_MS = 30_000;
 
-/** A point of a rental: messages of one database connection, in this order; the process is killed at the last. */
+/**
+ * A point of a rental: messages of one database connection, in this order; the process is killed at the last message.
+ */
 type Point = { name: string; messages: readonly string[]; at: Moment };
 const POINTS: readonly Point[] = [
   { name: 'before the claim', messages: ['insert into "idempotency"'], at: 'sent' },

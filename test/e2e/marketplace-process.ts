@@ -101,7 +101,7 @@ export async function startMarketplaceProcess(
   };
 }
 
-/** Ports below the ephemeral range, so that no outgoing connection takes one meanwhile. */
+/** Returns ports below the ephemeral range, so that no outgoing connection takes them before the process listens. */
 async function freePorts(): Promise<number[]> {
   const base = 10_000 + (process.pid % 80) * 100;
   const found: number[] = [];

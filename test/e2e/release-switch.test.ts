@@ -113,7 +113,10 @@ it(
     await mustRun('docker', 'create', '--name', pod, ...labels, 'podwright.local/base:1', 'true');
     try {
       const refused = await host.run(`${UNINSTALL} --keep-data`);
-      expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/1 pods here/) });
+      expect(refused).toMatchObject({
+        exitCode: 1,
+        stderr: expect.stringMatching(/This host has 1 pods/),
+      });
       await host.mustRun(`${UNINSTALL} --keep-data --component agent --pods leave`);
       expect((await command('docker', 'inspect', pod)).exitCode).toBe(0);
     } finally {

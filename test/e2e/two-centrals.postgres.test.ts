@@ -130,7 +130,7 @@ it('launches every pod once, whichever process received the request', async () =
   await remove(other, ids);
 });
 
-it('streams events of the other process, and ends a stream so that it can be resumed', async () => {
+it('streams events of the other process, and ends a stream so that the client can resume it', async () => {
   const path = '/api/users/me/events/stream';
   const { body: issued } = await one.call('POST', '/users/me/stream-ticket', {
     headers: account.key,
@@ -169,7 +169,8 @@ it('streams events of the other process, and ends a stream so that it can be res
 });
 
 it('the other process finishes the work of a killed one', async () => {
-  // The other process is frozen, so that this one launches; the launch takes effect, but its response never arrives.
+  // The other process is frozen, so that this process launches the pod; the launch takes effect, but its response never
+  // arrives.
   other.child.kill('SIGSTOP');
   let launched: (id: string) => void = () => undefined;
   const launching = new Promise<string>((resolve) => {

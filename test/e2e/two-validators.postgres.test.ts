@@ -1,5 +1,6 @@
 /**
- * Two processes of one validator on one evidence store: they share the executors, and each takes over from the other.
+ * Two processes of one validator on one evidence store: they share the executors, and each takes over the work of the
+ * other if that is killed.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

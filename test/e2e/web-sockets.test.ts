@@ -260,7 +260,7 @@ describe('a log', () => {
     const two = followerOf(await connect(`/pods/${podId}/logs?tail=2`));
     expect(await two.closed).toBe(1000);
     expect(two.notes).toEqual([{ meta: 'end', reason: 'complete' }]);
-    // The pod writes a line a second: one may arrive during the read.
+    // The pod writes a line a second: another line may arrive during the read.
     expect([2, 3]).toContain(two.ids.length);
     expect(new Set(two.ids).size).toBe(two.ids.length);
     const [first, second] = two.ids;

@@ -113,7 +113,10 @@ async function readServer(
   }
 }
 
-/** Metric names, labels and environment variables that the source spells out, whether or not a quiet process shows them. */
+/**
+ * Returns the metric names, labels and environment variables in the source, including those that an idle process does
+ * not report.
+ */
 function namesInSource(root: string): Record<string, readonly string[]> {
   const text = globSync('{agent,shared,validator}/**/*.ts', { cwd: root })
     .filter((path) => !path.endsWith('.test.ts'))
@@ -129,7 +132,7 @@ function namesInSource(root: string): Record<string, readonly string[]> {
   };
 }
 
-/** The commands that a help text lists: what is before the first gap of two spaces. */
+/** Returns the commands that a help text lists: the text before the first gap of two spaces. */
 function commandsIn(help: string): string[] {
   return unique(
     help
@@ -167,7 +170,7 @@ function schemaOf(path: string): string[] {
   }
 }
 
-/** Every leaf of a JSON document as `path = value`. */
+/** Returns every leaf of a JSON document as `path = value`. */
 function leavesOf(value: unknown, path = ''): string[] {
   if (typeof value !== 'object' || value === null) return [`${path} = ${JSON.stringify(value)}`];
   const entries = Object.entries(value);
@@ -175,7 +178,9 @@ function leavesOf(value: unknown, path = ''): string[] {
   return entries.flatMap(([key, inner]) => leavesOf(inner, `${path}/${key}`)).toSorted();
 }
 
-/** Descriptions and summaries are prose, and a schema may have a property of that name: only text is dropped. */
+/**
+ * Removes descriptions and summaries. A schema may have a property with one of these names, so only text is removed.
+ */
 function withoutDescriptions(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutDescriptions);
   if (typeof value !== 'object' || value === null) return value;

@@ -59,14 +59,14 @@ function placeMeant(side: string, { target }: Import, nested: readonly string[])
   return target === null || WORDS.test(target) ? null : placeOf(side, target, nested);
 }
 
-/** The folder in `side` that contains the file, or the file itself if it is directly in `side`. */
+/** Returns the folder in `side` that contains the file, or the file itself if it is directly in `side`. */
 function placeOf(side: string, path: string, nested: readonly string[]): string | null {
   if (!path.startsWith(side)) return null;
   const rest = path.slice(side.length);
   return nested.find((folder) => rest.startsWith(`${folder}/`)) ?? rest.split('/', 1)[0] ?? null;
 }
 
-/** The places from `start` to `end`, both included; null if no path leads there. */
+/** Returns the places on the shortest path from `start` to `end`, both included; null if there is no path. */
 function shortestWay(graph: Graph, start: string, end: string): string[] | null {
   const ways = new Map([[start, [start]]]);
   for (const [place, way] of ways) {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { readSource } from './imports.ts';
 import { RULES } from './rules.ts';
 
-/** By rule name, files as [path, text]: that rule must report each of them, and no other rule may. */
+/** Files as [path, text] by rule name. The named rule must report each file, and no other rule may report it. */
 const BROKEN: Record<string, [path: string, text: string][]> = {
   'shared imports neither agent nor validator': [
     ['shared/http/server.ts', "import { a } from '../../agent/app.ts';"],

@@ -7,14 +7,14 @@ export type Rule = {
   check(file: SourceFile): string[];
 };
 
-/** Parts of the central database that services may use directly. */
+/** Modules of the central database that services may use directly. */
 const MEANT_FOR_SERVICES = ['validator/central/platform/database/transactions.ts'];
 
 /** Modules that withdraw money from accounts: the ledger itself, and those that require a settled account. */
 const TAKES_MONEY =
   /^validator\/central\/(?:money\/ledger\/|money\/metering\/settlement\.service\.ts$|market\/pods\/pod-hold\.ts$)/;
 
-/** Files with intentional module state; its content is the same for every test or set by each. */
+/** Files with intentional module state, which is the same for every test or set by each test. */
 const KEEPS_STATE = [
   'shared/telemetry/tracing.ts',
   'test/bench/http-load.ts',

@@ -4,7 +4,7 @@
  */
 
 export type SourceText = {
-  /** The text with comments and the insides of literals blanked; every offset stays the same. */
+  /** The text with comments and the content of literals replaced by spaces; every offset stays the same. */
   code: string;
   /** The text with everything except comments replaced with spaces. */
   comments: string;

@@ -8,7 +8,7 @@ export type Row = {
   reference: number | null;
   /** Description of the reference, for readers. */
   against: string | null;
-  /** ours / reference. */
+  /** `ours` divided by `reference`; null without a reference. */
   ratio: number | null;
   /** Description of the limit, for readers. */
   bar: string;

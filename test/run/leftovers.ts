@@ -37,7 +37,10 @@ type DockerObject = {
   labels: Record<string, string>;
 };
 
-/** Kinds of Docker objects in the order of their removal: the others cannot be removed while a container uses them. */
+/**
+ * Kinds of Docker objects in the order of their removal: networks, volumes and images cannot be removed while a
+ * container uses them.
+ */
 const KINDS = ['container', 'network', 'volume', 'image'] as const;
 
 export function hostState(): Before {
@@ -168,7 +171,7 @@ function executorsOfLiveAgents(runId: string): Set<string> {
   return new Set(claimed);
 }
 
-/** Returns true while a vitest process is alive; those of this run have ended by now. */
+/** Returns true while a vitest process is alive. Call it after the vitest processes of this run have ended. */
 function otherTestsRun(): boolean {
   return processIds().some((pid) => processOf(pid)?.command.includes('vitest.mjs') === true);
 }

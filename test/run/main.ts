@@ -51,6 +51,8 @@ async function runTests(words: readonly string[]): Promise<number> {
     return INTERRUPTED;
   }
   if (left.length === 0) return status;
-  process.stderr.write(`The tests left these behind; they are removed now:\n${left.join('\n')}\n`);
+  process.stderr.write(
+    `The tests did not remove the following; they are removed now:\n${left.join('\n')}\n`,
+  );
   return status === 0 ? 1 : status;
 }

@@ -70,7 +70,12 @@ async function thereAndBack(
   const back = fingerprintOf(here.tree);
   const sparse = allocatedBytes(join(here.tree, 'sparse')) - sparseBefore;
   return [
-    figureAtMost('entries that differ, restored here', differing(first, back), 'entries', 0),
+    figureAtMost(
+      'entries that differ, restored on the same node',
+      differing(first, back),
+      'entries',
+      0,
+    ),
     figureAtMost(
       'entries that differ, on the second node',
       differing(second, onOther),

@@ -188,7 +188,7 @@ export function createLedgerWorld(db: Database, random: Random) {
     for (const { renter, uusd } of groups) modelOf(renter).paid += uusd;
   }
 
-  /** Posts again with a cause that is already used, which must be rejected. */
+  /** Posts again with a cause that was used before; the ledger must reject the posting. */
   async function replay(id: string): Promise<void> {
     if (known.length === 0) return;
     const leg: Leg = { debit: 'external:topup', credit: paidAccount(id), amountUusd: amount() };
@@ -197,7 +197,7 @@ export function createLedgerWorld(db: Database, random: Random) {
       throw new Error('a cause was posted twice', { cause: problem });
   }
 
-  /** Rolls back after some statements: none may take effect. */
+  /** Rolls a transaction back after some statements: none of these may take effect. */
   async function die(id: string): Promise<void> {
     const leg: Leg = { debit: 'external:topup', credit: paidAccount(id), amountUusd: amount() };
     const work = inTx(async (tx) => {

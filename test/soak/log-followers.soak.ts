@@ -51,7 +51,7 @@ export async function logFollowers(
   }
 }
 
-/** Resolves with the bytes read once the reader has left; rejects when the stream ends earlier. */
+/** Resolves with the number of bytes read when `signal` aborts; rejects if the stream ends earlier. */
 async function follow(agent: AgentProcess, id: string, signal: AbortSignal): Promise<number> {
   let bytes = 0;
   try {

@@ -38,7 +38,7 @@ const logs: Part<Options> = {
 await measure<Options>(
   {
     command: 'soak',
-    about: `logs, random, backup and ledger last N minutes each (${DEFAULT_MINUTES}). A run without --seed draws one and prints it. Prints a table
+    about: `logs, random, backup and ledger last N minutes each (${DEFAULT_MINUTES}). A run without --seed chooses a seed and prints it. Prints a table
 and writes var/soak.json.`,
     resultFile: 'var/soak.json',
     flags: ['minutes', 'seed'],

@@ -115,8 +115,8 @@ function span(fromMs: number, toMs: number, rate: number) {
 }
 
 /**
- * Checks that payouts match the transfers out of the ledger, open ones are held, and referrers have their share of the
- * fee.
+ * Checks that payouts match the transfers out of the ledger, that open payouts are held, and that referrers have their
+ * share of the fee.
  */
 async function checkPayouts(db: Database): Promise<void> {
   const accounts = await db.selectFrom('ledger_accounts').selectAll().execute();
@@ -142,8 +142,8 @@ async function checkPayouts(db: Database): Promise<void> {
 }
 
 /**
- * Returns, for each paid pod of an account, the time until which it was used: as its agent reported, or its end if that
- * is earlier.
+ * Returns the time until which each paid pod of an account was used: the time that its agent reported, or the pod's end
+ * if that is earlier.
  */
 export async function usedUntilNow(
   db: Database,
@@ -170,8 +170,8 @@ export async function usedUntilNow(
 }
 
 /**
- * Checks that use which agents had reported before a limit or the funds changed is charged or absorbed: no pod is
- * recorded as stopped for lack of money before that use ended.
+ * Checks that every use that agents reported before a change of limits or funds is charged or absorbed: no pod is
+ * recorded as stopped for lack of money before the reported use ended.
  */
 export async function checkUsed(
   db: Database,

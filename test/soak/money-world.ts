@@ -1,4 +1,4 @@
-/** A market with random pods, silent agents, clock jumps, deletions, limits, transfers and payouts. */
+/** A marketplace with random pods, unresponsive agents, clock jumps, deletions, limits, transfers and payouts. */
 import type { Random } from '#shared/runtime/random.ts';
 import { createAccountPods } from '../../validator/central/market/cut-off/cut-off.ts';
 import { postGroup } from '../../validator/central/money/ledger/ledger.service.ts';
@@ -29,7 +29,7 @@ export type MoneyWorld = Awaited<ReturnType<typeof createMoneyWorld>>;
 /** Number of renters and nodes, and of GPUs per node. */
 export type MoneyScene = { renters: number; nodes: number; gpus: number };
 
-/** Creates a separate market in which the first renter referred the others. Close it with `close()`. */
+/** Creates a separate marketplace in which the first renter referred the other renters. Close it with `close()`. */
 export async function createMoneyWorld(
   random: Random,
   { renters, nodes, gpus }: MoneyScene,

@@ -74,7 +74,7 @@ async function unsettled(world: World): Promise<string | null> {
   if (odd !== undefined) return JSON.stringify(odd);
   for (const id of world.ids) {
     const known = views.some((view) => view.id === id);
-    if (known !== world.slots.includes(id)) return `${id} is ${known ? 'still there' : 'gone'}`;
+    if (known !== world.slots.includes(id)) return `${id} is ${known ? 'not removed' : 'missing'}`;
   }
   const oursOf = async (kind: ObjectKind) =>
     (await world.objects(kind)).filter(({ executor }) => executor === world.executorId);

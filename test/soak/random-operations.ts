@@ -78,7 +78,7 @@ async function removeContainer(world: World): Promise<void> {
   if (found !== undefined) await world.docker('rm', '--force', found.id);
 }
 
-/** Stops the container in the network first: the engine does not remove a network in use. */
+/** Removes a network, after stopping its container: the engine does not remove a network in use. */
 async function removeNetwork(world: World): Promise<void> {
   const found = await anyContainer(world);
   if (found === undefined) return;

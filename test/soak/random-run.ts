@@ -1,4 +1,7 @@
-/** A run of random operations and faults: invariants are checked after each, and settling at intervals. */
+/**
+ * A run of random operations and faults: invariants are checked after each operation, and the pods must settle at
+ * intervals.
+ */
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
 import { assertAlways, assertEnds, assertSettles, plantForeign } from './random-invariants.ts';

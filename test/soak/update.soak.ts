@@ -1,6 +1,7 @@
 /**
  * A complete update of the agent under systemd, with the image that `npm run image` builds: installs this checkout,
- * builds, pushes and signs a release with a higher version, and expects it to take over while a pod runs.
+ * builds, pushes and signs a release with a higher version, and expects the agent to update to that version while a pod
+ * runs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -93,11 +94,11 @@ async function drill(scene: Scene, print: (line: string) => void): Promise<Row[]
   print(`built ${image}:${TAG} (${NEXT_VERSION}), digest ${push.value}`);
 
   const { update, awayMs, states } = await watchUpdate(agent, push.value);
-  print(`states seen: ${states.join(' ')}`);
+  print(`reported states: ${states.join(' ')}`);
   const status = update.value;
   print(JSON.stringify(status));
   const again = await host.mustRun('sh /opt/podwright/current/systemd/install.sh --probation 0');
-  print(`install.sh of the new release says: ${again.trim().replaceAll('\n', '; ')}`);
+  print(`output of the new release’s install.sh: ${again.trim().replaceAll('\n', '; ')}`);
   const isKept = (await gatewayPid(host)) === gateway && (await echoes(session));
   session.kill();
   const follow = await timed(() => followed(host, push.value));

@@ -150,7 +150,7 @@ it('rejects the character NUL, which some databases cannot store', async () => {
   expect(status).toBe(422);
 });
 
-it('rejects half a surrogate pair also where no schema checks it, and accepts whole pairs', async () => {
+it('rejects half a surrogate pair even in fields without such a check in their schema, and accepts whole pairs', async () => {
   const { key: headers } = account;
   const template = { name: 'x', docker_image: 'ubuntu' };
   const make = (change: object) =>

@@ -61,7 +61,7 @@ async function playDay(): Promise<void> {
   await account.leave(scene, renter);
 }
 
-it('answers nothing that a strict client rejects', () => {
+it('returns only answers that a strict client accepts', () => {
   expect(scene.api.problems).toEqual([]);
   expect(scene.portal.problems).toEqual([]);
 });

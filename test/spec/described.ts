@@ -90,7 +90,7 @@ function problemsOf(
 }
 
 /**
- * Returns true if a JSON body has this model: the model itself, a list of it for `X[]`, or one of several with null.
+ * Returns true if a JSON body has this model: the model itself, a list of the model for `X[]`, or the model or null.
  */
 function names(content: z.output<typeof Content> | undefined, model: string): boolean {
   const schema = JSON.stringify(content?.['application/json']?.schema ?? null);

@@ -145,8 +145,8 @@ function queryOf({ parameters }: Operation) {
 }
 
 /**
- * Returns the paths of fields without a description. References are not followed, because every model is examined once,
- * and a model's description serves them.
+ * Returns the paths of fields without a description. References are not followed, because every model is examined
+ * separately, and a model's description also describes the fields that refer to the model.
  */
 function undescribedFields(
   value: unknown,

@@ -74,8 +74,8 @@ async function isLockAwaited(db: Database): Promise<boolean> {
 }
 
 /**
- * Codes that two concurrent transactions cause. SQLite runs transactions one after the other, so no request can lose a
- * race.
+ * Codes that two concurrent transactions cause. SQLite runs transactions one after the other, so concurrent requests
+ * cannot conflict.
  */
 export const REACH_IN_PARALLEL: Readonly<Record<string, Reach>> = {
   node_rent_in_progress: async ({ market, account }) => {

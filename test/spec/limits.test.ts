@@ -1,4 +1,4 @@
-/** Tests the limits of the interface at their boundaries. */
+/** Tests values at the limits of the interface and just beyond. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
 import { createTestMarket, type TestMarket } from '../fakes/scenes/market-fixture.ts';

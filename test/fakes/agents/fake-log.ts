@@ -40,7 +40,7 @@ export function createFakeLog() {
     rotate(count: number): void {
       lines = lines.slice(count);
     },
-    /** Ends every stream: without an end frame (`lost`), or as a stopping agent does (`ended`). */
+    /** Ends every stream: `lost` without an end frame, `ended` with one, as a stopping agent does. */
     cut(outcome: 'lost' | 'ended'): void {
       for (const reader of reading) reader.outcome = outcome;
       wakeAll();

@@ -35,7 +35,7 @@ export function createLogWriter(path: string, maxFiles = 3) {
     /** Writes bytes as they are, such as a line that a power loss truncated. */
     writeRaw: (text: string): void => appendFileSync(path, text),
     entry,
-    /** Renames the old files and the present one. There is no present file until `create` is called. */
+    /** Renames the rotated files and the current file. There is no current file until `create` is called. */
     shift(): void {
       for (let number = maxFiles - 1; number > 1; number -= 1) {
         const from = `${path}.${number - 1}`;
@@ -43,7 +43,7 @@ export function createLogWriter(path: string, maxFiles = 3) {
       }
       if (maxFiles > 1) renameSync(path, `${path}.1`);
     },
-    /** Creates the new file, or truncates the old one if only one file is retained. */
+    /** Creates the new file, or truncates the current file if only one file is retained. */
     create: (): void => writeFileSync(path, ''),
     rotate(): void {
       steps.shift();

@@ -112,7 +112,7 @@ export const NO_GATEWAY: GatewayLink = {
   follow: () => ({ stop: async () => undefined }),
 };
 
-/** GPUs without hardware; a process runs on each of those in `busy`. */
+/** GPUs without hardware; a process runs on each GPU in `busy`. */
 export function fakeGpus(
   uuids: readonly string[],
   busy: ReadonlySet<string> = new Set(),

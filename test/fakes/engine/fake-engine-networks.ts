@@ -1,4 +1,4 @@
-/** Networks and volumes of the engine in memory. The content of volumes is not faked. */
+/** Networks and volumes of the engine in memory. Volumes have no content. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import {
   type ContainerEngine,

@@ -5,8 +5,8 @@ import { mustRun } from '../agents/real-host.ts';
 
 const FOLDERS = ['/usr/bin', '/usr/sbin', '/bin', '/sbin'];
 /**
- * The C library loads it by name when it resolves users, so it is missing from lists of a program's libraries. Newer
- * systems do not have it.
+ * The C library loads this library by name when it resolves users, so lists of a program's libraries do not contain it.
+ * Newer systems do not have this library.
  */
 const NAME_SERVICE = 'libnss_files.so.2';
 const COPY = 'to=$1; shift; tar -chf - -C / "$@" | docker cp - "$to":/';
@@ -16,7 +16,8 @@ export async function copyPrograms(containerId: string, ...names: string[]): Pro
   const files = new Set<string>();
   for (const name of names) {
     const program = FOLDERS.map((folder) => join(folder, name)).find(existsSync);
-    if (program === undefined) throw new Error(`${name} is not here; run npm run setup`);
+    if (program === undefined)
+      throw new Error(`${name} is not installed on this host; run npm run setup`);
     files.add(program);
     for (const library of await librariesOf(program)) files.add(library);
   }

@@ -1,6 +1,6 @@
 /**
- * A second Docker engine that a test may kill and restart. It has separate data and separate network, process and mount
- * namespaces, so that everything it leaves is removed with them. Needs root.
+ * A second Docker engine that a test may kill and restart. The engine has separate data and separate network, process
+ * and mount namespaces, which are removed with everything that the engine leaves in them. Needs root.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -35,7 +35,7 @@ export type OwnEngineOptions = {
 const ANSWERS_WITHIN_MS = 30_000;
 const STOPS_WITHIN_MS = 30_000;
 const COMMAND_BOUNDS = { timeoutMs: 20_000, maxOutputBytes: 4 * 1024 * 1024 };
-/** First process of the namespaces: it reaps orphans, and its end terminates all others. */
+/** First process of the namespaces: it reaps orphans, and its end terminates all other processes. */
 const REAPER =
   'mount -t proc proc /proc && ip link set lo up && while :; do sleep 3600 & wait; done';
 const NAMESPACES = ['--net', '--mount', '--pid'] as const;
@@ -96,7 +96,10 @@ export async function startOwnEngine(options: OwnEngineOptions = {}): Promise<Ow
     return readFileSync(logFile, 'utf8');
   }
 
-  /** Removes the containers before the namespaces end, because that does not remove their cgroups. */
+  /**
+   * Removes the containers before the namespaces end, because the end of the namespaces does not remove the containers'
+   * cgroups.
+   */
   async function removeContainers(): Promise<void> {
     const docker = (...args: string[]) =>
       runCommand('docker', ['-H', `unix://${socketPath}`, ...args], COMMAND_BOUNDS);

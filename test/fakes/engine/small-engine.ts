@@ -1,4 +1,4 @@
-/** A second Docker engine whose disk fills up quickly: it pulls and runs nothing. Needs root. */
+/** A second Docker engine with a small disk, which tests fill. It runs no containers. Needs root. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

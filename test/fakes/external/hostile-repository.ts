@@ -63,7 +63,7 @@ export function rewriteFolders(
   return put(location, 'snapshots', seal(key, Buffer.from(withIds(snapshot))));
 }
 
-/** Rewrites the encrypted list of contents at the end of a pack, which its length follows. */
+/** Rewrites the encrypted list of contents at the end of a pack. The list's length follows it. */
 function rewriteHeader(pack: Buffer, key: RepositoryKey, ids: Map<string, string>): void {
   const length = pack.readUInt32LE(pack.length - 4);
   const start = pack.length - 4 - length;

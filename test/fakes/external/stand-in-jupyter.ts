@@ -28,7 +28,7 @@ exec nc -ll -p "$port" -e /opt/answer
 
 /**
  * A Python whose venv has a pip that runs /tmp/pip: a script that fetches nothing, waits for ever, or installs the
- * Jupyter above.
+ * stand-in Jupyter.
  */
 const PYTHON = `#!/bin/sh
 [ "$1" = -c ] || [ "$3" = --version ] && exit 0

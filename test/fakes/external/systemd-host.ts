@@ -22,7 +22,7 @@ export type SystemdHost = {
   until(condition: string): Promise<void>;
   /** Address at which this machine reaches programs that listen on the host. */
   address: string;
-  /** Address at which the host reaches programs on this machine that listen for containers. */
+  /** Address at which the host reaches programs on this machine. */
   machine: string;
   remove(): Promise<void>;
 };

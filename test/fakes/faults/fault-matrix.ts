@@ -1,6 +1,6 @@
 /**
  * Kills the agent, restic or the central API during backups and restores, at one request of restic or one stage of the
- * agent, and checks what must hold after each kill.
+ * agent, and checks the result after each kill.
  */
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -15,7 +15,7 @@ import { momentsOf } from './kill-moments.ts';
 
 const ENGINE_SOCKET = '/var/run/docker.sock';
 const KILLED_WITHIN_MS = 45_000;
-/** Factor by which one round may be slower while other tests load the machine. */
+/** Factor by which a single round may exceed the limit while other tests load the machine. */
 const PATIENCE = 4;
 const PORTS_PER_AGENT = 100;
 

@@ -1,7 +1,7 @@
 /**
- * The moments at which a kill matrix kills. By default it kills at every fifth change, alternately after and before it,
- * because each round costs seconds. With KILL_MATRIX=full (`npm run soak -- --only kills`) it kills before and after every
- * change.
+ * The moments at which a kill matrix kills a process. By default it kills at every fifth change, alternately after and
+ * before the change, because each round takes seconds. With KILL_MATRIX=full (`npm run soak -- --only kills`) it kills
+ * before and after every change.
  */
 const SAMPLED = 5;
 

@@ -26,7 +26,7 @@ const TABLES = `select string_agg(quote_ident(tablename), ',' order by tablename
 
 type Clone = { url: string; tables: string };
 
-/** Clones of this test file that are free: clearing one takes 3 ms, creating one 300 ms. */
+/** Unused clones of this test file: clearing a clone takes 3 ms, creating one takes 300 ms. */
 const idle: Clone[] = [];
 
 /** Returns the URL of a database of the test server in `folder`. */
@@ -49,7 +49,7 @@ export async function createTestDatabase(): Promise<Database> {
   return Object.assign(db, {
     async destroy() {
       await destroy();
-      // If a clone were destroyed twice, two tests would get it at once.
+      // If a clone were destroyed twice, two tests would receive the same clone.
       if (!isIdle) idle.push(clone);
       isIdle = true;
     },

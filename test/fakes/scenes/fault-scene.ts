@@ -127,7 +127,7 @@ export async function startFaultScene() {
   };
 }
 
-/** Also returns true for a zombie that its parent has not reaped; restic sees no difference either. */
+/** Also returns true for a zombie that its parent has not reaped; restic treats a zombie as alive, too. */
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);

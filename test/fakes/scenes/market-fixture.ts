@@ -1,4 +1,4 @@
-/** A market in memory: the real central API, fake agents, a provider, a validator and verified nodes. */
+/** A marketplace in memory: the real central API, fake agents, a provider, a validator and verified nodes. */
 import type { InjectOptions } from 'fastify';
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import { createSigner, toHex } from '#shared/signing/sr25519.ts';
@@ -27,7 +27,7 @@ export const PUBLIC_KEY =
 export const DEFAULT_TEMPLATE = '1948937e-5049-47ad-8e26-bcf1a4549d70';
 
 export type TestMarketOverrides = Omit<TestCentralOverrides, 'agents'> & {
-  /** Agents of another market on the same database. */
+  /** Agents of another marketplace fixture on the same database. */
   agents?: ReturnType<typeof createFakeAgents>;
 };
 

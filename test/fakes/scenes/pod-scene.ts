@@ -72,9 +72,7 @@ export async function createPodScene(overrides: TestMarketOverrides = {}) {
 /** Id of the container that a pod change replaces. */
 const OLD = 'a'.repeat(64);
 
-/**
- * Returns a host's report about a pod change: the host changes the pod to the newest generation that it has received.
- */
+/** Returns a host's report about a pod change to the newest generation that the host has received. */
 export function changing(
   host: FakeHost,
   podId: string,

@@ -34,11 +34,11 @@ export async function createVolumeScene(overrides: TestMarketOverrides = {}) {
     return body.id;
   }
 
-  /** Returns the node's copy of a volume; the last one if there are several. */
+  /** Returns the node's copy of a volume; the last copy if there are several. */
   const copyOn = (nodeId: string) =>
     [...market.agents.host(nodeId).volumes.views.values()].at(-1)?.id ?? '';
 
-  /** Returns the latest operation on a node, also if it has ended. */
+  /** Returns the latest operation on a node, whether or not it has ended. */
   const operationOn = (nodeId: string) =>
     [...market.agents.host(nodeId).operations.views.values()].at(-1);
 

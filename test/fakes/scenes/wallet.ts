@@ -9,7 +9,7 @@ import {
 } from '../../../validator/central/money/ledger/wallet.service.ts';
 import type { Database, Db } from '../../../validator/central/platform/database/tables.ts';
 
-/** Creates a cause that is unique unless `change` sets its fields. */
+/** Creates a cause of a transfer, unique unless `change` sets its fields. */
 export function testCause(change: Partial<Cause> = {}): Cause {
   const id = systemRandom.uuid();
   return { type: 'test', id, actor: 'system', requestId: null, atMs: 0, ...change };

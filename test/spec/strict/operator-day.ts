@@ -1,6 +1,6 @@
 /**
  * The operator's day: it reads accounts, the fleet, queues and the validator's records, proves the ledger, refunds a pod,
- * and bans a provider for a moment.
+ * and bans a provider for a short time.
  */
 import { z } from 'zod';
 import { RECORD_IDS, validatorRecords } from '../../fixtures/validator-records.ts';

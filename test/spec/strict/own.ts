@@ -1,4 +1,4 @@
-/** Answers of own routes, which no public client constrains. */
+/** Answers of routes that are served in addition to the interface. */
 import { z } from 'zod';
 import { b, i, maybe, n, s, strings, t, u } from './types.ts';
 

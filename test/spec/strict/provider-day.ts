@@ -99,7 +99,7 @@ export async function offerNode(scene: DayScene, { headers }: Provider): Promise
   });
 }
 
-/** Allows rentals of single GPUs of a checked node, pauses it for a moment and enters its place. */
+/** Allows rentals of single GPUs of a checked node, pauses the node for a short time and enters its location. */
 export async function openNode(
   { api, portal: { call } }: DayScene,
   { headers }: Provider,

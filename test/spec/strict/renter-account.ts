@@ -1,4 +1,4 @@
-/** The renter's day, first part: everything of the account that needs no pod. */
+/** The renter's day, first part: operations on the account that need no pod. */
 import { z } from 'zod';
 import { eventually } from '../../fakes/eventually.ts';
 import { mailedToken } from '../../fakes/scenes/outbox.ts';
@@ -18,7 +18,7 @@ const FRIEND = 'friend@example.com';
 /** Headers of a signed-in renter with an API key. */
 export type Renter = { id: string; key: Record<string, string>; session: Record<string, string> };
 
-/** Reads what needs no account. */
+/** Calls the routes that need no account. */
 export async function visitPublicRoutes({ api, market }: DayScene): Promise<void> {
   const { call } = api;
   await call('GET /', account.Health);
@@ -234,7 +234,7 @@ async function completeOnboarding(
   Success.parse((await market.server.inject({ method: 'GET', url })).json());
 }
 
-/** Removes the account when everything else is gone. */
+/** Removes the account after everything that belongs to it. */
 export async function leave({ api }: DayScene, { key, session }: Renter): Promise<void> {
   await api.call('DELETE /users/me/chat', Success, { headers: key });
   await api.call('DELETE /users/me', account.Removed, { headers: session });

@@ -29,5 +29,8 @@ export function paged<Item extends z.ZodType>(item: Item) {
   return z.object({ items: z.array(item), total: i, page: i, limit: i, has_next: b });
 }
 
-/** Any JSON object, for own routes without a contract. The walk along the OpenAPI document still checks its nulls. */
+/**
+ * Any JSON object, for routes in addition to the interface. The comparison with the OpenAPI document still checks for
+ * nulls.
+ */
 export const AnyObject = z.looseObject({});

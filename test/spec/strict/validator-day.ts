@@ -1,4 +1,4 @@
-/** The validator's day: it reads its work, reports verdicts and posts weights. */
+/** The validator's day: it reads the nodes to check, reports verdicts and posts weights. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { signSetWeights } from '#shared/api/central/set-weights.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
