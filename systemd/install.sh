@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs Podwright's services on a host with systemd, from a checkout or an unpacked archive: a folder per release, a link to
-# the current one, units, and variable files that are written once and never changed. It can be killed at any point and
-# repeated; the services always run a complete release.
+# Installs Podwright's services on a host with systemd, from a checkout or an unpacked archive: a folder per
+# release, a link to the current one, units, and variable files that are written once and never changed. The
+# script can be killed at any point and repeated; the services always run a complete release.
 set -eu
 # Services of other users must be able to read the release, whatever the caller's umask.
 umask 022
@@ -43,7 +43,7 @@ Checks the host and prints everything that is missing. Then installs this tree a
 /opt/podwright, switches to it, restarts the services and watches them; a release that fails is rolled
 back. Variables are in /etc/podwright/<component>.env, which is written once and never changed.
 
-  --component NAME   agent, validator or central (default: those installed)
+  --component NAME   agent, validator or central (default: all that are installed)
   --probation S      seconds for which the new release must run (default 30)
   --rollback         return to the previous release
   --dry-run          print every step without changing anything
@@ -65,8 +65,9 @@ main() {
     esac
     shift
   done
-  [ "$(id -u)" = 0 ] || fail 'Run this as root.'
-  # Without a writable /run there is no lock; the check of the host then reports it before anything is changed.
+  [ "$(id -u)" = 0 ] || fail 'Run this script as root.'
+  # Without a writable /run the lock cannot be taken; preflight then reports the problem before anything is
+  # changed.
   [ "$dry_run" = yes ] || { [ "$mode" = install ] && [ ! -w /run ]; } || hold_lock
   requested=$components
   components=$(for each in $ALL_COMPONENTS; do
@@ -95,7 +96,7 @@ install() {
   stage 'old releases' step "remove all releases except the newest $KEPT_RELEASES" drop_old_releases
 }
 
-# Returns to the previous release; the current one becomes the previous.
+# Returns to the previous release; the current release becomes the previous release.
 roll_back() {
   before=$(readlink "$PREVIOUS_LINK" || true)
   now=$(readlink "$CURRENT_LINK" || true)
@@ -111,7 +112,8 @@ roll_back() {
 
 change_to() { [ "$proven" = yes ] || step "switch to release $1" switch_to "$1"; }
 
-# Runs one of `stages` stages. On a terminal it prints a number and the duration; elsewhere only the steps print.
+# Runs one of `stages` stages. On a terminal, prints the stage's number and duration; otherwise only the steps
+# print.
 stage() {
   if [ ! -t 1 ]; then
     shift

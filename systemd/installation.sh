@@ -14,7 +14,7 @@
   readonly CREDENTIALS=$ETC/credentials
   readonly UNITS=/etc/systemd/system
   readonly SLICE=podwright.slice
-  # Switches the agent's release: the service takes the lock below, and waits for it.
+  # Service that switches the agent's release. It waits for LOCK and holds it meanwhile.
   readonly AGENT_UPDATE=podwright-agent-update
   readonly ALL_COMPONENTS='agent validator central'
   readonly LOCK=/run/podwright-install.lock
@@ -24,12 +24,13 @@
 
 # Allows one installation at a time. The lock is released when the shell ends.
 hold_lock() {
-  if [ ! -w "$(dirname "$LOCK")" ]; then fail "$(dirname "$LOCK") is missing or not writable: the lock of installations is there."; fi
+  if [ ! -w "$(dirname "$LOCK")" ]; then fail "$(dirname "$LOCK") is missing or not writable: it must contain the lock file of installations."; fi
   exec 9>>"$LOCK"
   flock -n 9 || fail 'Another installation is running on this host; wait until it ends.'
 }
 
-# The services of a component. The last has the component's name; its unit exists while the component is installed.
+# The services of a component. The last service has the component's name; its unit exists while the component
+# is installed.
 services_of() {
   case $1 in
     agent) echo podwright-kernel-log.service podwright-ssh-gateway.service podwright-agent.service ;;
@@ -82,9 +83,9 @@ count_pods() {
       .on("error", giveUp);' "${socket:-$DOCKER_SOCKET}" "$(variable agent AGENT_EXECUTOR_ID)"
 }
 
-# Runs the program of component $2 from the release in $1 with argument $3 as its service would run: with the variables and
-# credentials of that release's unit and of `systemctl edit`. Credentials are also found at the service's paths. The
-# service's compile cache is not used.
+# Runs the program of component $2 from the release in $1 with argument $3 as its service would run: with the
+# variables and credentials of that release's unit and of `systemctl edit`. The program also finds its
+# credentials at the service's paths. It does not use the service's compile cache.
 as_service() (
   case $2 in agent) program=agent/main.ts ;; validator) program=validator/main.ts ;; central) program=validator/central/main.ts ;; esac
   settings=$(settings_of "$1/systemd" "podwright-$2.service")
@@ -103,7 +104,8 @@ settings_of() {
       /^(Environment|EnvironmentFile|(Load|Set)Credential|(Load|Set)CredentialEncrypted)=/p"
 }
 
-# Prints a step and runs it; with --dry-run only prints it. The first argument is the description, the rest the command.
+# Prints a step and runs it; with --dry-run only prints it. The first argument is the description; the further
+# arguments are the command.
 step() {
   what=$1 && shift
   if [ "$dry_run" = yes ]; then

@@ -94,7 +94,8 @@ missing_packages() {
   list=
   if [ "$engine" = silent ] && ! have dockerd; then
     list="$list docker.io"
-    # docker.io only recommends these, but cannot run containers without them on such hosts.
+    # docker.io only recommends these packages, but cannot run containers without them on hosts with AppArmor
+    # or without mounted cgroups.
     if [ "$(cat /sys/module/apparmor/parameters/enabled 2>/dev/null)" = Y ]; then
       have apparmor_parser || list="$list apparmor"
     fi
@@ -135,7 +136,7 @@ mounted_cgroups() {
   systemd_runs || [ -e /sys/fs/cgroup/cgroup.controllers ] || [ -d /sys/fs/cgroup/devices ]
 }
 
-# It must be statically linked, because it is the only program in some images.
+# busybox must be statically linked, because it is the only program in some images.
 static_busybox() { have busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1; }
 
 sftp_server() {
@@ -144,7 +145,7 @@ sftp_server() {
 
 postgres_server() { have initdb || some_file /usr/lib/postgresql/*/bin/initdb; }
 
-# The packaged Node needs it; a minimal Debian lacks it.
+# The packaged Node needs libatomic; a minimal Debian lacks it.
 libatomic() { some_file /usr/lib/*/libatomic.so.1 /usr/lib64/libatomic.so.1 /usr/lib/libatomic.so.1; }
 
 some_file() {
@@ -206,8 +207,9 @@ ping_engine() {
   fi
 }
 
-# Prints the first Node on PATH that runs, else the packaged one, which may still lack its library. sudo may hide the caller's
-# Node. (A space in a folder's name becomes the pattern `?`, which matches it, so that the list can be split at white space.)
+# Prints the first Node on PATH that runs, else the packaged Node, which may still lack libatomic. sudo may
+# hide the caller's Node. (A space in a folder's name becomes the pattern `?`, which matches it, so that the
+# list can be split at white space.)
 a_node() {
   for folder in $(printf '%s' "$PATH" | tr ': ' '\n?') "$root/node_modules/.bin"; do
     [ -x "$folder/node" ] && "$folder/node" --version >/dev/null 2>&1 && echo "$folder/node" && return
@@ -260,7 +262,8 @@ start_daemon() {
   daemon=$!
 }
 
-# Another dockerd, such as one of an init script, may have been started at the same time; it will respond soon.
+# Returns success if another dockerd was started at the same time, for example by an init script; that dockerd
+# will respond soon.
 other_engine_starts() {
   pid=$(cat /var/run/docker.pid 2>/dev/null) && [ "$pid" != "$daemon" ] && kill -0 "$pid" 2>/dev/null
 }
@@ -272,7 +275,7 @@ engine_failed() {
     fail 'The Docker engine did not start; its last messages are above (journalctl -u docker).'
   fi
   tail -n 20 "$ENGINE_LOG" >&2 || true
-  fail "The Docker engine did not start; its last messages are above, all of them in $ENGINE_LOG."
+  fail "The Docker engine did not start; its last messages are above, all messages are in $ENGINE_LOG."
 }
 
 # --- apt -----------------------------------------------------------------------------------------
@@ -300,7 +303,8 @@ without_new_services() {
   done
 }
 
-# Debian's package creates and starts a server unless this is configured before it is installed.
+# Debian's package postgresql creates and starts a server, unless create_main_cluster is off before the
+# package is installed.
 without_own_server() {
   case " $* " in *' postgresql '*) ;; *) return 0 ;; esac
   with_progress "installing PostgreSQL's tools" apt_quietly postgresql-common
@@ -314,8 +318,8 @@ apt() {
     -o "DPkg::Lock::Timeout=$LOCK_WAIT_S" -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@" </dev/null
 }
 
-# DPkg::Lock::Timeout does not cover the lock of the package lists. A failure is ignored: old lists may suffice, and otherwise
-# the installation reports it.
+# DPkg::Lock::Timeout does not cover the lock of the package lists. A failure is ignored: the present lists
+# may suffice; otherwise the installation reports the failure.
 update_lists() {
   waited=0
   until apt update >"$apt_log" 2>&1; do

@@ -4,7 +4,7 @@
 
 # shellcheck disable=SC2154 # source_tree is set by the sourcing script
 readonly RELEASE_OF="$source_tree"
-# Besides the npm packages.
+# Parts of a release, in addition to the npm packages.
 readonly PARTS='agent shared validator systemd package.json package-lock.json README.md LICENSE'
 
 # Copies a complete release into an empty folder.
@@ -32,7 +32,8 @@ fetch_packages() {
   (cd "$from" && npm ci --omit=dev --include=optional --no-audit --no-fund --no-update-notifier --loglevel=error)
 }
 
-# The version and a digest of the tree: the same tree always has the same name, another tree another one.
+# Prints the version and a digest of the tree: equal trees have the same name, different trees have different
+# names.
 release_name() {
   version=$(sed -n 's/^  "version": "\([0-9A-Za-z.-]*\)",$/\1/p' "$1/package.json")
   digest=$(list_files "$1" | (cd "$1" && tr '\n' '\0' | xargs -0 sha256sum) | sha256sum | cut -c1-12)

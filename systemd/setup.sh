@@ -67,7 +67,7 @@ check_node() {
   fi
 }
 
-# Prints 0 if it does not run.
+# Prints the major version of a Node; 0 if that Node does not run.
 major_of() {
   version=$("$@" --version 2>/dev/null) || version=v0
   version=${version#v}

@@ -18,14 +18,14 @@ Usage: sh /opt/podwright/current/systemd/uninstall.sh --keep-data | --purge [opt
 Stops the services and removes their units and, with the last component, the programs.
 
   --keep-data        keep variables, keys, databases and the enrolment for a later installation
-  --purge            delete these too; the keys of this host are then lost
+  --purge            delete all of these; the keys of this host are then lost
   --component NAME   agent, validator or central (default: all that are installed)
-  --pods leave       continue although there are pods; they keep running, and a later agent finds them
+  --pods leave       continue although there are pods; they keep running, and a reinstalled agent finds them
   --pods remove      first remove the pods of this executor and their data
   --dry-run          print every step without changing anything
   --help             print this text
 
-Without --pods it stops if the engine has pods of this executor or does not respond.
+Without --pods the script stops if the engine has pods of this executor or does not respond.
 TEXT
 }
 
@@ -44,7 +44,7 @@ main() {
     shift
   done
   [ -n "$data" ] || misused 'Choose what happens to the data: --keep-data or --purge'
-  [ "$(id -u)" = 0 ] || fail 'Run this as root.'
+  [ "$(id -u)" = 0 ] || fail 'Run this script as root.'
   [ "$dry_run" = yes ] || hold_lock
   [ -n "$components" ] || components=$(installed)
   # --purge also deletes data that an earlier uninstallation kept.
@@ -65,7 +65,8 @@ choose_data() {
   esac
 }
 
-# Runs before any service is stopped, except the agent, which would start its pods again.
+# Runs before any service is stopped. With `--pods remove` the agent is stopped first, because it would start
+# the pods again.
 settle_pods() {
   [ -e "$CURRENT_LINK/node_modules/.bin/node" ] || return 0
   case $pods in
@@ -76,7 +77,7 @@ settle_pods() {
       ;;
     refuse)
       count=$(count_pods) || fail 'The Docker engine does not respond, so its pods are unknown: start it, or use --pods leave.'
-      [ "$count" = 0 ] || fail "There are $count pods here: remove them at the marketplace, or use --pods leave or --pods remove."
+      [ "$count" = 0 ] || fail "This host has $count pods: remove them at the marketplace, or use --pods leave or --pods remove."
       ;;
   esac
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# `npm run image`: builds the agent's image with the Docker engine, from a checkout or an unpacked archive. The release in it is
-# reproducible: the same tree gives the same bytes. The base image and its packages are not.
+# `npm run image`: builds the agent's image with the Docker engine, from a checkout or an unpacked archive.
+# The release in it is reproducible: the same tree produces the same bytes. The base image and its packages
+# are not reproducible.
 set -eu
 umask 022
 

@@ -8,7 +8,7 @@ readonly MIN_SYSTEMD=247
 preflight() {
   problems=
   [ -d /run/systemd/system ] || problem 'systemd is not running: the services need it.'
-  [ -w /run ] || problem '/run is missing or not writable: the lock of installations is there.'
+  [ -w /run ] || problem '/run is missing or not writable: it must contain the lock file of installations.'
   for tool in systemctl systemd-run systemd-notify flock sha256sum tar; do
     command -v "$tool" >/dev/null 2>&1 || problem "$tool is not installed."
   done

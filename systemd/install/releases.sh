@@ -3,7 +3,8 @@
 # Releases: install, switch, remove. After a kill or a power failure at any point, the link `current` points to a complete
 # release.
 
-# A tree that is already a release keeps its name; a release of an update is named by its image's digest.
+# Prints the name of the tree's release. A tree that is already a release keeps its name: a release from an
+# update is named by its image's digest.
 release_of() {
   at=$(readlink -f "$1")
   case $at in "$RELEASES"/*) basename "$at" ;; *) release_name "$1" ;; esac
@@ -48,14 +49,14 @@ drop_old_releases() {
     # Renamed before its files are deleted, so that an interruption leaves no incomplete release under its name.
     mv -T "$RELEASES/$old" "$RELEASES/.gone-$old"
     sync "$RELEASES"
-    # The compile cache is deleted with it; the services fill it again at their next start.
+    # The compile cache is deleted with the release; the services fill the cache again at their next start.
     rm -rf /var/cache/podwright-*/* /var/cache/private/podwright-*/*
   done
   rm -rf "${RELEASES:?}"/.gone-*
 }
 
-# Switches by an atomic rename. The probation begins before the switch and ends when the release has run long enough; the release
-# to roll back to is the last one that did.
+# Switches by an atomic rename. The probation begins before the switch and ends when the release has run long
+# enough; the release to roll back to is the last release that passed its probation.
 switch_to() {
   if [ ! -e "$TRIAL" ]; then
     readlink "$CURRENT_LINK" >"$TRIAL.new" || true

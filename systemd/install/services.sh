@@ -43,7 +43,7 @@ are_active() {
   done
 }
 
-# True if all services are active and systemd has not restarted them.
+# Returns success if all services are active and systemd has not restarted them.
 serves() {
   are_active || return 1
   for component in $ready; do
@@ -73,14 +73,14 @@ take_back() {
   bad=$(basename "$(readlink "$CURRENT_LINK")")
   before=$(cat "$TRIAL" 2>/dev/null || true)
   if [ -z "$before" ] || [ "$before" = "releases/$bad" ]; then
-    fail "Release $bad failed, and there is no previous release. Its last messages are above."
+    fail "Release $bad failed, and there is no previous release. The last messages of the services are above."
   fi
   say "Release $bad failed; rolling back to $(basename "$before")."
   link "$before" "$CURRENT_LINK"
   install_units
   if restart && with_progress "watching the services for $probation_s s" watch; then
     end_trial
-    fail "Release $bad was rolled back; $(basename "$before") is running again. Its last messages are above."
+    fail "Release $bad was rolled back; $(basename "$before") is running again. The last messages of release $bad are above."
   fi
   fail "Release $bad was rolled back, but $(basename "$before") failed too: see journalctl."
 }
