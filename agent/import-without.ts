@@ -1,4 +1,4 @@
-/** Imports packages without dependencies that the agent never calls and that would stay in memory. */
+/** Imports packages without those dependencies that the agent never calls, to save their memory. */
 import { registerHooks } from 'node:module';
 
 /** Any built-in module, because it is never called. */

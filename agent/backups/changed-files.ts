@@ -38,7 +38,7 @@ export async function findCandidates(
   // The kernel ends it when the agent dies.
   const args = ['--pdeathsig', 'KILL', ...command];
   const { ended, exitCode, stdout } = await runCommand('setpriv', args, FIND);
-  // Files that vanish meanwhile cause exit status 1.
+  // Files that vanish during the walk cause exit status 1.
   if (ended !== null || exitCode === null || exitCode > 1) return null;
   return new Map(stdout.split('\0').flatMap((line) => candidateIn(line, name)));
 }

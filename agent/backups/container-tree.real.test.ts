@@ -108,7 +108,7 @@ it('restores a folder exactly: files of image and container return, deleted file
   expect(treeOf('root')).toEqual(before);
   expect((await restore(scene, service, second)).stage).toBe('done');
   expect(treeOf('root')).toEqual(after);
-  expect(inContainer('ls etc'), 'the rest of the container').toBe('');
+  expect(inContainer('ls etc'), 'a file outside the restored folder').toBe('');
   expect(besideLayer(scene)).toEqual(['diff', 'work']);
   expect(scene.restic('list', 'locks')).toBe('');
   const shown = JSON.stringify(service.list());

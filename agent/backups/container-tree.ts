@@ -144,8 +144,8 @@ export async function sealStaged(folder: string, entry: string, ports: Ports): P
 }
 
 /**
- * Creates the folders above the path in the container's layer, with the owner and mode that the container sees. No
- * process of the container may run.
+ * Creates the folders above the path in the container's layer, with the owner and mode that they have inside the
+ * container. No process of the container may run.
  */
 export async function copyUpParents(
   files: ContainerFiles,

@@ -196,8 +196,9 @@ export function createRestic(ports: ResticPorts) {
     },
 
     /**
-     * Removes stale locks by restic's rule: those with this host's name whose process is gone, as after a kill, and
-     * those that were not refreshed for half an hour (a running process refreshes its lock every five minutes).
+     * Removes stale locks by restic's rule. A lock is stale if it has this host's name and its process has ended, as
+     * after a kill, or if it was not refreshed for half an hour. A running process refreshes its lock every five
+     * minutes.
      */
     unlock: async (session: ResticSession): Promise<void> => void (await run(session, UNLOCK)),
 

@@ -71,7 +71,7 @@ async function cutOff(options: {
     ? { stage: 'failed', code: 'RolledBack', found: hadOld ? 'old\n' : null }
     : { stage: 'done', code: null, found: CONTENT };
   expect(outcome, `killed ${options.when} ${state.diedAt}`).toEqual({ ...wanted, left: ['_data'] });
-  if (!hadOld) expect(rest, 'the rest of the volume').toBe('old\n');
+  if (!hadOld) expect(rest, 'the other files of the volume').toBe('old\n');
   return wasCut ? state.diedAt : null;
 }
 

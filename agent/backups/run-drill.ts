@@ -1,6 +1,6 @@
 /**
- * A restore drill reads a backup back without changing a pod: it checks the repository, restores a sample of the
- * snapshot to a temporary folder, compares it with the snapshot's metadata, and deletes it.
+ * A restore drill tests a backup without changing a pod. It checks the repository and restores a sample of the snapshot
+ * to a temporary folder. It compares the sample with the snapshot's metadata, and deletes the sample.
  */
 
 import { createHash } from 'node:crypto';

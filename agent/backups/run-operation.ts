@@ -88,7 +88,7 @@ export async function runOperation(
     return RepositoryAccess.parse(JSON.parse(ports.sealing.open(sealed, placeOfRepository(id))));
   }
 
-  /** Returns true if the operation needs its pod and the pod is gone. A drill does not need its pod. */
+  /** Returns true if the operation needs its pod and the pod was removed. A drill does not need its pod. */
   function isPodGone(): boolean {
     return row().kind !== 'verify' && ports.isGone(row().pod_id);
   }
@@ -150,8 +150,8 @@ export async function runOperation(
   }
 
   /**
-   * Throws if the operation was cancelled, its pod is gone or its attempts are used up. Before it throws, it removes
-   * the staging folder. Does nothing once trees were moved.
+   * Throws if the operation was cancelled, its pod was removed or its attempts are used up. Before it throws, it
+   * removes the staging folder. Does nothing once trees were moved.
    */
   async function checkWanted(): Promise<void> {
     if (!isCancellable(row())) return;

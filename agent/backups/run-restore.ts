@@ -1,7 +1,7 @@
 /**
  * Runs one restore: fetch, verify, swap while the pod is paused, commit once the pod runs on the new tree, else roll
- * back. The journal records every change of the pod's tree before and after the change, and every step can be repeated,
- * so the next agent continues wherever this one stopped.
+ * back. The journal records every change of the pod's tree before and after the change. Every step can be repeated, so
+ * the next agent process continues where this process stopped.
  */
 import { lstat, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Slow or hanging storage: progress stays visible, and cancellation does not wait for it. */
+/** Slow or hanging storage: the agent still reports progress, and a cancellation does not wait for the storage. */
 import { randomBytes } from 'node:crypto';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The parts of an agent's diagnosis archive. They are collected independently, so that one failure does not affect the
- * others.
+ * The parts of an agent's diagnosis archive. They are collected independently, so that the failure of one part does not
+ * affect the other parts.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

@@ -25,7 +25,7 @@ it('warns if usage must be queried from the engine, and reports unknown if no co
   const usage = { problem: 'process 12 belongs to another container in this namespace' };
   expect(figures({ usage })).toMatchObject({
     status: 'warn',
-    finding: expect.stringContaining('another one'),
+    finding: expect.stringContaining('another container'),
     remedy: expect.stringContaining('--pid=host'),
   });
   expect(figures({ usage, verified: usage })?.status).toBe('unknown');

@@ -73,7 +73,7 @@ one does, 2 wrong usage.
 
   --json            print [{"id","status","finding","remedy"}] instead of lines
   --no-container    start no container (otherwise the validator's probe is run once)
-  --address HOST    name or address at which others reach this host
+  --address HOST    name or address at which clients reach this host
   --time-from URL   compare the clock with the Date header of this URL, such as the central API
   --archive FILE    write this report and more (versions, configuration, journal, metrics, a summary of the
                     store; no secrets) to FILE, a tar.gz for support, instead of printing it

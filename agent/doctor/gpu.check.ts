@@ -10,7 +10,7 @@ type Card = { uuid: string; name: string; driver: string; address: string; persi
 /** `engine` is null if it did not answer. */
 type Facts = GpuFacts & { engine: EngineReport | null };
 
-/** Oldest safe version: through older ones, a variable of the container could run code on the host (CVE-2025-23266). */
+/** Oldest safe version. With older versions, a variable of the container can run code on the host (CVE-2025-23266). */
 const SAFE_TOOLKIT = [1, 17, 8];
 const NEEDED_NODES = ['nvidiactl', 'nvidia-uvm'];
 const DRIVER_REMEDY =

@@ -34,7 +34,7 @@ it.each<[string, string, string, Partial<HomeFacts>, boolean]>([
   ['agent', 'ok', 'process 42', {}, true],
   ['agent', 'fail', 'does not answer', {}, false],
   ['agent', 'warn', 'does not run', IDLE, false],
-  ['agent', 'warn', 'not from', IDLE, true],
+  ['agent', 'warn', 'its home is not', IDLE, true],
   ['agent', 'unknown', 'EACCES', { holder: { problem: 'EACCES' } }, false],
   ['ssh-gateway', 'ok', 'serves 2 pods', {}, true],
   ['ssh-gateway', 'fail', 'process 7 has ended', gateway({ alive: false }), true],

@@ -22,7 +22,7 @@ export type HostFacts = {
   root: boolean;
 };
 
-/** Oldest supported kernel: older ones lack what pod limits and current GPU drivers need. */
+/** Oldest supported kernel: older kernels lack features that pod limits and current GPU drivers need. */
 const OLDEST_KERNEL = [5, 4] as const;
 /** Minimum reserve of memory: with less, a busy host kills its own services for lack of memory. */
 const LEAST_RESERVE_BYTES = 512 * 2 ** 20;

@@ -34,7 +34,7 @@ it.each<[string, string, string, Partial<NetworkFacts>]>([
   [
     'firewall',
     'unknown',
-    'root only',
+    'only root',
     { rules: { problem: 'iptables: Permission denied (you must be root)' } },
   ],
   ['firewall', 'warn', 'does not work', { rules: { problem: 'Table does not exist' } }],

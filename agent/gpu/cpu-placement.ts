@@ -16,7 +16,7 @@ export type PlacementRequest = {
   memoryBytes: number;
 };
 
-/** Share of a node's memory that a pod may be bound to; the kernel and other processes need the rest. */
+/** Share of a node's memory that a pod may be bound to; the kernel and other processes need the remaining memory. */
 const MEMORY_SHARE = 0.9;
 
 /**

@@ -165,7 +165,7 @@ const BLOCKS_PER_BATCH = 128;
 const BYTES_PER_KIB = 1_024;
 
 /**
- * Returns the larger of two sums, because each may be too small: the sum over NUMA nodes omits hot-plugged memory, the
+ * Returns the larger of two sums, because each may be too small. The sum over NUMA nodes omits hot-plugged memory. The
  * sum over memory blocks omits memory that firmware hides. `folder` is /sys/devices/system. Rejects if there are no
  * nodes or the blocks are not readable.
  */

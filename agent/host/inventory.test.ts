@@ -89,7 +89,7 @@ it('prefers the result of a GPU test to the engine’s list of runtimes', async 
   expect(inventory.docker.gpu_runtime).toBe(false);
 });
 
-it('caches the engine’s facts while it is away, and fails if it has never answered', async () => {
+it('uses cached facts of the engine while the engine does not answer, and fails if it has never answered', async () => {
   const { server, state, clock } = setUp();
   state.engineAnswers = false;
   const refused = await server.inject('/v1/inventory');

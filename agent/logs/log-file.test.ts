@@ -52,7 +52,7 @@ describe('the file', () => {
     await expect(openLogFile(`${logs.path}/x`, CONTAINER, systemClock)).rejects.toThrow();
   });
 
-  it('may end in half an entry, which is read once it is whole and skipped if it stays broken', async () => {
+  it('may end in half an entry, which is read once it is complete, and skipped if it is never completed', async () => {
     const log = await logs.openLog();
     const start = startAtOldest(log);
     const whole = logs.writer().entry('whole\n', 'stdout');

@@ -68,7 +68,7 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
     return { order: file.order, offset: 0, state };
   }
 
-  /** Returns the file of a cursor, or the oldest remaining file if that one is gone. */
+  /** Returns the file of a cursor, or the oldest remaining file if the cursor's file was deleted. */
   function fileAt(order: number): { file: OpenFile; isLast: boolean; isGone: boolean } {
     const files = chain.files();
     const found = files.findIndex((each) => each.order >= order);

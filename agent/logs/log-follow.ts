@@ -62,7 +62,7 @@ type Progress = {
 
 type OpenLog = NonNullable<Awaited<ReturnType<LogFilePool['acquire']>>>;
 
-/** Yields a pod's build log and output over restarts and replaced containers, until the pod is gone. */
+/** Yields a pod's build log and output over restarts and replaced containers, until the pod is removed. */
 export async function* followPodLog(
   options: FollowOptions,
   signal: AbortSignal,
@@ -148,7 +148,7 @@ async function progressIn(
 }
 
 type From = Omit<Reading, 'follow' | 'stream'> & {
-  /** The position to resume after is gone. */
+  /** True if the line to resume after was deleted. */
   gap: boolean;
 };
 

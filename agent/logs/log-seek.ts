@@ -11,14 +11,14 @@ export type Start = {
   drop: number;
   /** Lines before this time are skipped, until a line `MAX_CROSSING_NS` later. */
   notBeforeNs: string | null;
-  /** The position to resume from is gone. */
+  /** True if the line to resume after was deleted. */
   gap: boolean;
 };
 
 /** Upper bound on how far the timestamps of two streams in one file are out of order. */
 const MAX_CROSSING_NS = 1_000_000_000n;
 const NS_DIGITS = 19;
-/** Distance at which the binary search stops; the rest is read line by line. */
+/** Distance at which the binary search stops; the remaining bytes are read line by line. */
 const SEARCH_BYTES = 128 * 1024;
 /** First estimate of the length of an entry, in bytes; a wrong one costs another pass. */
 const ENTRY_GUESS_BYTES = 256;
@@ -41,7 +41,8 @@ export async function startAtTime(log: LogFile, ms: number): Promise<Start> {
 }
 
 /**
- * Starts after the frame with that id. If that frame is gone, starts at the first line after its time and sets `gap`.
+ * Starts after the frame with that id. If that frame was deleted, starts at the first line after its time and sets
+ * `gap`.
  */
 export async function startAfterFrame(
   log: LogFile,

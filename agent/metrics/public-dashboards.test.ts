@@ -1,6 +1,7 @@
 /**
- * Checks that the agent exports the series of widely used public dashboards, by name and by the labels that they select
- * and join by: Grafana's 14574 and 25547 (nvidia_gpu_exporter), 12239 (DCGM exporter), 14282 and 19792 (cAdvisor).
+ * Checks that the agent exports the series of widely used public dashboards, with the labels by which the dashboards
+ * select and join. The dashboards are Grafana's 14574 and 25547 (nvidia_gpu_exporter), 12239 (DCGM exporter), 14282 and
+ * 19792 (cAdvisor).
  */
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';

@@ -71,11 +71,10 @@ export function createDiskQuotaProbe(deps: {
   };
 }
 
-/** Stops a pod that has exceeded its disk limit. Its data stays until the pod is removed or changed. */
 export type DiskStop = ReturnType<typeof createDiskStop>;
 
 /**
- * Stops pods that exceed a disk limit. The data stays until the pod is removed or changed. Both methods reject with
+ * Stops pods that exceed a disk limit. The data remains until the pod is removed or changed. Both methods reject with
  * EngineError.
  */
 export function createDiskStop(deps: {

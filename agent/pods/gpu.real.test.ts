@@ -165,7 +165,7 @@ it('detects from inside the pod that it has lost its GPUs, until a reboot restor
   await removed(pod.id);
 });
 
-it('removes a pod whose process stays on the card, and blocks the card until the process is gone', async () => {
+it('removes a pod whose process stays on the card, and blocks the card until the process has ended', async () => {
   const pod = await launch([CARD_C]);
   host.become({ apps: `${CARD_C}, 4242\n` });
   await removed(pod.id);

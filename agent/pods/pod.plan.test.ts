@@ -62,7 +62,7 @@ it.each<[string, Partial<PodRow>, ContainerState[], object]>([
   ['created', { phase: 'starting' }, [container({ status: 'created' })], { kind: 'start' }],
   ['container runs, row is current', {}, [container()], { kind: 'wait', untilMs: null }],
   [
-    'container paused by hand',
+    'container paused by another program',
     {},
     [container({ status: 'paused' })],
     { kind: 'wait', untilMs: null },

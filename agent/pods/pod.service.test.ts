@@ -132,7 +132,7 @@ it('stores nothing for a pod whose GPU is leased', async () => {
   expect(agent.core.portLeases.freeCount()).toBe(1);
 });
 
-it('blocks a GPU whose processes outlive the pod until they are gone', async () => {
+it('blocks a GPU whose processes outlive the pod until these processes have ended', async () => {
   await putAndSettle({ gpu_uuids: [GPU] });
   busyGpus.add(GPU);
   await agent.pods.remove(ID);

@@ -70,7 +70,7 @@ export function createReconcile(deps: {
     records.change(row.id, (now) => (now.launched === 1 ? null : { launched: 1 }));
   }
 
-  /** Logs each corrupt row once. Its leases stay held and its objects are left unchanged until a DELETE. */
+  /** Logs each corrupt row once. The pod's leases and objects are left unchanged until a DELETE. */
   function reportCorrupt(id: string): void {
     if (!corrupt.has(id)) log.error({ pod_id: id }, 'pod row is corrupt');
     corrupt.add(id);

@@ -95,7 +95,7 @@ it.each<Case>([
     { kind: 'stop_fallback', container: { id: 'c1' } },
   ],
   [
-    'old container started by hand beside the new one',
+    'old container started by another program beside the new container',
     known,
     [container(1, { status: 'running' }), ranFor(100)],
     { kind: 'stop_fallback', container: { id: 'c1' } },
@@ -218,7 +218,7 @@ it.each<Case>([
     { nowMs: NOW + TRIAL_DEADLINE_MS },
   ],
   [
-    'agent was away for long',
+    'agent did not run for a long time',
     {},
     [kept],
     { kind: 'create' },

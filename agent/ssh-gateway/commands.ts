@@ -2,7 +2,9 @@
 import { script } from '../access/exec/shell.ts';
 import { MOUNT_POINT } from '../pods/pod-ssh.ts';
 
-/** Starts sftp-server. It looks up the user's name, so an image without /etc/passwd gets one. */
+/**
+ * Starts sftp-server. sftp-server looks up the user's name, so the script creates /etc/passwd if the image has none.
+ */
 const SFTP_SCRIPT = `cd 2>/dev/null
 [ -e /etc/passwd ] || echo 'root:x:0:0:root:/root:/bin/sh' >/etc/passwd
 exec "$1" --library-path "$2" "$3"`;

@@ -43,7 +43,7 @@ async function echoes(session: Awaited<ReturnType<typeof longSession>>, word: st
 }
 
 describe('a login', () => {
-  it('accepts the keys of the pod, and rejects others and passwords', async () => {
+  it('accepts the keys of the pod, and rejects other keys and passwords', async () => {
     expect((await host.ssh(pod, ['echo in'])).stdout.toString()).toBe('in\n');
     const wrong = await host.ssh(pod, ['echo in'], '', host.newKey('stranger'));
     expect(wrong).toMatchObject({ code: 255, stdout: Buffer.alloc(0) });

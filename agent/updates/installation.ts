@@ -40,7 +40,7 @@ export type Replacement = {
   status(target: Target): Promise<NewVersionStatus>;
   /** The last log lines of the new version. */
   lastLogLines(target: Target): Promise<string>;
-  /** Stops the new version and prevents restarts. Returns false if another version was installed meanwhile. */
+  /** Stops the new version and prevents restarts. Returns false if another version was installed since the switch. */
   removeNew(target: Target, point: RollbackPoint): Promise<boolean>;
   startOld(point: RollbackPoint): Promise<void>;
   /** Removes versions older than the previous one. */

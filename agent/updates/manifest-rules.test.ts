@@ -185,7 +185,7 @@ describe('a manifest', () => {
   });
 });
 
-it('includes a tenth of the agents in a rollout of 100 permille, and others for the next sequence', () => {
+it('includes a tenth of the agents in a rollout of 100 permille, and different agents for the next sequence', () => {
   const agents = Array.from({ length: 4_000 }, () => systemRandom.uuid());
   const early = (sequence: number) => agents.filter((id) => rolloutPosition(id, sequence) < 100);
   const [first, second] = [early(1), early(2)];

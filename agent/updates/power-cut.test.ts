@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => disk.close());
 
-/** Returns the current release after a reboot, and the one to roll back to. */
+/** Returns the current release after a reboot, and the release to roll back to. */
 const found = () =>
   disk.afterCut((folder) => {
     const tree = createReleaseTree(folder);

@@ -55,8 +55,8 @@ export type LostPodsOptions = {
 };
 
 /**
- * Returns a function that lists the lost pods: those that should still run unchanged, but whose container is gone or
- * lacks our labels. Containers that ended, and pods that were removed or changed on request, are not lost.
+ * Returns a function that lists the lost pods: those that should still run unchanged, but whose container was removed
+ * or lacks the agent's labels. Containers that ended, and pods that were removed or changed on request, are not lost.
  */
 export function createLostPods({ executorId, engine, readPods }: LostPodsOptions) {
   return async (pods: readonly PodMark[]): Promise<string[]> => {

@@ -1,8 +1,8 @@
 /**
  * The folder of releases that services run from, with the layout of systemd/install.sh: `releases/<name>`, the links
- * `current` and `previous`, and `trial`, which exists while the current release is on probation and names the release
- * to return to. A release from an update is named by its image's digest. Only the switcher writes the folder; it holds
- * the lock of install.sh.
+ * `current` and `previous`, and the file `trial`. `trial` exists while the current release is on probation, and names
+ * the release to roll back to. A release from an update is named by its image's digest. Only the switcher writes the
+ * folder; it holds the lock of install.sh.
  */
 import {
   closeSync,
@@ -26,7 +26,10 @@ import { syncFolder } from '#shared/runtime/files.ts';
 import { Digest } from '#shared/updates/update-manifest.ts';
 import type { Target } from './update.state.ts';
 
-/** Number of releases to retain, as in install.sh. The current, previous and trial ones are always retained. */
+/**
+ * Number of releases to retain, as in install.sh. The current release, the previous release and the release in `trial`
+ * are always retained.
+ */
 const KEPT_RELEASES = 3;
 /** Folder of a release that is being unpacked. Not a valid release name. */
 const DRAFT = '.update';

@@ -1,7 +1,7 @@
 /**
  * The switcher's half of an update: stops the old version, starts the new one, monitors it, and commits it or rolls
- * back. The process may be killed at any point and is started again: each step checks what is already done, and a
- * decision to roll back is stored before the rollback begins.
+ * back. The process may be killed at any point and is then started again. Each step checks which work is already done.
+ * A decision to roll back is stored before the rollback begins.
  */
 
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -133,7 +133,7 @@ async function watch(options: SwitcherOptions, { target, point }: Work): Promise
 }
 
 /**
- * Starts the old version, with a store that it can read. If another version was installed meanwhile, leaves that
+ * Starts the old version, with a store that it can read. If another version was installed since the switch, leaves that
  * version and the store unchanged.
  */
 async function rollBack(

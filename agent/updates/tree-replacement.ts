@@ -37,7 +37,7 @@ export function createTreeReplacement(options: TreeReplacementOptions): Replacem
       }
       if (!tree.has(target)) return 'its release was removed';
       const wasReplaced = tree.current() !== old && !isCurrent(target);
-      return wasReplaced ? 'another release was installed meanwhile' : null;
+      return wasReplaced ? 'another release was installed during the update' : null;
     },
     stopOld: () => unit.stop(),
     async startNew(target, { old_id: old }) {

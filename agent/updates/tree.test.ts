@@ -115,7 +115,7 @@ it('rolls back after an interruption at any point, and does not stop the old ver
   expect(unit.stops).toBe(stops);
 });
 
-it('does not change a release that was installed meanwhile', async () => {
+it('does not change a release that was installed during the update', async () => {
   const { tree, unit, side } = createScene();
   makeRelease(tree);
   tree.accept(TARGET);
@@ -138,7 +138,7 @@ it('refuses a version that the switcher has not verified', async () => {
   expect(await side.refusal(TARGET, POINT)).toMatch(/removed/);
 });
 
-it('retains the three newest releases, and the current, previous and trial ones of any age', async () => {
+it('retains the three newest releases, and the current, previous and trial releases of any age', async () => {
   const { tree, side } = createScene();
   const targets = ['1', '2', '3', '4', '5'].map((digit) => ({
     sequence: 1,

@@ -33,7 +33,7 @@ export function createSteps(clock: Clock) {
       done('ok', '');
     } catch (error) {
       done('failed', messageOf(error));
-      // The first failure is the cause; later ones follow from it.
+      // The first failure is the cause; later failures follow from the first.
       reason ??= reasonFor(name, error);
     }
   }

@@ -37,7 +37,7 @@ export type VerifyServiceOptions = {
   probeKind?: string;
 };
 
-/** Interval and maximum number of attempts to find out whether GPUs reach containers. */
+/** Interval and maximum number of attempts to determine whether GPUs reach containers. */
 export const GPU_RUNTIME_INTERVAL_MS = 30_000;
 const MAX_RUNTIME_TRIES = 5;
 
@@ -83,8 +83,8 @@ export function createVerifyService(options: VerifyServiceOptions) {
   }
 
   /**
-   * Throws if a simulated GPU is not in the inventory. Simulated GPUs are not requested from the engine, which checks
-   * real ones.
+   * Throws if a simulated GPU is not in the inventory. The agent does not request simulated GPUs from the engine; the
+   * engine checks only real GPUs.
    */
   async function requireKnownGpus(uuids: readonly string[]): Promise<void> {
     if (gpu.kind === 'nvidia' || uuids.length === 0) return;

@@ -16,7 +16,7 @@ export const PROC: ProcFiles = {
   read: (path) => readFileSync(`/proc/${path}`, 'utf8'),
 };
 
-/** Signals the process group, as a terminal does. Returns false if the process is gone or not in the container. */
+/** Signals the process group, as a terminal does. Returns false if the process has ended or is not in the container. */
 export function signalGroup(target: ContainerProcess, name: SignalName): boolean {
   if (!isInContainer(PROC, target.pid, target.containerId)) return false;
   return send(-target.pid, name);

@@ -39,7 +39,7 @@ exit 0`;
 
 const PIP = '--no-input --disable-pip-version-check --no-cache-dir --progress-bar off';
 
-/** Uses the packages of the image, but installs new ones separately. */
+/** Uses the packages of the image, but installs further packages in a separate folder. */
 const VENV_SCRIPT = `${PRELUDE}folder=$1 python=$2
 rm -rf "$folder/notebook" && mkdir -p "$folder" &&
 "$python" -m venv --system-site-packages "$folder/notebook" &&

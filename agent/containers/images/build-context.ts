@@ -56,8 +56,8 @@ export function imageName({ reference, digest }: BaseImage): string {
 export type BuildText = { text: string; sources: readonly (number | null)[] };
 
 /**
- * Rewrites a Dockerfile: replaces base images by their ids, so that the engine queries no registry, and adds labels
- * after each FROM, so that every container and image of the build has them and pod labels of the base image are
+ * Rewrites a Dockerfile. Replaces base images by their ids, so that the engine queries no registry. Adds labels after
+ * each FROM: every container and image of the build then has these labels, and pod labels of the base image are
  * cleared.
  */
 export function buildText(

@@ -50,7 +50,7 @@ export function createImageGc(deps: {
     else store.finish({ reference, imageId: found.id, sizeBytes: found.sizeBytes, nowMs });
   }
 
-  /** Removes the image's name only: the content stays if the image has another name. */
+  /** Removes the image's name only: the content remains if the image has another name. */
   async function remove(row: ImageRow): Promise<boolean> {
     const { reference } = row;
     const present = await engine.inspectImage(reference);
@@ -106,7 +106,7 @@ export function createImageGc(deps: {
 /** Percent of disk use at which removal starts and stops. */
 export type DiskMarks = { start: number; stop: number };
 
-/** Ids and names of images that must stay. */
+/** Ids and names of images that must not be removed. */
 export type InUse = ReadonlySet<string>;
 
 /** Time for which a fetched image is kept, because its pod may not have its container yet. */

@@ -56,7 +56,7 @@ function createHost() {
   };
 }
 
-it('removes the least recently used images until there is room, and no others', async () => {
+it('removes the least recently used images until the disk has space, and no further images', async () => {
   const { clock, core, used, freed, percents, pull, names } = createHost();
   for (const name of ['a', 'b', 'c', 'd']) {
     const imageId = await pull(name);

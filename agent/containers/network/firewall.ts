@@ -3,8 +3,8 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 
 /**
- * The host's packet filter, which limits what pods can reach. Rules match the bridges' name prefix, not single pods, so
- * they are the same for every agent on the host and are in place before the first pod starts.
+ * The host's packet filter, which limits what pods can reach. Rules match the bridges' name prefix, not single pods.
+ * Therefore they are the same for every agent on the host, and are in place before the first pod starts.
  */
 export type Firewall = {
   /** The rules apply to interfaces whose names start with this prefix. */

@@ -21,7 +21,10 @@ it('finds the layers of the root, also where containerd has shortened their path
 
 it.each([
   ['another file system', '611 590 0:77 / / rw,relatime - btrfs /dev/sda1 rw,space_cache'],
-  ['an overlay elsewhere', '611 590 0:77 / /data rw - overlay overlay rw,lowerdir=/a,upperdir=/b'],
+  [
+    'an overlay that is not the root',
+    '611 590 0:77 / /data rw - overlay overlay rw,lowerdir=/a,upperdir=/b',
+  ],
   ['no writable layer', '611 590 0:77 / / rw - overlay overlay ro,lowerdir=/a:/b'],
   ['nothing', ''],
 ])('finds no layers in %s', (_what, mounts) => {

@@ -203,7 +203,7 @@ export function createVolumeService(deps: {
     async mountOf(id: string, podId: string): Promise<VolumeMount> {
       const isPresent = (await present()).has(id);
       if (!isPresent || store.get(id)?.removing !== false) {
-        throw new VolumeMissing('The volume of the pod is not on this host any more');
+        throw new VolumeMissing('The volume of the pod is not on this host');
       }
       if (deps.podsWith(id)[0] !== podId) {
         throw new VolumeMissing('Another pod has the volume');

@@ -1,8 +1,5 @@
 /** Runs nvidia-smi so that a hanging driver can neither block the agent nor accumulate processes. */
-import {
-  type Clock,
-  withDeadline,
-} from '#shared/runtime/clock.ts';
+import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { CommandResult, RunCommand } from '#shared/runtime/run-command.ts';
 

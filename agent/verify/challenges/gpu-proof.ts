@@ -1,6 +1,7 @@
 /**
- * Runs the GPU proof: the program of `agent/gpu-proof` in one container per card, with that card only, without network,
- * read-only, and with a time limit that applies even if the agent has ended. The program answers in JSON lines.
+ * Runs the GPU proof: the program of `agent/gpu-proof` in one container per card. The container has only that card, no
+ * network and a read-only file system. Its time limit applies even if the agent has ended. The program answers in JSON
+ * lines.
  */
 
 import { z } from 'zod';
