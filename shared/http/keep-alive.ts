@@ -27,9 +27,9 @@ export type LiveFramesOptions<Frame> = {
 };
 
 /**
- * Returns the frames of a source, with an idle frame after every silent period. Pull-based. Unlike a generator, it can
- * be closed while a frame is pending: `return` aborts the source's signal and calls `onClose` at once, then waits for
- * the source to finish.
+ * Returns the frames of a source, with an idle frame after every silent period. Pull-based. Unlike a generator, the
+ * result can be closed while a frame is pending. `return` aborts the source's signal and calls `onClose` at once, then
+ * waits for the source to finish.
  */
 export function liveFrames<Frame>(options: LiveFramesOptions<Frame>): LiveFrames<Frame> {
   const { clock, open, idleFrame, idleMs = KEEP_ALIVE_INTERVAL_MS } = options;

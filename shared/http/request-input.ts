@@ -9,7 +9,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The body as received, which signatures cover; null without one. */
     rawBody: Uint8Array | null;
-    /** Why the body is not JSON; thrown only after `verifyBody`, so that unauthenticated callers do not see it. */
+    /** Why the body is not JSON; thrown only after `verifyBody`, so that unauthenticated callers do not receive it. */
     bodyError: ApiError | null;
   }
 }

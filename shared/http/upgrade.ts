@@ -1,6 +1,7 @@
 /**
  * WebSockets on the paths of ordinary routes. An upgrade request passes the same hooks and schemas as any other
- * request, so it is rejected with the same status and body; its handler turns it into a WebSocket.
+ * request, so it is rejected with the same status and body. The route's handler turns an accepted request into a
+ * WebSocket.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';

@@ -1,4 +1,4 @@
-/** Progress output of commands: one redrawn line on a terminal, plain lines with the elapsed time elsewhere. */
+/** Progress output of commands: one redrawn line on a terminal, otherwise plain lines with the elapsed time. */
 import type { Clock } from './clock.ts';
 
 export type ProgressTerminal = {

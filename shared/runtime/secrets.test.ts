@@ -24,7 +24,7 @@ it.each([
   expect(withoutPasswords(text)).toBe(clean);
 });
 
-it('rewrites credential paths of our services to the folder of this process, and no others', () => {
+it('rewrites credential paths of our services to the folder of this process, and no other paths', () => {
   const named = {
     AGENT_POLICY: '/run/credentials/podwright-agent.service/policy',
     AGENT_HOME: '/var/lib/podwright',

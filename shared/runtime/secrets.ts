@@ -43,8 +43,9 @@ export function isSystemdCredential(path: string): boolean {
 }
 
 /**
- * Rewrites paths of our services' credentials to this process's own credentials folder. The process may be another
- * service than the one that the path names, such as the updater or a check of the configuration before the start.
+ * Rewrites paths of our services' credentials to this process's own credentials folder. The path may name another
+ * service than that of the process, for example if the process is the updater or checks the configuration before the
+ * start.
  */
 export function withServiceCredentials(
   environment: Record<string, string | undefined>,

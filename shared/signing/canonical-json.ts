@@ -1,6 +1,6 @@
 /**
- * JSON as text that is identical wherever it is written, for signing and hashing: canonical JSON (sorted keys, no white
- * space, safe integers only) and the spelling of Python's json.dumps. Pure.
+ * JSON as reproducible text, for signing and hashing. Two forms: canonical JSON (sorted keys, no white space, safe
+ * integers only), and the spelling of Python's json.dumps. Pure.
  */
 
 const CANONICAL: JsonStyle = {

@@ -28,8 +28,8 @@ export type CertificateSource = () => ListenerCertificate;
 const DAY_MS = 86_400_000;
 export const LIFETIME_MS = 365 * DAY_MS;
 /**
- * Remaining time at which a self-signed certificate is renewed. Only a process that was stopped for months sees it
- * expire.
+ * Remaining time at which a self-signed certificate is renewed. The certificate can expire only if the process was
+ * stopped for months.
  */
 export const RENEWED_BEFORE_MS = 90 * DAY_MS;
 /** Time by which new certificates are backdated, for peers whose clocks are behind. */
@@ -160,7 +160,7 @@ export function createCertificateJob(source: CertificateSource, log: Log) {
   let current: ListenerCertificate = source();
   log.info({ pin: current.pin, not_after_ms: current.notAfterMs }, 'certificate loaded');
 
-  /** Rejects if the source is unusable; the current certificate stays. */
+  /** Rejects if the source is unusable; the listener then keeps the current certificate. */
   async function runOnce(server: HttpServer): Promise<void> {
     const next = source();
     if (next.cert === current.cert && next.key === current.key) return;

@@ -199,7 +199,7 @@ export function isWithoutResponse(error: ApiError): boolean {
 export function agentError(status: number, body: unknown): ApiError {
   const parsed = AgentErrorBody.safeParse(body);
   if (!parsed.success || !isErrorCode(parsed.data.error.code)) {
-    // The status is only logged. A provider can configure any address and sees the resulting error; the status would
+    // The status is only logged. A provider can configure any address and read the resulting error, so the status would
     // reveal services inside our network.
     const cause = new InvalidResponse(`status ${status}`);
     return new ApiError('upstream_unavailable', 'Unexpected response from the node', { cause });

@@ -1,7 +1,7 @@
 /**
- * Volumes in the agent's interface. A host has a copy of a volume, with its own id: created before the pod that mounts
- * it, filled by a restore, and kept after the pod until it is deleted by its id. Also the mount paths of a pod's data
- * volumes.
+ * Volumes in the agent's interface. A host has a copy of a volume, which has a separate id. The copy is created before
+ * the pod that mounts it, and filled by a restore. It outlives the pod until it is deleted by its id. Also the mount
+ * paths of a pod's data volumes.
  */
 import { z } from 'zod';
 import { Age, Amount, Bytes } from './bounds.ts';

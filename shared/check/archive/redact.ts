@@ -1,6 +1,6 @@
 /**
- * Removes secrets from texts that leave the host: known ones by their value, others by the name of their field or
- * header. Pure.
+ * Removes secrets from texts that leave the host. Known secrets are found by value, unknown secrets by the name of
+ * their field or header. Pure.
  */
 import { withoutPasswords } from '../../runtime/secrets.ts';
 
