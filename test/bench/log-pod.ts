@@ -27,7 +27,7 @@ export async function startLogPod({ client }: AgentProcess, script: string): Pro
   return view;
 }
 
-/** Removes the pod and waits until it is gone. */
+/** Removes the pod and waits until its removal is complete. */
 export async function removeLogPod({ client }: AgentProcess, id: string): Promise<void> {
   await client.deletePod(id);
   while ((await client.getPod(id)).phase !== 'removed') await systemClock.sleep(POLL_MS);

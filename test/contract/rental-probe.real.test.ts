@@ -61,7 +61,7 @@ async function containersLeft(executorId: string) {
   return host.engine.listContainers({ [LABELS.executor]: executorId, [LABELS.kind]: 'pod' });
 }
 
-it('the probe rents the whole host, logs in, finds what was offered and removes its pod; the result stays valid', async () => {
+it('the probe rents the whole host, logs in, finds the offered hardware and removes its pod; the result remains valid', async () => {
   const facts = await factsOf();
   const probes = start();
   const result = await probes.probe(facts, host.client(), false);

@@ -49,7 +49,7 @@ export async function createNeighbour(ports: readonly number[]) {
 
   return {
     addresses,
-    /** This host's address as the neighbour sees it. */
+    /** This host's address in the neighbour's network. */
     hostAddress,
     /** Returns the body of the neighbour's request to `url`; empty if there is no answer. */
     async fetch(url: string): Promise<string> {

@@ -1,4 +1,4 @@
-/** Tests that each layout rule reports the files that break it, and no others. */
+/** Tests that each layout rule reports the files that break the rule, and no other files. */
 import { describe, expect, it } from 'vitest';
 import { readSource } from './imports.ts';
 import { RULES } from './rules.ts';

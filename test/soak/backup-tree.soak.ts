@@ -1,6 +1,6 @@
 /**
  * Backs up a gigabyte of varied files from a pod, changes them, restores the backup on the same agent and on another
- * one, and compares the file trees.
+ * agent, and compares the file trees.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -9,7 +9,10 @@ import { finding, type Row } from '../measure/row.ts';
 import { createLedgerWorld } from './ledger-world.ts';
 
 const MS_PER_MINUTE = 60_000;
-/** The first postings are audited one by one. An audit reads all postings, so later ones are audited less often. */
+/**
+ * The ledger is audited after each of the first 500 postings. An audit reads all postings, so later audits are less
+ * frequent.
+ */
 const EACH_AUDITED = 500;
 const AUDITED_EVERY = 200;
 

@@ -91,7 +91,7 @@ async function removeNetwork(world: World): Promise<void> {
   }
 }
 
-/** Kills the agent while it processes the last request and another one. */
+/** Kills the agent while it processes the last request and a further request. */
 async function killAgent(world: World): Promise<void> {
   const request = pick(world, [put, change, reboot, remove])?.(world);
   const answered = request?.catch((error: unknown) => {

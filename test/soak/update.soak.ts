@@ -1,6 +1,6 @@
 /**
- * A complete update of the agent under systemd, with the image that `npm run image` builds: installs this checkout,
- * builds, pushes and signs a release with a higher version, and expects the agent to update to that version while a pod
+ * A complete update of the agent under systemd, with the image that `npm run image` builds. Installs this checkout.
+ * Builds, pushes and signs a release with a higher version. Expects the agent to update to that version while a pod
  * runs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';

@@ -1,6 +1,7 @@
 /**
  * Plays a full day of a renter, a provider and a validator over every route of both OpenAPI documents, and parses every
- * answer as a strict client does: a null or missing field where the interface names a type rejects the whole answer.
+ * answer as a strict client does. Such a client rejects an answer if a field with a type in the interface is null or
+ * missing.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { operationsOf, placesOf, ResponseDocument } from './response-fields.ts';

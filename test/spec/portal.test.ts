@@ -134,7 +134,7 @@ it('checks credentials before anything else', async () => {
   token = await market.logIn();
 });
 
-it('denies providers access to nodes of others, and errors name the missing object', async () => {
+it('denies providers access to nodes of other providers, and errors name the missing object', async () => {
   const stranger = await market.logIn(STRANGER);
   for (const [method, path] of OF_NODES) {
     const cases = [

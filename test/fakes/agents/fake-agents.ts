@@ -81,7 +81,7 @@ export type FakeAgents = Agents & {
   host(executorId: string): FakeHost;
   /** Number of pod listings so far, over all hosts. */
   listings(): number;
-  /** Checks requested by hand, oldest first. */
+  /** Manually requested checks, oldest first. */
   wishes: CheckRequest[];
   /** Reward queries received, oldest first. */
   questions: RewardQuery[];

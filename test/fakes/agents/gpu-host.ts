@@ -59,7 +59,7 @@ export async function createGpuHost(socketPath: string) {
     engine: createDockerodeEngine({ socketPath, clock }),
     gpus: createGpuSource(gpuDriver),
     kernelLog: createKernelLog(kernelLog),
-    // The agent sees two NUMA nodes although the kernel has one.
+    // The agent reads two NUMA nodes although the kernel has one.
     numaNodes: async () => [
       { id: 0, cpus: '0', memoryBytes: 2 ** 33 },
       { id: 1, cpus: '1', memoryBytes: 2 ** 33 },

@@ -35,7 +35,7 @@ export function createLogFolder() {
       open.push(log);
       return log;
     },
-    /** Replaces the log files by the empty ones of a new container. */
+    /** Replaces the log files by the empty log file of a new container. */
     async renew(): Promise<void> {
       await closeAll();
       writer.remove();

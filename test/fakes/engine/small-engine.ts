@@ -15,8 +15,8 @@ export type SmallEngine = { socketPath: string; remove(): Promise<void> };
 const BRIDGE_ADDRESS = '198.18.254.1/29';
 
 /**
- * Runs in the host's network, so that it can reach test registries; without firewall rules and with a separate bridge,
- * because an engine configured without a bridge removes the bridge of the host's engine.
+ * Starts the engine in the host's network, so that it can reach test registries, and without firewall rules. The engine
+ * has a separate bridge, because an engine configured without a bridge removes the bridge of the host's engine.
  */
 export async function startSmallEngine(diskMib: number): Promise<SmallEngine> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-small-'));

@@ -1,4 +1,4 @@
-/** The embedded backup storage behind a real listener, without the rest of the central API. */
+/** The embedded backup storage behind a real listener, without the other parts of the central API. */
 import { createHash } from 'node:crypto';
 import { request } from 'node:http';
 import type { AddressInfo } from 'node:net';

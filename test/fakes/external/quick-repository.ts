@@ -1,7 +1,7 @@
 /**
  * A restic repository that opens without delay. restic spends half a second at every start to derive a key from the
- * password; in these repositories the derivation is cheap, and the keys are known to the tests. Everything else is as
- * restic writes it.
+ * password. In these repositories the derivation is cheap, and tests have the keys. Everything else is as restic writes
+ * it.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes, scryptSync } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';

@@ -36,7 +36,7 @@ const ENGINE_SOCKET = '/var/run/docker.sock';
 /** Calls whose body contains the pod's id. The proxy buffers the body until it is complete. */
 const NAMED_IN_BODY = /^POST \/(containers|networks|volumes)\/create$/;
 
-/** Listens on a socket in a temporary folder, in front of the machine's engine or another one. */
+/** Listens on a socket in a temporary folder, in front of the machine's engine or another engine. */
 export async function startEngineProxy(engineSocket = ENGINE_SOCKET): Promise<EngineProxy> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-engine-'));
   const socketPath = join(folder, 'docker.sock');
