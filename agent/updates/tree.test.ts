@@ -122,7 +122,7 @@ it('does not change a release that was installed during the update', async () =>
   rmSync(join(root, 'current'));
   symlinkSync('releases/third', join(root, 'current'));
   unit.runs = 'third';
-  expect(await side.refusal(TARGET, POINT)).toMatch(/installed meanwhile/);
+  expect(await side.refusal(TARGET, POINT)).toMatch(/installed during the update/);
   expect(await side.removeNew(TARGET, POINT)).toBe(false);
   expect([unit.runs, unit.stops, tree.current()]).toEqual(['third', 0, 'third']);
 });
