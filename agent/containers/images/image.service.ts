@@ -146,8 +146,8 @@ type Running<Progress> = {
 };
 
 /**
- * Runs the work of each key at most once at a time, for several waiters: it starts with the first and is aborted when
- * the last one leaves.
+ * Runs the work of each key at most once at a time, for several waiters. The work starts with the first waiter and is
+ * aborted when the last waiter leaves.
  */
 function createSharedWork<Progress>() {
   const running = new Map<string, Running<Progress>>();
