@@ -1,30 +1,36 @@
 /**
- * Stops backups that a pod would make endless, whose share of the node other pods need: huge sparse files, whose gaps
- * restic reads, and files that are replaced with named pipes while restic opens them.
+ * Stops backups that a pod could keep running without end. There are two causes: huge sparse files, because restic also
+ * reads their gaps, and files that the pod replaces with named pipes while restic opens them.
  */
 import { readdir, readFile, statfs } from 'node:fs/promises';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { OperationFailure } from './operation.state.ts';
 import type { BackupStatus } from './restic-output.ts';
 
-/** Limit of the files' sizes, in sizes of the disk. Files with several names count once for each. */
+/**
+ * Limit of the total size of the files, as a multiple of the disk's size. A file with several names counts once per
+ * name.
+ */
 const MOST_DISKS = 4;
-/** Interval of the looks at restic's threads, and the number of equal looks at a thread that does not continue. */
+/**
+ * Interval at which restic's threads are checked, and the number of equal results after which a thread counts as
+ * blocked.
+ */
 const LOOK_MS = 2_000;
 const MOST_LOOKS = 5;
 /** Number of the system call openat(2). */
 const OPENAT: Partial<Record<NodeJS.Architecture, string>> = { x64: '257', arm64: '56' };
 
 export type BackupGuard = {
-  /** Aborts with the reason, an OperationFailure. */
+  /** Aborts when the backup must stop. The reason is an OperationFailure. */
   signal: AbortSignal;
-  /** Returns false beyond the limit of sizes. */
+  /** Returns false if the files exceed the size limit. */
   allows(status: BackupStatus): boolean;
   /** Watches the threads of the process until it has ended. */
   watch(pid: number): void;
 };
 
-/** `folder` is on the disk of the files. */
+/** `folder` is a folder on the disk that contains the files. */
 export async function createBackupGuard(folder: string, clock: Clock): Promise<BackupGuard> {
   const { blocks, bsize } = await statfs(folder);
   const limitBytes = blocks * bsize * MOST_DISKS;
@@ -48,7 +54,7 @@ export async function createBackupGuard(folder: string, clock: Clock): Promise<B
     signal: over.signal,
     allows({ total_bytes: bytes }) {
       if (bytes <= limitBytes) return true;
-      const size = `The files have ${bytes} bytes, the gaps of sparse files included`;
+      const size = `The files have ${bytes} bytes, including the gaps of sparse files`;
       const message = `${size}; the limit is ${limitBytes}, ${MOST_DISKS} times the node's disk`;
       over.abort(new OperationFailure('NoSpace', message));
       return false;
@@ -57,7 +63,7 @@ export async function createBackupGuard(folder: string, clock: Clock): Promise<B
   };
 }
 
-/** By thread: its call with arguments and stack, and the number of successive looks that found the same. */
+/** Per thread: its system call with arguments and stack, and the number of consecutive checks with the same result. */
 type Looks = ReadonlyMap<string, { call: string; count: number }>;
 
 function nextLooks(before: Looks, opening: ReadonlyMap<string, string>): Looks {
@@ -75,7 +81,7 @@ async function openingThreads(pid: number): Promise<Map<string, string> | null> 
   if (threads === null) return null;
   const found = new Map<string, string>();
   for (const thread of threads) {
-    // Empty for a thread that has ended, and without permission.
+    // Empty if the thread has ended or may not be read.
     const call = await readFile(`${folder}/${thread}/syscall`, 'utf8').catch(() => '');
     if (call.startsWith(`${OPENAT[process.arch]} `)) found.set(thread, call);
   }

@@ -208,7 +208,7 @@ it('lists the files that changed while they were read', async () => {
   const touch = "touch -d '2001-02-03'";
   // The pod may set the modification time of a file, but not hide its change.
   const write = `echo x >> '${home}/a'; ${touch} '${home}/a'; echo x >> '${home}/b\nb'; touch '${home}/new'`;
-  // As editors do: the new content is another file, which gets the name.
+  // Replaces a file as editors do: writes another file and renames it.
   const replace = `${touch} '${home}/new'; mv '${home}/new' '${home}/c'`;
   const after = `${write}; ${replace}`;
   const few = await backUp(scene, opened(scene, resticWith(scene, { after })));
@@ -236,7 +236,7 @@ it('lists the files of a volume that changed while they were read', async () => 
   expect((await ended).changed_files).toEqual({ count: 1, paths: ['/data/file'] });
 });
 
-it('leaves sockets out, and restores a folder without entries', async () => {
+it('omits sockets from backups, and restores a folder without entries', async () => {
   const { scene, service } = newScene();
   const socket = createServer().listen(join(scene.layers.upper, 'socket'));
   await once(socket, 'listening');
@@ -259,14 +259,14 @@ it('leaves sockets out, and restores a folder without entries', async () => {
   );
 });
 
-it('refuses files that only gaps make larger than the disk, and then backs up without them', async () => {
+it('refuses sparse files that are larger than the disk, and backs up after they were deleted', async () => {
   const { scene, service } = newScene();
   const { blocks, bsize } = statfsSync(scene.folder);
   scene.inContainer(`cd root; truncate -s ${blocks * bsize} a b c d e`);
   const view = await backUp(scene, service);
   expect(view.error).toMatchObject({
     code: 'NoSpace',
-    message: expect.stringMatching(/^The files have \d+ bytes, the gaps of sparse files included/),
+    message: expect.stringMatching(/^The files have \d+ bytes, including the gaps of sparse files/),
   });
   scene.inContainer('rm root/?');
   expect((await backUp(scene, service)).stage).toBe('done');
@@ -276,7 +276,7 @@ it('refuses files that only gaps make larger than the disk, and then backs up wi
 it('does not wait for a named pipe that replaces a file while it is opened', async () => {
   const { scene } = newScene();
   const pipe = join(scene.folder, 'pipe');
-  // restic itself opens files without the flag that would prevent the wait.
+  // restic opens files without O_NONBLOCK, which would prevent the wait.
   const before = `mkfifo '${pipe}'; : < '${pipe}'`;
   const view = await backUp(scene, opened(scene, resticWith(scene, { before })));
   expect(view.error).toMatchObject({

@@ -143,7 +143,7 @@ while :; do mv /root/a /root/c && ln -s '${secret}' /root/a && rm /root/a && mv 
   expect(found.stdout).toBe('');
 });
 
-it('backs up and replaces neither the secrets of a pod nor what the node mounts into it', async () => {
+it('neither backs up nor replaces the secrets of a pod and the files that the node mounts into the pod', async () => {
   const host = await newHost();
   const value = 'V4LUE-of-a-secret';
   const secrets = { secret_names: ['token'], secrets: [{ name: 'token', value }] };

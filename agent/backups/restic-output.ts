@@ -12,7 +12,7 @@ export const BackupStatus = z.object({
   percent_done: z.number().min(0).max(1),
   total_files: Count.default(0),
   files_done: Count.default(0),
-  /** Of everything found so far. Sparse files may exceed the integers. */
+  /** Size of all files found so far. The size of sparse files may exceed the safe integers. */
   total_bytes: z.number().nonnegative().default(0),
   bytes_done: Count.default(0),
 });

@@ -55,7 +55,7 @@ it('migrates pods of a schema that had neither changes in place nor boot ids', (
   rmSync(home, { recursive: true });
 });
 
-it('retains for a day the SSH ports of pods that an agent with a host key per pod created', () => {
+it('keeps the SSH ports of pods from agents with one host key per pod out of use for a day', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
   const path = join(home, 'agent.sqlite');
   const old = openDatabase(path);

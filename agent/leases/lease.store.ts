@@ -13,7 +13,7 @@ export const Lease = z.object({
   state: z.enum(['held', 'cooling', 'dirty']),
   until_ms: z.int(),
   slot: z.string(),
-  /** Time for which the lease cools after its release, ms; 0: the default of its kind. */
+  /** Time after the release during which the key cannot be leased again, ms; 0: the default of the lease's kind. */
   cooling_ms: z.int(),
 });
 export type Lease = z.output<typeof Lease>;

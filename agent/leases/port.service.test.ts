@@ -95,7 +95,7 @@ it.each([
   expect(ports.isLeased(103)).toBe(false);
 });
 
-it('leaves half of the range to the pods of the gateway', () => {
+it('leaves half of the range to pods that the SSH gateway serves', () => {
   const { ports } = createPorts();
   for (const pod of ['a', 'b']) {
     ports.lease(pod, [22], 22);

@@ -16,7 +16,8 @@ export class PortPoolExhausted extends Error {
 /** Time for which a released port is not leased again, so that clients of the old pod do not reach another pod. */
 export const PORT_COOLING_MS = 60_000;
 /**
- * The same for a port at which a pod has run its own SSH server: clients remember that server's host key for the port.
+ * Cooling time of a port at which a pod has run its own SSH server: clients remember that server's host key for the
+ * port.
  */
 export const OWN_SSHD_COOLING_MS = 86_400_000;
 
@@ -32,9 +33,9 @@ export function createPortService(ports: {
   const held = (podId: string) => leases.heldBy('port', podId);
 
   /**
-   * Takes a free port: for a pod's own SSH server the last one of the upper half of the range, otherwise the first one.
-   * So these servers rarely get a port for which clients remember the gateway's host key, and never take all ports out
-   * of use for a day.
+   * Leases a free port: for a pod's own SSH server the highest free port of the upper half of the range, otherwise the
+   * lowest free port. Therefore such servers rarely get a port for which clients remember the gateway's host key, and
+   * their cooling ports never occupy the whole range.
    */
   function takeFree(podId: string, slot: string, coolingMs: number): void {
     const taken = new Set(leases.list('port').map((lease) => lease.key));
@@ -83,7 +84,7 @@ export function createPortService(ports: {
         const coolingMs = internal === ownSshd ? OWN_SSHD_COOLING_MS : PORT_COOLING_MS;
         const lease = present.get(slot);
         if (lease === undefined) takeFree(podId, slot, coolingMs);
-        // Stays so when an edit removes the server.
+        // The longer cooling time remains if an edit removes the server.
         else if (coolingMs > lease.cooling_ms) leases.setCooling(lease, coolingMs);
       }
     },

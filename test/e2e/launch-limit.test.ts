@@ -1,4 +1,7 @@
-/** The limit of launches through the program of `npm start`, on the real Docker engine, across a kill of all processes. */
+/**
+ * The time limit of launches through the program of `npm start`, on the real Docker engine, including a kill of all
+ * processes.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
@@ -60,7 +63,7 @@ const FAILURES = [
   },
 ];
 
-it('ends launches that do not succeed, although all processes are killed meanwhile', async () => {
+it('ends launches that do not succeed, even if all processes are killed during the launch', async () => {
   const free = async () => (await call('GET', '/executors')) as { id: string }[];
   const nodes = await eventually('two free nodes', async () => {
     const found = await free();

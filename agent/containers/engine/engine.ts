@@ -152,7 +152,7 @@ export type ContainerLayers = {
 /** A volume, folder or file that is mounted in a container. */
 export type ContainerMount = {
   target: string;
-  /** The volume's folder on the engine's host; null for what the agent or the engine provides. */
+  /** The volume's folder on the engine's host; null for a folder or file of the agent or the engine. */
   volumeFolder: string | null;
 };
 

@@ -9,12 +9,12 @@ import { withIdleLimit } from './engine-stream.ts';
 
 /** Time without progress after which a pull counts as stalled. */
 export const PULL_IDLE_MS = 120_000;
-/** Time that every pull has. Afterwards it continues while enough bytes arrive. */
+/** Time during which every pull may be slow. Afterwards a pull continues only while enough bytes arrive. */
 export const PULL_BASE_MS = 600_000;
-/** Bytes per minute, downloaded or unpacked, with which a pull continues. */
+/** Minimum number of bytes per minute, downloaded or unpacked, for a pull to continue. */
 const SLOWEST_BYTES_PER_MINUTE = 1_000_000;
 const MINUTE_MS = 60_000;
-/** Longest pull of a small image. A large one has the time for its bytes at one MiB per second. */
+/** Time limit of the pull of a small image. The limit of a large image allows one MiB per second. */
 export const PULL_LONGEST_MS = 7_200_000;
 const USUAL_BYTES_PER_SECOND = 1024 * 1024;
 const MS_PER_SECOND = 1_000;
@@ -41,7 +41,7 @@ const STATES: readonly [RegExp, LayerProgress['state']][] = [
 /** Start of the last record of a successful pull. */
 const SUCCESS = /^Status: /;
 
-/** Returns the longest duration of a pull of `bytes` in milliseconds. */
+/** Returns the time limit of a pull of `bytes` in milliseconds. */
 export function pullBudgetMs(bytes: number): number {
   const usualMs = PULL_BASE_MS + (bytes / USUAL_BYTES_PER_SECOND) * MS_PER_SECOND;
   return Math.max(PULL_LONGEST_MS, usualMs);
@@ -71,15 +71,15 @@ export async function followPull(
 }
 
 /**
- * Returns a function that returns true if too few bytes have arrived since a minute ago. Call it for every progress
- * record: the engine reports half a megabyte at a time, so the minute begins and ends with such a report.
+ * Returns a function that returns true if too few bytes arrived in the last minute. Call it for every progress record:
+ * the engine reports half a megabyte at a time, so the minute begins and ends with such a report.
  */
 function createPace(clock: Clock): (progress: PullProgress) => boolean {
   const samples: { atMs: number; bytes: number }[] = [];
   let known = 0;
   return ({ bytes_done, bytes_extracted }) => {
     const now = { atMs: clock.monotonicMs(), bytes: bytes_done + bytes_extracted };
-    // A layer's change of state is no measure of the pace.
+    // Ignores records that change only the state of a layer.
     if (now.bytes <= known) return false;
     known = now.bytes;
     if (now.atMs - (samples.at(-1)?.atMs ?? -Infinity) >= PACE_SAMPLE_MS) samples.push(now);
@@ -91,7 +91,7 @@ function createPace(clock: Clock): (progress: PullProgress) => boolean {
   };
 }
 
-/** Minimum interval between the samples of the pace, which limits their number. */
+/** Minimum interval between two samples of the byte count, which limits the number of samples. */
 const PACE_SAMPLE_MS = 5_000;
 
 /** Skips records without progress, such as a retry's countdown, so that they do not reset the idle limit. */

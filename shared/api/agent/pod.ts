@@ -265,7 +265,7 @@ export const PodView = z.object({
   /** True when the GPUs are simulated: nothing computes on them. */
   simulated: z.boolean(),
   restart_count: Counter,
-  /** True once a container has run for half a minute. Agents before this field do not send it. */
+  /** True once a container has run for half a minute. Older agents do not send this field. */
   launched: z.boolean().default(true),
   next_retry_ms: HostTime.nullable(),
   last_exit: z

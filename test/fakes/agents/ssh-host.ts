@@ -144,7 +144,7 @@ export async function startSshHost(settings: Record<string, string> = {}) {
       await ended(gateway, 'SIGKILL');
       gateway = await startGateway();
     },
-    /** Removes the pods and the agent's store, and starts the programs in the same home. */
+    /** Removes the pods and the agent's store, and starts the programs again in the same home. */
     async reinstall(): Promise<void> {
       await end();
       for (const file of [

@@ -15,8 +15,8 @@ export const BALANCE_UUSD = 1_000_000_000;
 export type ServedMarket<Nodes> = Awaited<ReturnType<typeof createServedMarket<Nodes>>>;
 
 /**
- * Creates the market. `databaseIn` returns the database's address and may create it in the folder, which `close`
- * removes. The caller ends the processes, then calls `close`.
+ * Creates the market. `databaseIn` returns the database's address; it may create the database in the folder, which
+ * `close` removes. The caller must end the processes before it calls `close`.
  */
 export async function createServedMarket<Nodes>(
   databaseIn: (folder: string) => string | Promise<string>,
@@ -42,7 +42,7 @@ export async function createServedMarket<Nodes>(
       nodes,
       account,
       db,
-      /** Variables of a process that serves the market. */
+      /** Environment variables of a central API that serves the market. */
       environment: {
         CENTRAL_DATABASE: address,
         CENTRAL_HOME: folder,
