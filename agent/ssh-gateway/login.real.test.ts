@@ -74,7 +74,7 @@ describe('a login', () => {
     expect(publicKeyOf(saved)).toBe(pod.ssh?.host_key);
   });
 
-  it('causes no SSH host key warning at a port that another pod had, even after the agent’s home was deleted', async () => {
+  it('causes no SSH host key warning at a port that another pod had, even after the agent’s store was deleted', async () => {
     const other = await startSshHost();
     try {
       const first = await other.launch();
