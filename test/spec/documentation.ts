@@ -126,7 +126,10 @@ export function bodyFieldsOf(document: DocumentedInterface, { requestBody }: Ope
   return fieldsOf(document, requestBody?.content[JSON_TYPE]?.schema);
 }
 
-/** Follows references and alternatives: a body may be null, or one of several models. */
+/**
+ * Returns the names of the fields in a schema. Follows references and alternatives: a body may be null, or one of
+ * several models.
+ */
 function fieldsOf({ components, ...document }: DocumentedInterface, schema: unknown): string[] {
   const parsed = Schema.safeParse(schema);
   if (!parsed.success) return [];

@@ -1,4 +1,7 @@
-/** Sends a misspelt field to every route with a JSON body: routes that cost money or touch data refuse it, others ignore it. */
+/**
+ * Sends a misspelt field to every route with a JSON body: routes that cost money or change data reject the field, other
+ * routes ignore it.
+ */
 import { expect, it } from 'vitest';
 import { readDocuments } from '../docs/interface-documents.ts';
 import { createTestMarket } from '../fakes/scenes/market-fixture.ts';
@@ -31,7 +34,7 @@ const routes = (await readDocuments())
   )
   .filter(({ fields }) => fields.length > 0);
 
-it('is refused by routes that cost money or touch data, with the nearest name, and ignored by all others', async () => {
+it('a misspelt field is rejected by routes that cost money or change data, with the closest known name, and ignored by other routes', async () => {
   const market = await createTestMarket();
   try {
     const account = await market.renter();

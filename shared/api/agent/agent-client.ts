@@ -188,8 +188,8 @@ export function isInvalidResponse(error: unknown): boolean {
 }
 
 /**
- * Returns true if a call failed without any response. A call through a gateway has one even if the agent does not
- * answer, so the fault is then not the agent's.
+ * Returns true if a call failed without any response. A gateway responds even if the agent does not answer. Without a
+ * response from the gateway, the gateway failed, not the agent.
  */
 export function isWithoutResponse(error: ApiError): boolean {
   return error.options.status === undefined && !isInvalidResponse(error);

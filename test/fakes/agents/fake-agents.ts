@@ -32,9 +32,9 @@ const FIRST_PORT = 31_000;
 const NO_REBOOTS = { reboots_requested: 0, reboots_done: 0 };
 
 export type FakeHost = {
-  /** False: every call fails without an answer of the agent. */
+  /** False: the agent answers no call. */
   up: boolean;
-  /** False, with `up` false: the gateway to the agent does not respond either. */
+  /** If `up` is false: false if the gateway does not respond either. */
   gatewayUp: boolean;
   /** Phase in which a pod is right after the agent has accepted it. */
   arrives: PodPhase;
@@ -356,7 +356,7 @@ function unmeasured({ simulated }: PodView): PodMetrics {
   };
 }
 
-/** The gateway responds with a status in place of the agent. */
+/** Returns the error for an agent that does not answer: with the gateway's status 502, or without a response. */
 function silent({ gatewayUp }: Pick<FakeHost, 'gatewayUp'>): ApiError {
   const response = gatewayUp ? { status: 502 } : {};
   return new ApiError('upstream_unavailable', 'the fake agent does not respond', response);
