@@ -16,7 +16,10 @@ export function shellBlock(path: string, heading: string): string {
   return block;
 }
 
-/** Runs the blocks in one shell, in a folder whose `var` is the marketplace's home. Returns the standard output. */
+/**
+ * Pastes the blocks into one shell, in a folder whose `var` is the marketplace's home, and returns the standard output.
+ * The commands share the shell's input, so one that reads it takes the lines after it.
+ */
 export function runSession(blocks: readonly string[], home: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-session-'));
   try {
@@ -24,7 +27,7 @@ export function runSession(blocks: readonly string[], home: string): string {
     for (const name of ['node_modules', 'shared'])
       symlinkSync(join(ROOT, name), join(folder, name));
     const options = { cwd: folder, encoding: 'utf8', timeout: TIMEOUT_MS } as const;
-    return execFileSync('bash', ['-c', blocks.join('\n')], options);
+    return execFileSync('bash', ['-s'], { ...options, input: blocks.join('\n') });
   } finally {
     rmSync(folder, { recursive: true });
   }

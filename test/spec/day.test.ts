@@ -2,8 +2,8 @@
  * Plays a full day of a renter, a provider and a validator over every route of both OpenAPI documents, and parses every
  * answer as a strict client does: a null or missing field where the interface names a type rejects the whole answer.
  */
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { operationsOf, ResponseDocument } from './response-fields.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { operationsOf, placesOf, ResponseDocument } from './response-fields.ts';
 import { createDayScene, type DayScene } from './strict/day-scene.ts';
 import * as operator from './strict/operator-day.ts';
 import * as provider from './strict/provider-day.ts';
@@ -16,6 +16,11 @@ const STREAMS: Readonly<Record<string, string>> = {
   'GET /pods/{pod_id}/logs': 'validator/central/delivery/streams/pod-logs.test.ts',
   'GET /pods/{id}/terminal': 'validator/central/delivery/streams/gone-client.test.ts',
   'GET /users/me/events/stream': 'validator/central/delivery/events/event-stream.test.ts',
+};
+
+/** Lists without items in every response, and the reason. */
+const EMPTY: Readonly<Record<string, string>> = {
+  'ExecutorSpecs.docker.containers': 'containers of renters are not shown',
 };
 
 let scene: DayScene;
@@ -57,15 +62,25 @@ it('answers nothing that a strict client rejects', () => {
   expect(scene.portal.problems).toEqual([]);
 });
 
-it.each(['api', 'portal'] as const)(
-  'visits every operation of the document of /%s',
-  async (part) => {
+describe.each(['api', 'portal'] as const)('the document of /%s', (part) => {
+  let document: ResponseDocument;
+  beforeAll(async () => {
     const url = `/${part}/openapi.json`;
     const answer = await scene.market.server.inject({ method: 'GET', url });
-    const operations = operationsOf(ResponseDocument.parse(answer.json()));
-    const missing = operations.filter(
+    document = ResponseDocument.parse(answer.json());
+  });
+
+  it('has no operation that the day does not visit', () => {
+    const missing = operationsOf(document).filter(
       (name) => !scene[part].visited.has(name) && !(name in STREAMS),
     );
     expect(missing).toEqual([]);
-  },
-);
+  });
+
+  it('has no list that is empty all day', () => {
+    const empty = [...placesOf(document).lists].filter(
+      (list) => !scene[part].filled.has(list) && !(list in EMPTY),
+    );
+    expect(empty).toEqual([]);
+  });
+});

@@ -1,6 +1,6 @@
 /** Compares the app's OpenAPI description with the interface's route table. Pure. */
 import { z } from 'zod';
-import { PORTAL_ROUTES, QUERIES, ROUTES, type SpecifiedRoute } from './routes.ts';
+import { LISTED_ERRORS, PORTAL_ROUTES, QUERIES, ROUTES, type SpecifiedRoute } from './routes.ts';
 
 const Schema = z.looseObject({
   $ref: z.string().optional(),
@@ -40,9 +40,8 @@ export function differences(description: Description): string[] {
     const name = `${route.method} ${route.path}`;
     const operation = description.paths[route.path]?.[route.method.toLowerCase()];
     if (operation === undefined) return [`${name}: missing`];
-    return problemsOf(route, operation, QUERIES[name] ?? []).map(
-      (problem) => `${name}: ${problem}`,
-    );
+    const listed = { query: QUERIES[name] ?? [], errors: LISTED_ERRORS[name] ?? [] };
+    return problemsOf(route, operation, listed).map((problem) => `${name}: ${problem}`);
   });
 }
 
@@ -66,7 +65,7 @@ export function missingInPortal(hasRoute: (method: string, url: string) => boole
 function problemsOf(
   route: SpecifiedRoute,
   operation: Operation,
-  query: readonly string[],
+  { query, errors }: { query: readonly string[]; errors: readonly number[] },
 ): string[] {
   const schemes = operation.security.flatMap((entry) => Object.keys(entry));
   const needsInput = route.request !== '-' || /\{/.test(route.path) || query.length > 0;
@@ -77,6 +76,10 @@ function problemsOf(
     ['status', success !== undefined],
     ['response', route.response === '-' || names(success?.content, route.response)],
     ['422', !needsInput || '422' in operation.responses],
+    ...errors.map((status): [string, boolean] => [
+      String(status),
+      String(status) in operation.responses,
+    ]),
     ...query.map((expected): [string, boolean] => [
       `query ${expected}`,
       queriesOf(operation).includes(expected),

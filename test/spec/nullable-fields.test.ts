@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createTestCentral, type TestCentral } from '../fakes/scenes/central-fixture.ts';
 import { keysOf, NULLABLE_FIELDS } from './nullable-fields.ts';
-import { looseFieldsOf, ResponseDocument } from './response-fields.ts';
+import { placesOf, ResponseDocument } from './response-fields.ts';
 
 let central: TestCentral;
 let found: Set<string>;
@@ -10,7 +10,7 @@ beforeAll(async () => {
   central = await createTestCentral();
   const fields = ['/api/openapi.json', '/portal/openapi.json'].map(async (url) => {
     const answer = await central.server.inject({ method: 'GET', url });
-    return looseFieldsOf(ResponseDocument.parse(answer.json()));
+    return placesOf(ResponseDocument.parse(answer.json())).loose;
   });
   const [api, portal] = await Promise.all(fields);
   found = new Set([...(api ?? []), ...(portal ?? [])]);

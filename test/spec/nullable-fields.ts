@@ -41,9 +41,13 @@ const NODES: readonly NullableFields[] = [
     'location_check',
     'the provider entered no place',
   ),
-  row('ExplainedExecutorList', 'without_location', 'the query has no location filter'),
+  row('ExplainedExecutorList', 'without_location', 'no filter by place left the list empty'),
   row('GpuHistory', 'uuid', 'the caller does not rent the card'),
-  row('ExecutorLocation', 'region region_name city zip lat lon timezone', 'unknown'),
+  row(
+    'ExecutorLocation',
+    'region region_name city zip lat lon timezone',
+    'the provider entered the country only, or a part of the place',
+  ),
   row('ExecutorDetailResponse', 'min_gpu_count_for_rental', 'the node is rented whole only'),
   row(
     'ExecutorDetailResponse',
@@ -66,9 +70,8 @@ const NODES: readonly NullableFields[] = [
     'uptime_in_minutes',
     'the node has not passed its checks yet, or the last check did not reach it',
   ),
-  row('ExecutorDetailResponse', 'miner_hotkey provider_id', 'the provider is unknown'),
   row('ExecutorDetailResponse', 'validator_hotkey', 'no validator has checked the node yet'),
-  row('ExecutorDetailResponse', 'ncu_profiling_enabled p2p', 'not measured'),
+  row('ExecutorDetailResponse', 'ncu_profiling_enabled p2p', 'always: not measured'),
   row(
     'ExecutorDetailResponse',
     'pending_price_per_hour price_change_effective_date',
@@ -104,16 +107,14 @@ const NODES: readonly NullableFields[] = [
   row('ExecutorSpecs', 'interconnect.pcie_class', 'NVLink connects all cards'),
   row('NoticePeriod', 'period_in_minute', 'the node is removed for good'),
   row('NoticePeriod', 'reason', 'the provider gave none'),
-  row(
-    'ExecutorStatsResponse',
-    'min_price_per_gpu avg_price_per_gpu max_price_per_gpu',
-    'no node of the type is offered',
-  ),
-  row('DefaultDockerImage', 'docker_image_size', 'unknown'),
+  row('DefaultDockerImage', 'docker_image_size', 'the template does not state it'),
   row('DefaultDockerImage', 'docker_image_digest', 'the template names a tag only'),
   row('DeploymentEstimateResponse', 'warning_message', 'there is nothing to warn of'),
-  row('DeploymentEstimateResponse', 'docker_image_size', 'unknown before the first pull'),
-  row('RentabilityResponse', 'min_gpu_count', 'the number of GPUs is unknown'),
+  row(
+    'DeploymentEstimateResponse',
+    'docker_image_size',
+    'the template does not state it, and no node has pulled the image yet',
+  ),
   row('HardwareUtilization', 'network.upload_speed', 'always: uploads are not measured'),
   row('HardwareUtilization', 'network.download_speed', 'no image was pulled yet'),
   row(
@@ -131,7 +132,6 @@ const POD_ROWS: readonly NullableFields[] = [
     'ssh_host_key known_hosts',
     'the pod has not been launched yet, or runs its own SSH server',
   ),
-  row(PODS, 'cpu_count', 'the share of the processors is unknown'),
   row(PODS, 'removal_scheduled_at termination_hours', 'no removal is scheduled'),
   row(
     PODS,
@@ -150,7 +150,7 @@ const POD_ROWS: readonly NullableFields[] = [
     'workspace_id cluster_id cluster_name',
     'always: the marketplace has neither workspaces nor clusters',
   ),
-  row(PODS, 'volume_encryption_status', 'the rental did not request encryption'),
+  row(PODS, 'volume_encryption_status', 'always: volumes are not encrypted'),
   row(PODS, 'reason_code message', 'there is nothing to report'),
   row(PODS, 'max_spend_usd idle_shutdown_minutes', 'no limit is set'),
   row('PodExecutor', 'validator_hotkey', 'no validator has checked the node yet'),
@@ -170,11 +170,6 @@ const POD_ROWS: readonly NullableFields[] = [
     'a dry run rents nothing; the template is null for a Dockerfile',
   ),
   row('RentBySpecResponse', 'funnel nearest', 'absent without `explain`'),
-  row(
-    'RentBySpecResponse',
-    'alternatives_considered[].download_mbps alternatives_considered[].country_code',
-    'not measured, or unknown',
-  ),
   row('PodChatChannelResponse', 'channel_url', 'the channel has no address'),
   row(
     'AccountEvent',
@@ -195,14 +190,23 @@ const POD_ROWS: readonly NullableFields[] = [
 
 const RESOURCES: readonly NullableFields[] = [
   row('TemplateResponse', 'user_id', 'the template is official'),
-  row('TemplateResponse', 'docker_image_size supports_docker', 'unknown'),
+  row('TemplateResponse', 'docker_image_size', 'the owner did not state it'),
+  row(
+    'TemplateResponse',
+    'supports_docker',
+    'always: whether containers can run inside the pod depends on the node',
+  ),
   row('TemplateResponse', 'docker_credential_id', 'the image is public'),
   row('DockerCredential', 'name', 'none was given'),
   row('Volume', 'attached_pod_id', 'no pod has the volume'),
   row('Volume', 'executor_id', 'the newest data is saved'),
   row('Volume', 'last_metrics_update last_saved_at', 'not measured, or not saved yet'),
   row('Volume', 'progress message', 'no operation runs, or none has a problem'),
-  row('VolumeStats', 'attached_pod_id last_metrics_update', 'as in the volume'),
+  row(
+    'VolumeStats',
+    'attached_pod_id last_metrics_update',
+    'no pod has the volume, or not measured',
+  ),
   row(
     'MachineRequest',
     'gpu_count hourly_budget country min_vram_gb notes',
@@ -303,7 +307,7 @@ const PROVIDERS: readonly NullableFields[] = [
   row('NodePod', 'removal_scheduled_at', 'no removal is scheduled'),
   row('PortalNode', 'min_gpu_count_for_rental', 'the node is rented whole only'),
   row('PortalNode', 'notice_period', 'nothing is announced'),
-  row(['PortalNode', 'Verification'], 'validator_hotkey', 'no validator has checked the node yet'),
+  row('PortalNode', 'validator_hotkey', 'no validator has checked the node yet'),
   row(
     REASONS,
     'blocking_reasons[].fix_command blocking_reasons[].verify_command blocking_reasons[].requires',
@@ -312,7 +316,8 @@ const PROVIDERS: readonly NullableFields[] = [
   row('PortalNode', 'location', 'the country of the node is unknown'),
   row('NodeLocation', 'entered updated_at', 'the provider entered no place'),
   row(REASONS, 'blocking_reasons[].docs_url', 'the operator configured no documentation'),
-  row('Verification', 'checked_at score', 'not checked yet; a score is not computed'),
+  row('Verification', 'checked_at', 'no validator has checked the node yet'),
+  row('Verification', 'score', 'always: verdicts have no score'),
   row(
     'PortalRequest',
     'gpu_count hourly_budget country notes fulfilled_executor_id',
@@ -332,7 +337,7 @@ const VALIDATORS: readonly NullableFields[] = [
   row(
     'POST /validator/{validator_hotkey}/executors',
     '[].uptime_in_minutes [].pod_ids [].price_uusd [].collateral_deposited [].provider_banned',
-    'the node has not passed its checks yet; the other members are absent for older validators',
+    'the node has not passed its checks yet; only earlier versions of the central API leave the other members out',
   ),
 ];
 
@@ -345,7 +350,7 @@ export const NULLABLE_FIELDS: readonly NullableFields[] = [
   ...VALIDATORS,
 ];
 
-/** The fields of a row in the notation of `looseFieldsOf`. */
+/** The fields of a row in the notation of `placesOf`. */
 export function keysOf({ of, fields }: NullableFields): string[] {
   if (fields.length === 0) return [...of];
   return of.flatMap((model) =>

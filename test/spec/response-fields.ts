@@ -47,12 +47,17 @@ export function responseSchemaOf(document: ResponseDocument, operation: string):
   return responses[success ?? '']?.content?.['application/json']?.schema ?? null;
 }
 
-/**
- * Fields of all JSON responses that may be null or absent, as `Model.field` or `METHOD /path.field`; `[]` marks items of
- * arrays and `{}` values of maps. Items themselves are not listed: null in a series is a gap.
- */
-export function looseFieldsOf(document: ResponseDocument): Set<string> {
-  const found = new Set<string>();
+/** Places in responses: `Model.field` or `METHOD /path.field`; `[]` marks items of arrays and `{}` values of maps. */
+export type ResponsePlaces = {
+  /** Fields that may be null or absent. Items are not listed: null in a series is a gap. */
+  loose: Set<string>;
+  lists: Set<string>;
+};
+
+/** Places of all JSON responses of a document. */
+export function placesOf(document: ResponseDocument): ResponsePlaces {
+  const loose = new Set<string>();
+  const lists = new Set<string>();
   const seen = new Set<string>();
 
   function visit(schema: JsonSchema, place: string): void {
@@ -65,12 +70,15 @@ export function looseFieldsOf(document: ResponseDocument): Set<string> {
     }
     for (const option of schema.anyOf ?? []) visit(option, place);
     const { items, additionalProperties: values } = schema;
-    if (typeof items === 'object') visit(items, `${place}[]`);
+    if (typeof items === 'object') {
+      lists.add(place);
+      visit(items, `${place}[]`);
+    }
     if (typeof values === 'object') visit(values, `${place}{}`);
     for (const [name, property] of Object.entries(schema.properties ?? {})) {
       const key = `${place}.${name}`;
       const isOptional = schema.required?.includes(name) !== true;
-      if (isOptional || isNullable(document, property)) found.add(key);
+      if (isOptional || isNullable(document, property)) loose.add(key);
       visit(property, key);
     }
   }
@@ -78,43 +86,68 @@ export function looseFieldsOf(document: ResponseDocument): Set<string> {
   for (const operation of operationsOf(document)) {
     const schema = responseSchemaOf(document, operation);
     if (schema === null) continue;
-    if (isNullable(document, schema)) found.add(operation);
+    if (isNullable(document, schema)) loose.add(operation);
     visit(schema, operation);
   }
-  return found;
+  return { loose, lists };
 }
 
-/** Places of a response where it has null or lacks a member although its schema does not allow it. */
-export function departures(
+export type Comparison = {
+  /** Places of the value that are null or lack a member although the schema does not allow it. */
+  problems: string[];
+  /** Places of lists with at least one item, in the notation of `ResponsePlaces`. */
+  filled: string[];
+};
+
+const NOTHING: Comparison = { problems: [], filled: [] };
+
+/** Compares a response with its schema. `place` names the value, and its schema in the notation of `ResponsePlaces`. */
+export function compare(
   document: ResponseDocument,
   schema: JsonSchema,
   value: unknown,
-  place = '',
-): string[] {
+  place: { value: string; schema: string },
+): Comparison {
+  const at = { ...place, schema: modelOf(schema) ?? place.schema };
+  const inner = (of: JsonSchema, member: unknown, part: string, kind = part) =>
+    compare(document, of, member, { value: at.value + part, schema: at.schema + kind });
   const { anyOf, items, properties = {}, required = [], ...rest } = resolved(document, schema);
   // A schema without any restriction describes members that the interface does not name.
-  if (value === null && Object.keys(schema).length === 0) return [];
-  if (value === null) return isNullable(document, schema) ? [] : [`${place} is null`];
+  if (value === null && Object.keys(schema).length === 0) return NOTHING;
+  if (value === null) {
+    return isNullable(document, schema)
+      ? NOTHING
+      : { ...NOTHING, problems: [`${at.value} is null`] };
+  }
   if (anyOf !== undefined) {
     const options = anyOf
       .filter((option) => !isNull(option))
-      .map((option) => departures(document, option, value, place));
-    return options.toSorted((a, b) => a.length - b.length)[0] ?? [];
+      .map((option) => inner(option, value, ''));
+    return options.toSorted((a, b) => a.problems.length - b.problems.length)[0] ?? NOTHING;
   }
   if (Array.isArray(value)) {
-    return typeof items === 'object'
-      ? value.flatMap((item, index) => departures(document, items, item, `${place}[${index}]`))
-      : [];
+    if (typeof items !== 'object' || value.length === 0) return NOTHING;
+    const found = value.map((item, index) => inner(items, item, `[${index}]`, '[]'));
+    return merged([{ problems: [], filled: [at.schema] }, ...found]);
   }
-  if (typeof value !== 'object' || value === undefined) return [];
+  if (typeof value !== 'object' || value === undefined) return NOTHING;
   const members = value as Record<string, unknown>;
   const missing = required.filter((name) => members[name] === undefined);
   const { additionalProperties: values } = rest;
-  const inside = Object.entries(members).flatMap(([name, member]) => {
-    const property = properties[name] ?? (typeof values === 'object' ? values : null);
-    return property === null ? [] : departures(document, property, member, `${place}.${name}`);
+  const found = Object.entries(members).map(([name, member]) => {
+    const property = properties[name];
+    if (property !== undefined) return inner(property, member, `.${name}`);
+    return typeof values === 'object' ? inner(values, member, `.${name}`, '{}') : NOTHING;
   });
-  return [...missing.map((name) => `${place}.${name} is missing`), ...inside];
+  const problems = missing.map((name) => `${at.value}.${name} is missing`);
+  return merged([{ problems, filled: [] }, ...found]);
+}
+
+function merged(parts: readonly Comparison[]): Comparison {
+  return {
+    problems: parts.flatMap(({ problems }) => problems),
+    filled: [...new Set(parts.flatMap(({ filled }) => filled))],
+  };
 }
 
 function resolved(document: ResponseDocument, schema: JsonSchema): JsonSchema {

@@ -149,6 +149,34 @@ export const ROUTES: readonly SpecifiedRoute[] = [
   status,
 }));
 
+/** Error statuses that the route table lists beside 422. */
+export const LISTED_ERRORS: Readonly<Record<string, readonly number[]>> = {
+  'GET /updater/digest': [502],
+  'GET /executors': [500],
+  'POST /executors/rent-by-spec': [409],
+  'GET /executors/stats': [500],
+  'GET /executors/default-docker-image': [404],
+  'GET /executors/{executor_uuid}/hardware-utilization': [404, 500],
+  'GET /pods': [500],
+  'GET /pods/{id}': [404, 500],
+  'PATCH /pods/{id}': [400, 404, 500],
+  'PUT /pods/{id}': [400, 404, 500],
+  'DELETE /pods/{id}': [404, 500],
+  'POST /pods/{id}/chat-channel': [400, 403, 404, 500],
+  'POST /pods/{id}/like': [404, 500],
+  'POST /pods/{id}/schedule-removal': [400, 404, 500],
+  'DELETE /pods/{id}/schedule-removal': [400, 404, 500],
+  'POST /pods/{id}/multiple-ssh-keys': [400, 404, 500],
+  'POST /pods/{id}/reboot': [400, 404, 500],
+  'PUT /pods/{id}/switch-template': [400, 404, 500],
+  'POST /pods/{pod_id}/backup': [400, 404, 500],
+  'GET /pods/{pod_uuid}/restore-logs': [404, 500],
+  'POST /pods/{pod_uuid}/restore': [400, 404, 500],
+  'GET /pods/{pod_id}/gpu-utilization': [404, 500],
+  'GET /pods/{pod_id}/logs': [403, 404, 500],
+  'GET /volumes/{volume_id}/current-stats': [404],
+};
+
 /** Routes below /portal that the interface names by method and path. */
 export const PORTAL_ROUTES: readonly (readonly [method: string, path: string])[] = [
   ['GET', '/auth/me'],

@@ -27,7 +27,8 @@ export const ExecutorToCheck = z.object(
       id: 'Id of the node.',
       executor_ip_address: 'IP address of the agent.',
       executor_ip_port: 'Port of the agent, as text.',
-      uptime_in_minutes: "Minutes since the node's host started; null if unknown.",
+      uptime_in_minutes:
+        'Minutes for which every check has reached the node; null before it first passed, and while it is unreachable.',
       miner_hotkey: 'ss58 of the provider.',
       gpu_type: 'Full name of the GPU type that the provider stated.',
       gpu_count: 'Number of GPUs that the provider stated.',

@@ -152,8 +152,8 @@ const Alternative = z.object({
   available_gpu_count: i,
   price_per_gpu: n,
   price_per_hour: n,
-  download_mbps: maybe(n),
-  country_code: maybe(s),
+  download_mbps: n,
+  country_code: s,
 });
 export const RentalBySpec = z.object({
   success: b,

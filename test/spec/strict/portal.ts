@@ -93,7 +93,7 @@ export const NodePod = z.object({
 export const Verification = z.object({
   verified: b,
   checked_at: maybe(t),
-  validator_hotkey: maybe(s),
+  validator_hotkey: s,
   score: maybe(n),
   checks: z.array(z.object({ name: s, passed: b, measured: s, required: s, message: s })),
   blocking_reasons: z.array(Reason),

@@ -4,7 +4,7 @@
  */
 import type { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import { departures, type ResponseDocument, responseSchemaOf } from '../response-fields.ts';
+import { compare, type ResponseDocument, responseSchemaOf } from '../response-fields.ts';
 
 export type Sent = {
   /** Values of the path's parameters. */
@@ -25,6 +25,8 @@ export type Recorder = {
   call: Call;
   /** Operations that answered with a 2xx. */
   visited: ReadonlySet<string>;
+  /** Places of lists that had an item. */
+  filled: ReadonlySet<string>;
   problems: readonly string[];
 };
 
@@ -35,6 +37,7 @@ export function createRecorder(
   { prefix, document }: { prefix: string; document: ResponseDocument },
 ): Recorder {
   const visited = new Set<string>();
+  const filled = new Set<string>();
   const problems: string[] = [];
 
   const call: Call = async (operation, model, { params = {}, query, headers = {}, body } = {}) => {
@@ -58,15 +61,18 @@ export function createRecorder(
     const value: unknown = answer.json();
     const parsed = model.safeParse(value);
     const schema = responseSchemaOf(document, operation);
+    const place = { value: '', schema: operation };
+    const compared = schema === null ? null : compare(document, schema, value, place);
+    for (const list of compared?.filled ?? []) filled.add(list);
     const found = [
       ...(parsed.error?.issues ?? []).map((issue) => `${issue.path.join('.')}: ${issue.message}`),
-      ...(schema === null ? [] : departures(document, schema, value)),
+      ...(compared?.problems ?? []),
     ];
     problems.push(...found.slice(0, MAX_PROBLEMS_PER_CALL).map((text) => `${operation} ${text}`));
     return (parsed.success ? parsed.data : value) as z.output<typeof model>;
   };
 
-  return { call, visited, problems };
+  return { call, visited, filled, problems };
 }
 
 function textsOf(query: Record<string, string | number>): Record<string, string> {

@@ -113,7 +113,6 @@ async function arrangeKeys({ api }: DayScene, { session: headers, key }: Renter)
   await call('GET /keys', z.array(account.ApiKey), { headers });
   await call('GET /keys/{id}', account.ApiKey, { headers, params });
   await call('PATCH /keys/{id}', account.ApiKey, { headers, params, body: { name: 'third' } });
-  await call('GET /keys/{id}/refusals', account.Refusals, { headers, params });
   await call('DELETE /keys/{id}', account.ApiKey, { headers, params });
 
   const sshKey = { name: 'mine', public_key: PUBLIC_KEY };
@@ -190,6 +189,7 @@ async function arrangeMoney({ api, market }: DayScene, renter: Renter): Promise<
     headers,
     body: { recipient_email: FRIEND, amount: 1.5, note: 'lunch' },
   });
+  await exceedBudget({ api, market }, renter);
   await call('GET /users/me/transfer-history', z.array(account.Transfer), { headers });
   await call('GET /users/me/transfer-credit-history', z.array(account.Transfer), { headers });
   await call('GET /users/me/ledger', own.LedgerPage, { headers });
@@ -198,6 +198,25 @@ async function arrangeMoney({ api, market }: DayScene, renter: Renter): Promise<
     headers,
     body: { referral_payout_method: 'stripe_connect' },
   });
+}
+
+/** Sends a transfer above the budget of its key. */
+async function exceedBudget(
+  { api, market }: Pick<DayScene, 'api' | 'market'>,
+  { session: headers }: Renter,
+): Promise<void> {
+  const limited = await api.call('POST /keys', account.NewApiKey, {
+    headers,
+    body: { name: 'limited', max_budget_usd: 1 },
+  });
+  const refused = await market.call('POST', '/users/me/transfer-credits', {
+    headers: { 'x-api-key': limited.key },
+    body: { recipient_email: FRIEND, amount: 2 },
+  });
+  if (refused.status !== 402) throw new Error(`the transfer got ${refused.status}`);
+  const at = { headers, params: { id: limited.id } };
+  await api.call('GET /keys/{id}/refusals', account.Refusals, at);
+  await api.call('DELETE /keys/{id}', account.ApiKey, at);
 }
 
 /** Opens the page of the simulated payment processor, as the owner's browser does. */

@@ -35,8 +35,12 @@ const MAX_FREQUENCY_HOURS = 720;
 /** A year. */
 const MAX_RETENTION_DAYS = 365;
 
-export const PodIdParams = z.object({ pod_id: Uuid });
-export const PodUuidParams = z.object({ pod_uuid: Uuid });
+/** Clients name a pod by its own id or by `pod_executor_id`. */
+const PodOrNode = Uuid.meta({
+  description: 'Id of the pod, or of its node if the account has no other live pod there.',
+});
+export const PodIdParams = z.object({ pod_id: PodOrNode });
+export const PodUuidParams = z.object({ pod_uuid: PodOrNode });
 
 export const PageQuery = z
   .object(

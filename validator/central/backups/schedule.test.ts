@@ -66,7 +66,16 @@ it('accepts the node in place of its only pod of the caller, in every route of a
   expect(begun.status).toBe(200);
   const { body } = await scene.call('GET', `/backup-logs/pod/${node}`);
   expect(body.items).toMatchObject([{ id: begun.body.backup_log_id, pod_id: scene.podId }]);
-  expect((await scene.call('GET', `/pods/${node}/restore-logs`)).body.total).toBe(0);
+  await scene.market.sync();
+  scene.operations.finish(begun.body.backup_log_id);
+  await scene.later(2_000);
+  const restored = await scene.call('POST', `/pods/${node}/restore`, {
+    ...{ backup_id: begun.body.backup_log_id, restore_path: '/workspace' },
+  });
+  expect(restored.status).toBe(200);
+  expect((await scene.call('GET', `/pods/${node}/restore-logs`)).body).toMatchObject({
+    ...{ total: 1, items: [{ id: restored.body.restore_log_id, pod_id: scene.podId }] },
+  });
   const none = await put({ pod_id: undefined });
   expect([none.status, none.body.validation_errors[0].field]).toEqual([422, 'body.pod_id']);
   await scene.running();

@@ -51,7 +51,7 @@ export function verificationOf(executor: ExecutorEntry, docsUrl: DocsUrl): Verif
   return {
     verified: executor.state === 'verified',
     checked_at: executor.verdict_at === null ? null : naiveUtc(executor.verdict_at),
-    validator_hotkey: executor.validator_hotkey,
+    validator_hotkey: executor.validator_hotkey ?? '',
     score: null,
     checks: checks.map(({ check_id, passed, measured, required, message }) => ({
       name: check_id,

@@ -171,6 +171,10 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
         summary: 'Pause a node',
         description:
           'Ends new rentals of the node: they get 409 `node_paused_by_provider`. Its pods continue.',
+        errors: {
+          node_not_found: 'there is no such node',
+          forbidden: 'the node belongs to another provider',
+        },
         retry: 'Safe: a paused node stays paused.',
         params,
         response: node,
@@ -186,7 +190,11 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
         tags,
         summary: 'Resume a paused node',
         description: 'Offers the node for new rentals again.',
-        errors: { conflict: 'the announced removal of the node has begun' },
+        errors: {
+          node_not_found: 'there is no such node',
+          forbidden: 'the node belongs to another provider',
+          conflict: 'the announced removal of the node has begun',
+        },
         retry: 'Safe: a node that is offered stays offered.',
         params,
         response: node,

@@ -113,10 +113,7 @@ export const PortalNode = z
         min_gpu_count_for_rental: z.int().nullable(),
         available_gpu_count: z.int(),
         notice_period: NoticePeriod.nullable(),
-        location: ExecutorLocation.nullable().meta({
-          description:
-            'Place as the market shows it; null if none was entered, or if it is contradicted',
-        }),
+        location: ExecutorLocation.nullable(),
         location_check: LocationState,
         blocking_reasons: z.array(BlockingReason),
         created_at: z.string(),
@@ -174,7 +171,7 @@ export const Verification = z
       {
         verified: z.boolean(),
         checked_at: z.string().nullable(),
-        validator_hotkey: z.string().nullable(),
+        validator_hotkey: z.string(),
         score: z.number().nullable(),
         checks: z.array(
           z.object(
@@ -201,8 +198,8 @@ export const Verification = z
       {
         verified: 'True if the last verdict lets the node be rented.',
         checked_at: 'Time of the last verdict (UTC); null before the first.',
-        validator_hotkey: 'ss58 of the validator; null before the first verdict.',
-        score: 'Score of the node; null if there is none.',
+        validator_hotkey: 'ss58 of the validator; empty before the first verdict.',
+        score: 'Always null: verdicts have no score.',
         checks: 'Checks of the last verdict.',
         blocking_reasons: 'Reasons why the node cannot be rented, and what to do.',
       },

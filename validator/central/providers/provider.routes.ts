@@ -185,7 +185,8 @@ function registerChat(portal: HttpServer, { answers, profiles }: ProviderRoutesD
       schema: {
         tags,
         summary: 'Start linking a chat account',
-        description: 'Returns the address at which the user allows the link.',
+        description:
+          'Returns the address at which the user allows the link; null if the marketplace has no chat platform.',
         errors: { rate_limited: 'ten links were begun and not finished' },
         retry: 'Safe: a repeat begins another link.',
         response: { 200: portalAnswer(ChatOAuthAuthorizationUrlResponse) },
@@ -201,11 +202,12 @@ function registerChat(portal: HttpServer, { answers, profiles }: ProviderRoutesD
         tags,
         summary: 'Finish linking a chat account',
         description:
-          'Receives the redirect of the chat platform and links its user to the provider. The data is null if the user denied access.',
+          'Receives the redirect of the chat platform and links its user to the provider. The data is null if the user denied access, or if the marketplace has no chat platform.',
         errors: {
           bad_request:
             'the state is unknown, used, expired or of another provider, or the code is missing or refused',
           conflict: 'the chat user is linked to another provider',
+          upstream_unavailable: 'the chat platform does not answer',
         },
         retry: 'Not safe: a state works once. Begin a new link.',
         querystring: ChatCallbackQuery,

@@ -21,7 +21,7 @@ export function registerChatRoutes(api: HttpServer, links: ChatLinks): void {
         tags,
         summary: 'Start linking a chat account',
         description:
-          'Returns the address at which the user allows the link. It is valid for ten minutes and one use.',
+          'Returns the address at which the user allows the link. It is valid for ten minutes and one use. Null if the marketplace has no chat platform.',
         errors: { rate_limited: 'ten links were begun and not finished' },
         retry: 'Safe: a repeat begins another link.',
         response: { 200: ChatOAuthAuthorizationUrlResponse },
@@ -37,7 +37,7 @@ export function registerChatRoutes(api: HttpServer, links: ChatLinks): void {
         tags,
         summary: 'Finish linking a chat account',
         description:
-          'Receives the redirect of the chat platform and links its user to the account. Returns null if the user denied access.',
+          'Receives the redirect of the chat platform and links its user to the account. Returns null if the user denied access, or if the marketplace has no chat platform.',
         errors: {
           bad_request:
             'the state is unknown, used, expired or of another account, or the code is missing or refused',

@@ -69,9 +69,9 @@ export const ExecutorDetailResponse = z
         specs: ExecutorSpecs.optional(),
         reliability_score: z.number().nullable(),
         uptime_in_minutes: z.int().nullable(),
-        miner_hotkey: z.string().nullable(),
+        miner_hotkey: z.string(),
         validator_hotkey: z.string().nullable(),
-        provider_id: z.string().nullable(),
+        provider_id: z.string(),
         collateral_deposited: z.boolean(),
         ncu_profiling_enabled: z.boolean().nullable(),
         pending_price_per_hour: z.number().nullable(),
@@ -109,15 +109,16 @@ export const ExecutorDetailResponse = z
           'Download speed in Mbit/s that a validator measured; null before the first measurement.',
         location: 'Place of the node; null if the country is unknown.',
         specs: 'Hardware as the agent measured it; absent with `view=summary`.',
-        reliability_score: 'Reliability from 0 to 1; null if it is not known.',
+        reliability_score:
+          'Reliability from 0 to 1 over 30 days; null if the node was observed for less than a day.',
         uptime_in_minutes:
           'Minutes for which every check has reached the node; null before it first passed, and while it is unreachable.',
-        miner_hotkey: 'ss58 of the provider; null if unknown.',
+        miner_hotkey: 'ss58 of the provider.',
         validator_hotkey: 'ss58 of the validator with the last verdict; null before the first.',
-        provider_id: 'Id of the provider; null if unknown.',
+        provider_id: 'Id of the provider.',
         collateral_deposited: 'True if the provider deposited collateral.',
         ncu_profiling_enabled:
-          'True if GPU performance counters can be read in pods; null if unknown.',
+          'True if GPU performance counters can be read in pods. Always null: it is not measured.',
         pending_price_per_hour: 'Always null: a new price applies to new rentals at once.',
         price_change_effective_date: 'Always null: a new price applies to new rentals at once.',
         is_bookmarked: 'True if the account bookmarked the node; present only with a credential.',
@@ -127,7 +128,7 @@ export const ExecutorDetailResponse = z
         nvlink: 'True if NVLink connects every pair of cards; null if unknown.',
         interconnect:
           '`NVLink`, or the farthest PCIe connection of two cards (`PIX` to `SYS`); null if unknown or with one card.',
-        p2p: "True if the cards can read each other's memory; null if not measured.",
+        p2p: "True if the cards can read each other's memory. Always null: it is not measured.",
         location_check:
           'How the place was obtained: `entered` by the provider, `confirmed` by evidence, or `contradicted` by it; null if none was entered. A contradicted place is not shown.',
         simulated: 'True if the GPUs are simulated, as in a demonstration.',
@@ -250,14 +251,14 @@ export const RentabilityResponse = z
           ),
         ),
         free_gpu_count: z.int(),
-        min_gpu_count: z.int().nullable(),
+        min_gpu_count: z.int(),
       },
       {
         rentable: 'True if the node can be rented now.',
         reasons: 'Why the node cannot be rented; empty if it can.',
         free_gpu_count: 'Number of free GPUs.',
         min_gpu_count:
-          'Smallest number of GPUs that a rental may take; null if only the whole node can be rented.',
+          'Smallest number of GPUs that a rental may take: all of the node if it is rented whole only.',
       },
     ),
   )

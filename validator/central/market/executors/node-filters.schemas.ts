@@ -70,9 +70,7 @@ export const ExecutorListQuery = NodeFilterQuery.extend(
       nvlink: z.stringbool().optional(),
       available: z.stringbool().optional(),
       sort: z.enum(['price', 'reliability']).optional(),
-      explain: z.stringbool().optional().meta({
-        description: 'True returns an ExplainedExecutorList instead of the array.',
-      }),
+      explain: z.stringbool().optional(),
     },
     {
       page: 'Number of the page, from 1; absent for the first.',

@@ -58,6 +58,7 @@ describe('a launch', () => {
       phase: 'pulling',
       reason_code: 'image_pull_failed',
       message: 'too many pulls',
+      executor_status: { logs: ['too many pulls'] },
     });
     host.change(id, { phase: 'starting', reason: null, message: '' });
     await market.sync();

@@ -99,11 +99,14 @@ export function registerPodRoutes(api: HttpServer, { pods, gpuUtilization }: Pod
         tags,
         summary: 'Restart a pod',
         description:
-          "Replaces the container. Ports, keys and the folders of the template's `volumes` stay; other files are deleted.",
+          "Restarts the container; its files stay. With a `volume_id` that the pod does not have, or if the account changed the pod's template, a new container takes its place: ports, keys and the folders of the template's `volumes` stay, other files are deleted.",
         errors: {
           pod_not_found: 'the account has no such pod',
           pod_state_conflict: 'the pod is in a state in which it cannot restart',
-          bad_request: 'the volume cannot be attached',
+          bad_request: 'the pod has another volume',
+          volume_not_found: 'no volume has this id',
+          forbidden: 'the volume belongs to another account',
+          conflict: 'another pod has the volume, or another node is saving it',
         },
         retry: 'A repeat while the pod restarts is refused; later it restarts the pod again.',
         params: PodParams,

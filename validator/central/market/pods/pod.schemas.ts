@@ -108,7 +108,7 @@ const podListShape = described(
     gpu_name: z.string(),
     gpu_count: z.string(),
     cpu_name: z.string(),
-    cpu_count: z.int().nullable(),
+    cpu_count: z.int(),
     ram_total: z.int(),
     price: z.number(),
     created_at: z.string(),
@@ -159,8 +159,8 @@ const podListShape = described(
     gpu_name: 'Full name of the GPUs; empty for a pod without GPUs.',
     gpu_count: 'Number of GPUs, as text.',
     cpu_name: "Name of the node's processor.",
-    cpu_count: 'Number of processors; null if unknown.',
-    ram_total: 'Memory of the node in KiB.',
+    cpu_count: 'Number of processors that the pod may use, rounded down.',
+    ram_total: 'Memory that the pod may use, in KiB.',
     price: 'USD per hour for all GPUs of the pod, fixed when it was rented.',
     created_at: 'Time of the rental (UTC).',
     updated_at: UPDATED_AT,
@@ -176,7 +176,7 @@ const podListShape = described(
       'The template as it was when the pod was rented or last changed. Clients send it back whole to edit it.',
     executor: 'Node of the pod.',
     executor_id: 'Id of the node.',
-    template_id: 'Id of the template; null for a Dockerfile or a deleted template.',
+    template_id: 'Id of the template; null for a Dockerfile.',
     user_id: 'Id of the account.',
     volume: 'The attached volume; null for none.',
     ssh_keys: 'SSH keys that may log in.',
@@ -194,7 +194,7 @@ const podListShape = described(
     cluster_name: 'Always null: this marketplace has no clusters.',
     enable_volume_encryption:
       'True if the volume of the pod is encrypted; always false at present.',
-    volume_encryption_status: "State of the volume's encryption; null without one.",
+    volume_encryption_status: 'Always null: volumes are not encrypted.',
     reason_code: 'Why the pod stopped, failed or was removed; null for a pod that runs.',
     message:
       'Why the pod does not run, or the progress of its image; null if there is nothing to report.',
@@ -218,7 +218,9 @@ export const PodDetailResponse = z
         executor_status: z.object(
           described(
             { logs: z.array(z.string()) },
-            { logs: 'Last messages of the node, oldest first.' },
+            {
+              logs: 'The `message` of the pod, for example the progress of its image; empty if there is none.',
+            },
           ),
         ),
         last_event: AccountEvent.nullable(),

@@ -157,9 +157,10 @@ export function createPods(deps: PodsDeps) {
         ? await requireAnyOwnPod(db, caller.accountId, id)
         : await requireOwnPod(db, caller.accountId, id, clock.now());
       const goneAt = goneAtOf(pod, clock.now());
+      const row = await rowOf(db, pod);
       return {
-        ...(await rowOf(db, pod)),
-        executor_status: { logs: [] },
+        ...row,
+        executor_status: { logs: row.message === null ? [] : [row.message] },
         last_event: await lastPodEvent(db, id),
         backup_config: await deps.backupConfigOf(db, pod),
         ...(goneAt === null ? {} : { status: 'DELETED', deleted_at: naiveUtc(goneAt) }),

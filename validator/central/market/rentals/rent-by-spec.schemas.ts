@@ -36,9 +36,7 @@ export const RentBySpecRequest = z
         max_distance_mile: placeFilters.max_distance_mile.nullish(),
         docker_in_docker: z.boolean().nullish(),
         dry_run: z.boolean().nullish(),
-        explain: z.boolean().nullish().meta({
-          description: 'Adds `funnel` and `nearest` to a successful answer; a 409 always has them.',
-        }),
+        explain: z.boolean().nullish(),
       },
       {
         gpu_type: 'Short type (`H100`) or full name of the GPU; absent for any.',
@@ -74,9 +72,7 @@ export type RentBySpecRequest = z.output<typeof RentBySpecRequest>;
 export const RentBySpecQuery = z
   .object(
     described(
-      {
-        explain: z.stringbool().optional().meta({ description: 'Same as `explain` in the body.' }),
-      },
+      { explain: z.stringbool().optional() },
       { explain: 'Same as `explain` in the body.' },
     ),
   )
@@ -112,8 +108,8 @@ const SpecAlternative = z.object(
       available_gpu_count: z.int(),
       price_per_gpu: z.number(),
       price_per_hour: z.number(),
-      download_mbps: z.number().nullable(),
-      country_code: z.string().nullable(),
+      download_mbps: z.number(),
+      country_code: z.string(),
     },
     {
       id: 'Id of the node.',
@@ -122,8 +118,8 @@ const SpecAlternative = z.object(
       available_gpu_count: 'Number of free GPUs.',
       price_per_gpu: 'USD per GPU and hour.',
       price_per_hour: 'USD per hour for the requested rental.',
-      download_mbps: 'Measured download speed in Mbit/s; null before the first measurement.',
-      country_code: 'ISO 3166-1 alpha-2 code of the country; null if unknown.',
+      download_mbps: 'Measured download speed in Mbit/s; 0 before the first measurement.',
+      country_code: 'ISO 3166-1 alpha-2 code of the country; empty if unknown.',
     },
   ),
 );

@@ -159,7 +159,7 @@ function alternative(node: MarketNode, spec: NodeSpec): SpecAlternative {
     available_gpu_count: node.slots_free,
     price_per_gpu: microToUsd(node.price_uusd_per_gpu_hour),
     price_per_hour: hourlyPrice(node, spec),
-    download_mbps: node.download_mbps,
-    country_code: locationOf(node)?.country_code ?? null,
+    download_mbps: node.download_mbps ?? 0,
+    country_code: locationOf(node)?.country_code ?? '',
   };
 }

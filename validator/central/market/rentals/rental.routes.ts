@@ -57,6 +57,10 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
           template_invalid: 'the template cannot be used, or none was given',
           ttl_invalid: '`termination_hours` is not between 1 and 720',
           volume_not_found: 'no volume has this id',
+          conflict: 'another pod has the volume, or another node is saving it',
+          forbidden: 'the volume or the backup belongs to another account',
+          bad_request:
+            'no SSH key is known, a secret does not exist, encryption was requested, or members exclude each other',
         },
         params: ExecutorParams,
         body: RentExecutorRequest,
@@ -122,6 +126,11 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
           template_not_found: 'there is no such template, or it is private to another account',
           template_invalid: 'the template cannot be used, or none was given',
           ttl_invalid: '`termination_hours` is not between 1 and 720',
+          volume_not_found: 'no volume has this id',
+          conflict: 'another pod has the volume, or another node is saving it',
+          forbidden: 'the volume or the backup belongs to another account',
+          bad_request:
+            'no SSH key is known, a secret does not exist, encryption was requested, or members exclude each other',
         },
         querystring: RentBySpecQuery,
         body: RentBySpecRequest,

@@ -19,13 +19,15 @@ function registerRoute(api: HttpServer, channels: PodChannels): void {
         tags: ['Pods'],
         summary: 'Open the support channel of a pod',
         description:
-          "Returns the pod's channel, in which the renter reaches the operator. The first request opens it.",
+          "Returns the pod's channel, in which the renter reaches the operator. The first request opens it. Every `message` is mailed to the operator's support.",
         errors: {
           POD_NOT_FOUND: 'there is no such pod, or it was deleted',
           forbidden:
             'the pod belongs to another account, or the account has no linked chat account',
+          rate_limited: 'the account sent 20 messages within an hour',
         },
-        retry: 'Safe: a pod has one channel, which a repeat returns.',
+        retry:
+          'Safe: a pod has one channel, which a repeat returns, and a message that is repeated within the same hour is mailed once.',
         params: IdParams,
         body: PodChatChannelRequest.nullish(),
         response: { 200: PodChatChannelResponse },

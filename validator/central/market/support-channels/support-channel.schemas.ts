@@ -17,8 +17,7 @@ export const PodChatChannelRequest = z
       },
       {
         topic: 'Topic of a new channel, up to 200 characters; ignored if the channel exists.',
-        message:
-          'First message of a new channel, up to 2000 characters; ignored if the channel exists.',
+        message: 'Message to the operator, up to 2000 characters; absent to open the channel only.',
       },
     ),
   )

@@ -210,7 +210,8 @@ export const TemplateResponse = z
         docker_image: 'Image without its tag.',
         docker_image_tag: 'Tag of the image; may be empty.',
         docker_image_digest: 'Digest of the image; empty for none.',
-        docker_image_size: 'Compressed size of the image in bytes; null if unknown.',
+        docker_image_size:
+          'Compressed size of the image in bytes, as the owner stated it; null if not stated.',
         category: 'Category under which consoles list the template.',
         status:
           'State of the check that the image can be pulled. Clients poll until `VERIFY_SUCCESS` or `VERIFY_FAILED`.',
@@ -229,7 +230,8 @@ export const TemplateResponse = z
         is_temporary:
           'True for a template that can be rented once. Unlike a one-time template it stays afterwards.',
         container_start_immediately: 'Stored for clients; pods start immediately in any case.',
-        supports_docker: 'True if containers can run inside the pod; null if unknown.',
+        supports_docker:
+          'Always null: whether containers can run inside the pod depends on the node.',
         docker_credential_id:
           "Id of the login for the image's registry; null for none, and for templates of others.",
         created_at: CREATED_AT,

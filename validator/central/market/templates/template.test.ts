@@ -90,6 +90,16 @@ it('applies the documented defaults, also for null', async () => {
   expect(again.body.id).not.toBe(created.body.id);
 });
 
+it('stores tags, each once, and replaces them as a whole', async () => {
+  const tagged = { name: 'x', docker_image: 'ubuntu', tags: ['cuda', 'ours', 'cuda'] };
+  const { body: row } = await post(tagged);
+  expect(row.tags).toEqual(['cuda', 'ours']);
+  expect((await put(row.id, { readme: 'r' })).body.tags).toEqual(['cuda', 'ours']);
+  expect((await put(row.id, { tags: ['new'] })).body.tags).toEqual(['new']);
+  const { body: official } = await central.call('GET', `/templates/${OFFICIAL_ID}`);
+  expect(official.tags).toEqual([expect.any(String)]);
+});
+
 it('accepts a whole template as an update, and changes only the members that differ', async () => {
   const { body: row } = await post({
     name: 'x',

@@ -22,8 +22,8 @@ export function registerAlphaRoutes(api: HttpServer, rates: AlphaRates | null): 
         tags,
         summary: 'Convert USD into alpha tokens',
         description:
-          'Returns the amount in tokens of a subnet at the present rate. It is a quote: nothing is reserved or paid.',
-        errors: { not_found: 'the token of this subnet is not accepted' },
+          'Returns the amount in tokens of a subnet at the present rate; null for amount and rate if the rate is not known. It is a quote: nothing is reserved or paid.',
+        errors: { validation_error: 'the amount is missing, or is not a positive number' },
         querystring: AlphaQuoteQuery,
         response: { 200: AlphaQuote },
       },
@@ -37,7 +37,8 @@ export function registerAlphaRoutes(api: HttpServer, rates: AlphaRates | null): 
       schema: {
         tags,
         summary: 'List subnets whose tokens are accepted',
-        description: 'Returns each subnet with the present rate of its token.',
+        description:
+          'Returns each subnet with the present rate of its token; an empty list if no rates are known.',
         response: { 200: z.array(AlphaSubnet) },
       },
     },

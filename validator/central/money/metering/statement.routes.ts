@@ -41,8 +41,8 @@ export function registerBilling(
     tags: ['Portal'],
     summary: 'List the income from pods',
     description:
-      'Returns what renters paid, the fee and the net amount, one entry for each pod and day (UTC), newest first.',
-    errors: { forbidden: 'the billing of another provider was requested' },
+      'Returns what renters paid, the fee and the net amount, one entry for each pod and day (UTC), newest first. Entries of other providers have neither pod nor amounts.',
+    errors: { unauthorized: 'the token is missing, wrong or revoked' },
     querystring: BillingQuery,
     response: { 200: portalList(BillingRow) },
   };

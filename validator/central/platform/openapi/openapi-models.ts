@@ -29,7 +29,10 @@ const REQUEST_ID =
 const MESSAGE = 'What is wrong, as a sentence.';
 const ErrorResponse: JsonObject = {
   type: 'object',
-  required: ['success', 'error', 'message', 'status_code', 'request_id', 'timestamp'],
+  required: [
+    ...['success', 'error', 'message', 'status_code', 'error_id', 'request_id', 'timestamp'],
+    ...['api_context', 'validation_errors', 'details'],
+  ],
   properties: {
     success: { const: false, description: 'Always false.' },
     error: {
@@ -57,6 +60,7 @@ const ErrorResponse: JsonObject = {
       description: 'Fields that failed validation; empty unless the status is 422.',
       items: {
         type: 'object',
+        required: ['field', 'message', 'type'],
         properties: {
           field: text('Path of the field, which begins with body, path, query or header.'),
           message: text('What is wrong with the field, and the value that was sent.'),
@@ -186,6 +190,7 @@ function withExample(operation: JsonObject, models: JsonObject): JsonObject {
 
 function withErrors({ [ERRORS]: errors = {}, ...operation }: JsonObject, path: string): JsonObject {
   const takesInput = 'parameters' in operation || 'requestBody' in operation;
+  const hasBody = 'requestBody' in operation;
   const isGuarded = needsCredential(operation['security'] ?? []);
   const own = errors as JsonObject;
   const error = (description: string, schema: JsonObject): JsonObject => ({
@@ -207,9 +212,11 @@ function withErrors({ [ERRORS]: errors = {}, ...operation }: JsonObject, path: s
     responses: {
       ...(isOnce ? replayable(answers) : answers),
       ...Object.assign({}, ...Object.keys(own).map((status) => at(Number(status), ''))),
+      ...(hasBody ? at(400, 'The body is not JSON') : {}),
       ...(isGuarded ? at(401, 'No valid credential') : {}),
       ...(isOnce ? at(409, IN_PROGRESS) : {}),
       ...(takesInput ? at(422, isOnce ? KEY_REFUSED : 'A field failed validation') : {}),
+      ...at(INTERNAL_ERROR, 'An unexpected error; its request id helps to find the cause'),
       default: error('Any other error', either),
     },
   };
