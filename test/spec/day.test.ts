@@ -8,6 +8,7 @@ import { createDayScene, type DayScene } from './strict/day-scene.ts';
 import * as operator from './strict/operator-day.ts';
 import * as provider from './strict/provider-day.ts';
 import * as account from './strict/renter-account.ts';
+import * as data from './strict/renter-data.ts';
 import * as market from './strict/renter-market.ts';
 import * as validator from './strict/validator-day.ts';
 
@@ -20,7 +21,9 @@ const STREAMS: Readonly<Record<string, string>> = {
 
 /** Lists without items in every response, and the reason. */
 const EMPTY: Readonly<Record<string, string>> = {
+  'ExecutorSpecs.available_port_maps': 'ports are assigned at the rental',
   'ExecutorSpecs.docker.containers': 'containers of renters are not shown',
+  'RentBySpecResponse.nearest': 'a rental has no constraint that left no node',
 };
 
 let scene: DayScene;
@@ -47,12 +50,13 @@ async function playDay(): Promise<void> {
   await market.searchNodes(scene, renter, nodes);
   const requests = await market.requestMachines(scene, renter);
   const podId = await market.usePod(scene, renter, nodes);
-  await market.useVolumes(scene, renter, nodes);
-  await market.backUp(scene, renter, nodes, podId);
-  await market.useWebhooks(scene, renter);
+  await validator.readNodes(scene);
+  await data.useVolumes(scene, renter, nodes);
+  await data.backUp(scene, renter, nodes, podId);
+  await data.useWebhooks(scene, renter);
   await provider.serveRenters(scene, supplier, { nodeId: first.id, requests });
   await market.endPods(scene, renter);
-  await provider.readEarnings(scene, supplier);
+  await provider.readEarnings(scene);
   await operator.operate(scene, renter.id);
   await account.leave(scene, renter);
 }

@@ -93,7 +93,7 @@ export function placesOf(document: ResponseDocument): ResponsePlaces {
 }
 
 export type Comparison = {
-  /** Places of the value that are null or lack a member although the schema does not allow it. */
+  /** Places of the value that are null, of another type or lack a member although the schema does not allow it. */
   problems: string[];
   /** Places of lists with at least one item, in the notation of `ResponsePlaces`. */
   filled: string[];
@@ -111,7 +111,8 @@ export function compare(
   const at = { ...place, schema: modelOf(schema) ?? place.schema };
   const inner = (of: JsonSchema, member: unknown, part: string, kind = part) =>
     compare(document, of, member, { value: at.value + part, schema: at.schema + kind });
-  const { anyOf, items, properties = {}, required = [], ...rest } = resolved(document, schema);
+  const own = resolved(document, schema);
+  const { anyOf, items, properties = {}, required = [], additionalProperties: values } = own;
   // A schema without any restriction describes members that the interface does not name.
   if (value === null && Object.keys(schema).length === 0) return NOTHING;
   if (value === null) {
@@ -125,6 +126,7 @@ export function compare(
       .map((option) => inner(option, value, ''));
     return options.toSorted((a, b) => a.problems.length - b.problems.length)[0] ?? NOTHING;
   }
+  if (!isOfType(own, value)) return { ...NOTHING, problems: [`${at.value} is no ${own.type}`] };
   if (Array.isArray(value)) {
     if (typeof items !== 'object' || value.length === 0) return NOTHING;
     const found = value.map((item, index) => inner(items, item, `[${index}]`, '[]'));
@@ -133,7 +135,6 @@ export function compare(
   if (typeof value !== 'object' || value === undefined) return NOTHING;
   const members = value as Record<string, unknown>;
   const missing = required.filter((name) => members[name] === undefined);
-  const { additionalProperties: values } = rest;
   const found = Object.entries(members).map(([name, member]) => {
     const property = properties[name];
     if (property !== undefined) return inner(property, member, `.${name}`);
@@ -166,6 +167,17 @@ function isNullable(document: ResponseDocument, schema: JsonSchema): boolean {
     isNull(own) ||
     (Array.isArray(own.type) && own.type.includes('null')) ||
     (own.anyOf ?? []).some((option) => isNullable(document, option))
+  );
+}
+
+/** Returns true for a value of one of the schema's types, or without any. */
+function isOfType({ type }: JsonSchema, value: unknown): boolean {
+  const types = [type ?? []].flat();
+  const own = Array.isArray(value) ? 'array' : typeof value;
+  return (
+    types.length === 0 ||
+    types.includes(own) ||
+    (types.includes('integer') && Number.isInteger(value))
   );
 }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createOAuthChat } from '../../../validator/central/platform/adapters/oauth-chat.ts';
 import { createFakeAgents } from '../../fakes/agents/fake-agents.ts';
+import { createFakeSamples } from '../../fakes/agents/fake-samples.ts';
 import { createFakeBackupStorage } from '../../fakes/external/fake-backup-storage.ts';
 import { startOAuthProvider } from '../../fakes/external/oauth-provider.ts';
 import { startWebhookReceiver } from '../../fakes/external/webhook-receiver.ts';
@@ -20,6 +21,8 @@ const RATES = [
 ];
 const SYNCS = 3;
 const SYNC_PAUSE_MS = 2_000;
+/** Samples of a minute. */
+const SAMPLES = 6;
 
 export { PUBLIC_KEY };
 export type DayScene = Awaited<ReturnType<typeof createDayScene>>;
@@ -34,7 +37,7 @@ export async function createDayScene() {
   const clock = createManualClock(systemClock.now());
   const agents = createFakeAgents();
   agents.signedDigest = async () => signedDigest();
-  agents.rewards.shares = { rented: 0.4, idle: 0.1, obstacles: [] };
+  agents.rewards.shares = { rented: 0.4, idle: 0.1, obstacles: ['collateral'] };
   const market = await createTestMarket({
     agents,
     clock,
@@ -75,6 +78,27 @@ export async function createDayScene() {
         await market.clock.advance(SYNC_PAUSE_MS);
         await market.sync();
       }
+    },
+    /** Lets the agent of a node report a minute of work of a pod on all GPUs that the pod has. */
+    async measure(nodeId: string, podId: string): Promise<void> {
+      const host = agents.host(nodeId);
+      const { gpu_uuids: uuids = [] } = host.specs.get(podId) ?? {};
+      const gpus = host.inventory.gpu.devices.filter(({ uuid }) => uuids.includes(uuid));
+      host.podMetrics.set(podId, {
+        ...{ age_ms: 2_000, simulated: true, interval_seconds: 10, idle_ms: null },
+        cpu: { used_cores: 1, limit_cores: 2 },
+        memory: { used_bytes: 1, limit_bytes: 2 },
+        gpus: gpus.map((gpu) => ({ ...gpu, utilization_percent: 60, processes: 1 })),
+        history: [{ age_ms: 2_000, gpu_percent: 60, gpu_memory_percent: 5 }],
+      });
+      const samples = createFakeSamples(clock);
+      host.sampleHistory = samples.answer;
+      const load = Object.fromEntries(uuids.map((uuid) => [uuid, { gpu_percent: 60 }]));
+      await samples.run(SAMPLES, () => [
+        { cpu_percent: 50, gpus: load },
+        { podId, cpu_percent: 60, gpus: load },
+      ]);
+      await market.central.collectMetrics();
     },
     async close(): Promise<void> {
       await market.close();

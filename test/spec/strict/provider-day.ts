@@ -5,6 +5,7 @@ import { toHex } from '#shared/signing/sr25519.ts';
 import { testSigner } from '../../fakes/scenes/market-fixture.ts';
 import { ChatUrl, SharedConfig } from './account.ts';
 import type { DayScene } from './day-scene.ts';
+import { Rentability } from './nodes.ts';
 import * as portal from './portal.ts';
 import { AnyObject } from './types.ts';
 
@@ -100,7 +101,7 @@ export async function offerNode(scene: DayScene, { headers }: Provider): Promise
 
 /** Allows rentals of single GPUs of a checked node, pauses it for a moment and enters its place. */
 export async function openNode(
-  { portal: { call } }: DayScene,
+  { api, portal: { call } }: DayScene,
   { headers }: Provider,
   id: string,
 ): Promise<void> {
@@ -111,12 +112,15 @@ export async function openNode(
   await call('DELETE /executors/{id}/min-gpu-count-for-rental', One, at);
   await call('POST /executors/{id}/min-gpu-count-for-rental', One, { ...at, body });
   await call('POST /executors/{id}/pause', One, at);
+  await call('GET /executors/{id}/verification', portal.one(portal.Verification), at);
+  await api.call('GET /executors/{executor_uuid}/rentability', Rentability, {
+    params: { executor_uuid: id },
+  });
   await call('POST /executors/{id}/resume', One, at);
   const Place = portal.one(AnyObject);
   await call('GET /executors/{id}/location', Place, at);
   await call('POST /executors/{id}/location', Place, { ...at, body: { country_code: 'DE' } });
   await call('GET /executors', portal.many(portal.PortalNode), { headers });
-  await call('GET /executors/{id}/metrics', portal.one(AnyObject), at);
 }
 
 /** Reads the pods on a node and fulfils both requests with it. */
@@ -128,7 +132,12 @@ export async function serveRenters(
   const { call } = scene.portal;
   const at = { headers, params: { id: nodeId } };
   const One = portal.one(portal.PortalRequest);
+  await call('GET /machine-requests', portal.Aggregate, await logIn(scene, NEWCOMER));
   await call('DELETE /executors/{id}/location', portal.one(AnyObject), at);
+  await call('GET /executors/{id}/metrics', portal.one(AnyObject), {
+    ...at,
+    query: { per_gpu: 'true' },
+  });
   await call('GET /executors/{id}/pods', portal.many(portal.NodePod), at);
   await call('GET /executors/{id}/verification', portal.one(portal.Verification), at);
   await call('GET /machine-requests', portal.many(portal.PortalRequest), { headers });
@@ -139,13 +148,12 @@ export async function serveRenters(
     body: { machine_request_id: first },
   });
   await call('POST /machine-added', One, { headers, body: { request_id: second } });
-  const newcomer = await logIn(scene, NEWCOMER);
-  await call('GET /machine-requests', portal.Aggregate, newcomer);
 }
 
 /** Reads the earnings of the day, as their owner and as another provider. */
-export async function readEarnings(scene: DayScene, { headers }: Provider): Promise<void> {
+export async function readEarnings(scene: DayScene): Promise<void> {
   const { call } = scene.portal;
+  const { headers } = await logIn(scene);
   const { hotkey } = scene.market.provider;
   await call('GET /billing', portal.many(portal.OwnBilling), { headers });
   const at = { params: { hotkey } };

@@ -107,7 +107,10 @@ async function chatGrant({ api, chat }: DayScene, { key: headers }: Renter) {
 
 async function arrangeKeys({ api }: DayScene, { session: headers, key }: Renter): Promise<void> {
   const { call } = api;
-  const made = await call('POST /keys', account.NewApiKey, { headers, body: { name: 'second' } });
+  const made = await call('POST /keys', account.NewApiKey, {
+    headers,
+    body: { name: 'second', scopes: ['read'] },
+  });
   const params = { id: made.id };
   await call('GET /keys', z.array(account.ApiKey), { headers: key });
   await call('GET /keys', z.array(account.ApiKey), { headers });
@@ -159,6 +162,7 @@ async function arrangeSettings({ api }: DayScene, { key: headers }: Renter): Pro
     headers,
     body: { threshold_usd: 7 },
   });
+  await call('GET /users/me/low-balance-threshold', account.EffectiveThreshold, { headers });
   const template = { name: 'mine', docker_image: 'ubuntu', tags: ['mine'] };
   const made = await call('POST /templates', Template, { headers, body: template });
   const at = { headers, params: { id: made.id } };

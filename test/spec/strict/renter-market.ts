@@ -1,4 +1,4 @@
-/** The renter's day, second part: nodes, volumes, rentals, pods, backups and webhooks. */
+/** The renter's day, second part: nodes, machine requests, rentals and pods. */
 import { z } from 'zod';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { DEFAULT_TEMPLATE } from '../../fakes/scenes/market-fixture.ts';
@@ -27,6 +27,10 @@ export async function searchNodes(
   await call('GET /executors', z.array(nodes.NodeRow).min(2));
   await call('GET /executors', z.array(nodes.NodeRow), { headers, query: { size: 1000 } });
   await call('GET /executors', z.array(nodes.NodeSummary), { query: { view: 'summary' } });
+  for (const price_lte of [1_000, 0.01]) {
+    const query = { explain: 'true', price_lte };
+    await call('GET /executors', nodes.ExplainedNodes, { query });
+  }
   await call('GET /executors/count', z.object({ count: z.int() }));
   await call('GET /executors/total-count', z.object({ total_count: z.int() }));
   await call('GET /executors/stats', z.array(nodes.Stats));
@@ -78,6 +82,8 @@ export async function usePod(scene: DayScene, renter: Renter, { first }: Nodes):
     ...{ volume_id: null, user_public_key: [OTHER_KEY], initial_port_count: null },
     gpu_count: 1,
   };
+  const host = scene.market.agents.host(first);
+  host.arrives = 'pulling';
   const rented = await call('POST /executors/{executor_uuid}/rent', pods.Rental, {
     headers,
     params: { executor_uuid: first },
@@ -86,9 +92,21 @@ export async function usePod(scene: DayScene, renter: Renter, { first }: Nodes):
   const at = { headers, params: { id: rented.id } };
   await call('GET /pods', z.array(pods.PodRow).length(1), { headers });
   await call('GET /pods/{id}', pods.PodDetail, at);
+  await scene.market.sync();
+  const waits = {
+    phase: 'backoff',
+    reason: 'ImageRateLimited',
+    message: 'too many pulls',
+  } as const;
+  host.change(rented.id, waits);
+  await scene.market.sync();
+  await call('GET /pods/{id}', pods.PodDetail, at);
+  host.change(rented.id, { phase: 'running', reason: null, message: '' });
+  host.arrives = 'running';
   await scene.settle();
   const running = await call('GET /pods/{id}', pods.PodDetail, at);
   if (running.status !== 'RUNNING') throw new Error(`the pod is ${running.status}`);
+  await scene.measure(first, rented.id);
   await readPod(scene, renter, rented.id);
   await changePod(scene, renter, rented.id);
   return rented.id;
@@ -107,7 +125,7 @@ async function readPod(scene: DayScene, renter: Renter, id: string): Promise<voi
   await call('GET /pods/{pod_id}/gpu-utilization', nodes.GpuUtilization, {
     params: { pod_id: id },
   });
-  await call('GET /pods/{id}/metrics', AnyObject, at);
+  await call('GET /pods/{id}/metrics', AnyObject, { ...at, query: { per_gpu: 'true' } });
   await call('POST /pods/{id}/stream-ticket', own.StreamTicket, at);
   await call('POST /pods/{pod_id}/feedback', pods.Feedback, {
     headers,
@@ -152,143 +170,6 @@ async function changePod(scene: DayScene, { key: headers }: Renter, id: string):
   await scene.settle();
 }
 
-/** Creates a volume, rents with it, abandons its unsaved data and deletes it. */
-export async function useVolumes(
-  scene: DayScene,
-  { key: headers }: Renter,
-  { second }: Nodes,
-): Promise<void> {
-  const { call } = scene.api;
-  const made = await call('POST /volumes', resources.Volume, { headers, body: { name: 'data' } });
-  const at = { headers, params: { id: made.id } };
-  await call('GET /volumes', z.array(resources.Volume), { headers });
-  await call('GET /volumes/{id}', resources.Volume, at);
-  await call('PUT /volumes/{id}', resources.Volume, { ...at, body: { description: 'words' } });
-  const { body: rented } = await scene.market.call('POST', `/executors/${second}/rent`, {
-    headers,
-    body: {
-      ...{ pod_name: 'with volume', template_id: DEFAULT_TEMPLATE },
-      ...{ gpu_count: 1, volume_id: made.id },
-    },
-  });
-  await scene.settle();
-  await call('GET /pods/{id}', pods.PodDetail, { headers, params: { id: rented.id } });
-  await call('GET /volumes/{volume_id}/current-stats', resources.VolumeStats, {
-    headers,
-    params: { volume_id: made.id },
-  });
-  scene.market.agents.host(second).up = false;
-  await call('DELETE /executors/{executor_uuid}/rent', pods.DeletedPod, {
-    headers,
-    params: { executor_uuid: second },
-  });
-  await call('POST /volumes/{id}/release', resources.Volume, at);
-  scene.market.agents.host(second).up = true;
-  await scene.settle();
-  await call('DELETE /volumes/{id}', resources.Volume, at);
-}
-
-/** Backs up the pod, verifies and restores the backup, and cancels what still runs. */
-export async function backUp(
-  scene: DayScene,
-  { key: headers }: Renter,
-  { first }: Nodes,
-  podId: string,
-): Promise<void> {
-  const { call } = scene.api;
-  const { operations } = scene.market.agents.host(first);
-  const ofPod = { headers, params: { pod_id: podId } };
-  const schedule = { backup_frequency_hours: 6, retention_days: 7, backup_path: '/workspace' };
-  await call('GET /backup-configs/pod/{pod_id}', pods.BackupConfig.nullable(), ofPod);
-  const config = await call('POST /backup-configs', pods.BackupConfig, {
-    headers,
-    body: { pod_executor_id: first, ...schedule },
-  });
-  await call('GET /backup-configs/pod/{pod_id}', pods.BackupConfig.nullable(), ofPod);
-  await call('GET /backup-configs', z.array(pods.BackupConfig).length(1), { headers });
-  const begin = async () => {
-    const { backup_log_id: id } = await call(
-      'POST /pods/{pod_id}/backup',
-      resources.BackupTriggered,
-      { ...ofPod, body: {} },
-    );
-    await scene.settle();
-    return id;
-  };
-  const backup = await begin();
-  operations.finish(backup);
-  await scene.settle();
-  const at = { headers, params: { id: backup } };
-  await call('GET /backup-logs', resources.BackupLogs, { headers });
-  await call('GET /backup-logs/pod/{pod_id}', resources.BackupLogs, ofPod);
-  await call('GET /backup-logs/{id}', resources.BackupLog, at);
-  await call('POST /backup-logs/{id}/verify', resources.BackupLog, at);
-  await scene.settle();
-  const drill = operations.calls.findLast((text) => text.startsWith('verify ')) ?? '';
-  operations.finish(drill.slice('verify '.length));
-  await scene.settle();
-  await restore(scene, headers, podId, backup);
-  const second = await begin();
-  const atSecond = { headers, params: { id: second } };
-  await call('POST /backup-logs/{id}/cancel', resources.BackupLog, atSecond);
-  await scene.settle();
-  await call('DELETE /backup-logs/{id}', resources.BackupLog, at);
-  await call('DELETE /backup-configs/{id}', pods.BackupConfig, {
-    headers,
-    params: { id: config.id },
-  });
-}
-
-async function restore(
-  scene: DayScene,
-  headers: Record<string, string>,
-  podId: string,
-  backupId: string,
-): Promise<void> {
-  const { call } = scene.api;
-  const params = { pod_uuid: podId };
-  const begun = await call('POST /pods/{pod_uuid}/restore', resources.RestoreTriggered, {
-    headers,
-    params,
-    body: { backup_id: backupId, restore_path: '/workspace' },
-  });
-  await scene.settle();
-  await call('GET /pods/{pod_uuid}/restore-logs', resources.RestoreLogs, { headers, params });
-  await call('POST /restore-logs/{id}/cancel', resources.RestoreLog, {
-    headers,
-    params: { id: begun.restore_log_id },
-  });
-  await scene.settle();
-}
-
-/** Registers a webhook, receives events and sends them again. */
-export async function useWebhooks(scene: DayScene, { key: headers }: Renter): Promise<void> {
-  const { api, market, receiver } = scene;
-  const { call } = api;
-  const made = await call('POST /webhooks', own.NewWebhook, {
-    headers,
-    body: { url: receiver.url, description: 'mine' },
-  });
-  const at = { headers, params: { id: made.id } };
-  const event = { headers, body: { referral_payout_method: 'balance' } };
-  await market.call('PUT', '/users/me/referral-payout-method', event);
-  await market.central.sendWebhooks();
-  await call('GET /webhooks', z.array(own.Webhook).length(1), { headers });
-  await call('GET /webhooks/{id}', own.Webhook, at);
-  await call('PATCH /webhooks/{id}', own.Webhook, { ...at, body: { description: 'ours' } });
-  const sent = await call('GET /webhooks/{id}/deliveries', z.array(own.Delivery), at);
-  const [delivery] = sent;
-  if (delivery === undefined) throw new Error('the webhook received nothing');
-  await call('POST /webhooks/{id}/deliveries/{delivery_id}/replay', AnyObject, {
-    headers,
-    params: { id: made.id, delivery_id: delivery.id },
-  });
-  const since = `${naiveUtc(market.clock.now() - WEEK_MS)}Z`;
-  await call('POST /webhooks/{id}/replay', AnyObject, { ...at, body: { since } });
-  await call('POST /webhooks/{id}/rotate-secret', own.NewWebhook, at);
-  await call('DELETE /webhooks/{id}', own.Webhook, at);
-}
-
 /** Rents by specification, and ends everything. */
 export async function endPods(scene: DayScene, { key: headers }: Renter): Promise<void> {
   const { call } = scene.api;
@@ -299,7 +180,7 @@ export async function endPods(scene: DayScene, { key: headers }: Renter): Promis
   });
   await call('POST /executors/rent-by-spec', pods.RentalBySpec, {
     headers,
-    body: { ...spec, dockerfile_content: 'FROM ubuntu\nRUN true\n' },
+    body: { ...spec, dockerfile_content: 'FROM ubuntu\nRUN true\n', explain: true },
   });
   await scene.settle();
   const rows = await call('GET /pods', z.array(pods.PodRow), { headers });

@@ -1,4 +1,5 @@
 /** The validator's day: it reads its work, reports verdicts and posts weights. */
+import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { signSetWeights } from '#shared/api/central/set-weights.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { toHex } from '#shared/signing/sr25519.ts';
@@ -7,40 +8,63 @@ import type { DayScene } from './day-scene.ts';
 import { Success } from './types.ts';
 import * as validators from './validators.ts';
 
-/** Checks a node that was added, and reports that it passed. */
+const BERLIN = { lat: 52.5, lon: 13.4 };
+const PASSED = {
+  ...{ check_id: 'agent', passed: true, reason_code: null },
+  ...{ measured: 'answers', required: 'answers', message: 'The agent answers', remediation: '' },
+};
+
+/** A clock that advances, because a signature of the same second would be a replay. */
+async function signedHeaders({ market: { validator, clock } }: DayScene) {
+  await clock.advance(1_000);
+  const timestamp = String(Math.floor(clock.now() / 1_000));
+  const signature = toHex(validator.sign(new TextEncoder().encode(timestamp)));
+  return { hotkey: validator.hotkey, timestamp, signature };
+}
+
+/** Reads which nodes there are to check. */
+export async function readNodes(scene: DayScene): Promise<void> {
+  const { api, market } = scene;
+  await api.call('POST /validator/{validator_hotkey}/executors', validators.NodesToCheck, {
+    params: { validator_hotkey: market.validator.hotkey },
+    headers: await signedHeaders(scene),
+  });
+}
+
+/** Checks a node with two GPUs that was added, and reports that it passed. */
 export async function checkNode(
-  { api, market }: DayScene,
+  scene: DayScene,
   node: { id: string; port: number },
 ): Promise<void> {
+  const { api, market } = scene;
   const { validator, clock } = market;
-  const params = { validator_hotkey: validator.hotkey };
-  // A signature of the same second would be a replay.
-  const headers = async () => {
-    await clock.advance(1_000);
-    const timestamp = String(Math.floor(clock.now() / 1_000));
-    const signature = toHex(validator.sign(new TextEncoder().encode(timestamp)));
-    return { hotkey: validator.hotkey, timestamp, signature };
-  };
-  await api.call('POST /validator/{validator_hotkey}/executors', validators.NodesToCheck, {
-    params,
-    headers: await headers(),
-  });
+  await readNodes(scene);
   const report = {
     verdict: 'verified',
     checked_at_ms: clock.now(),
-    checks: [],
-    inventory: testInventory(node.id, { collectedMs: clock.now() }),
+    checks: [PASSED],
+    inventory: withNvlink(testInventory(node.id, { collectedMs: clock.now() })),
     line: { upload_mbps: 900, download_mbps: 950 },
+    round_trip: { ms: 4, ...BERLIN },
   };
   await api.call(
     'POST /validator/{validator_hotkey}/executor-health-check',
     validators.HealthCheck,
     {
-      params,
-      headers: await headers(),
+      params: { validator_hotkey: validator.hotkey },
+      headers: await signedHeaders(scene),
       body: { ...market.healthCheck(node), report },
     },
   );
+}
+
+/** Two cards that NVLink connects. */
+function withNvlink(inventory: Inventory): Inventory {
+  const gpus = inventory.gpu.devices.map(({ uuid }, row) => ({
+    ...{ uuid, numa_node: 0, cpus: null },
+    links: row === 0 ? ['X', 'NV18'] : ['NV18', 'X'],
+  }));
+  return { ...inventory, gpu: { ...inventory.gpu, topology: { gpus } } };
 }
 
 export async function postWeights({ api, market }: DayScene): Promise<void> {
