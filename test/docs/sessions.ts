@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { readDocument } from './generated.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 300_000;
 
 /** Returns the first shell block below a heading. Throws if there is none. */
 export function shellBlock(path: string, heading: string): string {

@@ -20,6 +20,9 @@ import {
   temporaryHome,
 } from './marketplace-process.ts';
 
+/** Each session follows a log for five seconds. */
+const FIVE_SESSIONS_MS = 300_000;
+
 const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
 const home = temporaryHome();
 let flags: string[] = [];
@@ -268,7 +271,9 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
 });
 
 describe('the sessions of the READMEs', () => {
-  it('rents a pod, logs in, follows its log and removes it, five times in a row', () => {
+  it('rents a pod, logs in, follows its log and removes it, five times in a row', {
+    timeout: FIVE_SESSIONS_MS,
+  }, () => {
     const session = shellBlock('README.md', 'Rent a pod');
     const output = runSession(
       Array.from({ length: 5 }, () => session),

@@ -40,6 +40,7 @@ export function registerDockerCredentialRoutes(
         summary: 'Add a login for an image registry',
         description:
           'Stores a user name and a password for private images. A template uses it through `docker_credential_id`; the node receives it when it pulls the image.',
+        errors: { bad_request: 'the account has 100 logins' },
         retry: 'Not safe: a repeat stores a second login. List the logins first.',
         body: CreateDockerCredential,
         response,
