@@ -1,4 +1,4 @@
-/** The generated tables of the READMEs: environment variables, checks and routes. */
+/** The generated tables of the READMEs: environment variables, checks, routes, and fields that may be null. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspectConfig, type Setting } from '#shared/runtime/config.ts';
@@ -7,6 +7,7 @@ import { SSH_CONFIG } from '../../agent/ssh-gateway/config.ts';
 import { CENTRAL_CONFIG } from '../../validator/central/config.ts';
 import { describeChecks } from '../../validator/checks/checks.ts';
 import { VALIDATOR_CONFIG } from '../../validator/config.ts';
+import { NULLABLE_FIELDS } from '../spec/nullable-fields.ts';
 import { readDocuments } from './interface-documents.ts';
 import { ownRoutesTable } from './routes-table.ts';
 import {
@@ -39,13 +40,14 @@ const TABLES: Readonly<Record<string, () => string | Promise<string>>> = {
     ),
   checks: checksTable,
   'own-routes': async () => ownRoutesTable(await readDocuments()),
+  'nullable-fields': nullableFieldsTable,
 };
 
 /** READMEs with generated tables, and the tables that each must have. */
 export const GENERATED: Readonly<Record<string, readonly string[]>> = {
   'agent/README.md': ['agent-variables', 'ssh-gateway-variables'],
   'systemd/README.md': ['central-variables'],
-  'validator/central/ROUTES.md': ['own-routes'],
+  'validator/central/ROUTES.md': ['own-routes', 'nullable-fields'],
   'validator/README.md': ['checks', 'validator-variables'],
 };
 
@@ -86,6 +88,14 @@ function variablesTable(
     return `| \`${name}\` | ${isRequired ? '**required**' : byDefault} | ${meaning} |`;
   });
   return ['| Variable | Default | Meaning |', '|---|---|---|', ...rows, ''].join('\n');
+}
+
+function nullableFieldsTable(): string {
+  const code = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(' ');
+  const rows = NULLABLE_FIELDS.map(({ of, fields, reason }) => {
+    return `| ${code(of)} | ${code(fields) || 'the answer'} | ${reason} |`;
+  });
+  return ['| Model | Field | Null or absent |', '|---|---|---|', ...rows, ''].join('\n');
 }
 
 function checksTable(): string {
