@@ -5,6 +5,7 @@ import { LISTED_ERRORS, PORTAL_ROUTES, QUERIES, ROUTES, type SpecifiedRoute } fr
 const Schema = z.looseObject({
   $ref: z.string().optional(),
   type: z.union([z.string(), z.array(z.string())]).optional(),
+  default: z.unknown().optional(),
 });
 const Content = z.record(z.string(), z.object({ schema: z.unknown() }));
 const Operation = z.object({
@@ -103,5 +104,8 @@ function names(content: z.output<typeof Content> | undefined, model: string): bo
 function queriesOf({ parameters }: Operation): string[] {
   return parameters
     .filter((parameter) => parameter.in === 'query')
-    .map(({ name, required, schema }) => `${name}${required ? '!' : ''} ${String(schema.type)}`);
+    .map(({ name, required, schema }) => {
+      const byDefault = schema.default === undefined ? '' : `=${String(schema.default)}`;
+      return `${name}${required ? '!' : ''} ${String(schema.type)}${byDefault}`;
+    });
 }

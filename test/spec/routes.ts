@@ -294,7 +294,7 @@ const NODE_FILTERS = [
   'collateral_deposited boolean',
 ] as const;
 
-/** Query parameters: name, then type; `!` marks required ones. */
+/** Query parameters: name, then type; `!` marks required ones, `=` a default. */
 export const QUERIES: Readonly<Record<string, readonly string[]>> = {
   'GET /users/search': ['email! string'],
   'GET /users/me/chat/callback': ['code string', 'state string', 'error string'],
@@ -302,6 +302,6 @@ export const QUERIES: Readonly<Record<string, readonly string[]>> = {
   'GET /executors/default-docker-image': ['gpu_model! string', 'driver_version string'],
   'GET /executors/deployment-estimate': ['template_id! string', 'executor_id! string'],
   'GET /pods': [...NODE_FILTERS, 'only_favorites boolean'],
-  'GET /pods/{pod_uuid}/restore-logs': ['page integer', 'limit integer'],
-  'GET /pods/{pod_id}/logs': ['tail integer', 'follow boolean'],
+  'GET /pods/{pod_uuid}/restore-logs': ['page integer=1', 'limit integer=20'],
+  'GET /pods/{pod_id}/logs': ['tail integer=100', 'follow boolean=false'],
 };

@@ -131,7 +131,7 @@ function withSecurity(document: Parameters<Transform>[0], prefix: string): Retur
   };
 }
 
-/** Describes flags in queries as booleans, although they are text on the wire, and adds the query's example. */
+/** Describes flags in queries as booleans with their defaults, although they are text on the wire, and adds the query's example. */
 function withFlags(described: unknown, source: unknown): unknown {
   const parsed = ObjectSchema.safeParse(described);
   if (!parsed.success || !(source instanceof z.ZodObject)) return described;
@@ -140,7 +140,7 @@ function withFlags(described: unknown, source: unknown): unknown {
     name,
     {
       ...property,
-      ...(isFlag(source.shape[name]) ? { type: 'boolean' } : {}),
+      ...flagOf(source.shape[name]),
       ...(name in example ? { examples: [example[name]] } : {}),
     },
   ]);
@@ -150,9 +150,13 @@ function withFlags(described: unknown, source: unknown): unknown {
 const ObjectSchema = z.looseObject({ properties: z.record(z.string(), z.looseObject({})) });
 const Example = z.record(z.string(), z.unknown());
 
-function isFlag(schema: unknown): boolean {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) {
-    return isFlag(schema.unwrap());
+/** Returns the JSON schema of a flag; an empty one for other parameters. */
+function flagOf(schema: unknown): { type?: 'boolean'; default?: unknown } {
+  if (schema instanceof z.ZodOptional) return flagOf(schema.unwrap());
+  if (schema instanceof z.ZodDefault) {
+    const flag = flagOf(schema.unwrap());
+    return flag.type === undefined ? {} : { ...flag, default: schema.def.defaultValue };
   }
-  return schema instanceof z.ZodCodec && schema.def.out instanceof z.ZodBoolean;
+  const isFlag = schema instanceof z.ZodCodec && schema.def.out instanceof z.ZodBoolean;
+  return isFlag ? { type: 'boolean' } : {};
 }
