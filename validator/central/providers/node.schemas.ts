@@ -7,7 +7,7 @@ import { ExecutorLocation, LocationState } from '../market/executors/executor.sc
 import { NoticePeriod } from '../market/executors/notice-period.ts';
 import { CREATED_AT, UPDATED_AT } from '../platform/openapi/field-texts.ts';
 import { PageQuery } from '../platform/portal-answer.ts';
-import { NaiveTime, Usd } from '../platform/wire.ts';
+import { NaiveTime, Usd, withDefault } from '../platform/wire.ts';
 import { GpuType } from './provider.schemas.ts';
 
 const DEFAULT_AGENT_PORT = 8_080;
@@ -24,18 +24,18 @@ export const AddNode = z
         gpu_type: GpuType,
         ip_address: IpText.nullish(),
         ip: IpText.nullish(),
-        port: z.int().min(1).max(65_535).nullish(),
+        port: withDefault(z.int().min(1).max(65_535), DEFAULT_AGENT_PORT),
         price_per_gpu: z.number().min(0).nullish(),
-        gpu_count: GpuCount.nullish(),
+        gpu_count: withDefault(GpuCount, 1),
       },
       {
         gpu_type: 'Short type or full name of the GPU, as in the shared configuration.',
         ip_address: 'IP address at which the agent answers. Required, here or as `ip`.',
         ip: 'Another name of `ip_address`.',
-        port: 'Port of the agent; absent for 8080.',
+        port: 'Port of the agent.',
         price_per_gpu:
           'USD per GPU and hour within the allowed range; absent for the reference price.',
-        gpu_count: 'Number of GPUs, 1 to 64; absent for 1.',
+        gpu_count: 'Number of GPUs, 1 to 64.',
       },
     ),
   )
@@ -56,9 +56,9 @@ export const AddNode = z
   .transform((body) => ({
     gpuType: body.gpu_type,
     ipAddress: body.ip_address ?? body.ip ?? '',
-    port: body.port ?? DEFAULT_AGENT_PORT,
+    port: body.port,
     pricePerGpu: body.price_per_gpu ?? null,
-    gpuCount: body.gpu_count ?? 1,
+    gpuCount: body.gpu_count,
   }));
 export type AddNode = z.output<typeof AddNode>;
 

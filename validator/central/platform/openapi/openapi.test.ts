@@ -118,10 +118,15 @@ it('describes the error bodies of each route', async () => {
   expect(portal.payload).toContain('/machine-requests');
 });
 
-it('a model contains its defaults and its required members', () => {
+it('a model contains its defaults and its required members', async () => {
   expect(document.components.schemas['CreateTemplate']).toMatchObject({
     required: ['name', 'docker_image'],
     properties: { internal_ports: { default: [22, 8000] }, category: { default: 'UBUNTU' } },
+  });
+  const portal = await central.server.inject({ url: '/portal/openapi.json' });
+  expect(portal.json().components.schemas.AddNode).toMatchObject({
+    required: ['gpu_type'],
+    properties: { port: { default: 8_080 }, gpu_count: { default: 1 } },
   });
 });
 
