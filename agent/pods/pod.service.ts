@@ -20,13 +20,7 @@ import type { PodRow } from './pod.store.ts';
 import { mustStage, newestOf, stagePatch } from './pod-generations.ts';
 import type { PodPulls } from './pod-pulls.ts';
 import type { PodPatch, PodRecords } from './pod-records.ts';
-import {
-  launchPatch,
-  newPodRow,
-  ownSshdPortOf,
-  type PodContent,
-  specHash,
-} from './pod-row.ts';
+import { launchPatch, newPodRow, ownSshdPortOf, type PodContent, specHash } from './pod-row.ts';
 import type { PodSecretsService } from './pod-secrets.ts';
 import type { PodSsh } from './pod-ssh.ts';
 import { podView } from './pod-view.ts';
