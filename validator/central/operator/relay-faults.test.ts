@@ -97,6 +97,19 @@ it('drops members that the interface does not name', async () => {
   expect((await read()).body).toEqual({ cycles: [cycle], next: null });
 });
 
+it('passes texts on unchanged, whatever characters they contain', async () => {
+  const odd = '\u0000 \u2028 \ud800 \\ " é 😀 </script> \u202e';
+  const id = '0'.repeat(64);
+  const evidence = {
+    ...{ id, executor_id: '00000000-0000-4000-8000-000000000000', seq: 1, finished_at: 'x', verdict: 'ok' },
+    ...{ signed_as: 'podwright-evidence-v1\n', document: odd, signature: `0x${'a'.repeat(128)}` },
+  };
+  answerWith = text(200, JSON.stringify(evidence));
+  const path = `/operator/validator/evidence/${id}`;
+  const { status, body } = await market.call('GET', path, { headers });
+  expect([status, body]).toEqual([200, evidence]);
+});
+
 it('gives up after 8 seconds, also if the answer has begun', async () => {
   for (const listener of [() => undefined, slowBody] as RequestListener[]) {
     answerWith = listener;
