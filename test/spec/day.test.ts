@@ -24,6 +24,7 @@ const STREAMS: Readonly<Record<string, string>> = {
 const EMPTY: Readonly<Record<string, string>> = {
   'ExecutorSpecs.available_port_maps': 'ports are assigned at the rental',
   'ExecutorSpecs.docker.containers': 'containers of renters are not shown',
+  'LedgerProof.findings': 'the ledger of the day is sound',
   'RentBySpecResponse.nearest': 'a rental has no constraint that left no node',
 };
 
@@ -56,6 +57,7 @@ async function playDay(): Promise<void> {
   await data.backUp(scene, renter, nodes, podId);
   await data.useWebhooks(scene, renter);
   await provider.serveRenters(scene, supplier, { nodeId: first.id, requests });
+  await operator.watchMarket(scene, podId);
   await market.endPods(scene, renter);
   await provider.readEarnings(scene);
   await operator.operate(scene, renter.id);

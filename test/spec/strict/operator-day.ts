@@ -219,6 +219,21 @@ async function readValidator(
   });
 }
 
+/** A node loses the pod with this id, which an operator sees beside what runs and waits. */
+export async function watchMarket(scene: DayScene, podId: string): Promise<void> {
+  const { api, market } = scene;
+  const operator = await market.signUp();
+  await market.setOperator(operator);
+  const headers = operator.session;
+  const { nodes } = await api.call('GET /operator/fleet', Fleet, { headers });
+  const node = nodes.find(({ slots }) => slots.some((slot) => slot.pod_id === podId));
+  if (node === undefined) throw new Error(`no node has the pod ${podId}`);
+  market.agents.host(node.id).pods.delete(podId);
+  await scene.settle();
+  await api.call('GET /operator/drift', Drift, { headers });
+  await api.call('GET /operator/queues', Queues, { headers });
+}
+
 /** `renterId` has a pod that ended. */
 export async function operate(scene: DayScene, renterId: string): Promise<void> {
   const { api, market } = scene;
@@ -242,13 +257,12 @@ export async function operate(scene: DayScene, renterId: string): Promise<void> 
       params: { hotkey: market.provider.hotkey },
       body: { reason: 'sold cards that do not exist' },
     });
+    await call('GET /operator/fleet', Fleet, { headers });
   }
   await call('GET /operator/audit', Audit, { headers });
   const { nodes } = await call('GET /operator/fleet', Fleet, { headers });
   await call('GET /operator/fleet/summary', Summary, { headers });
   await call('GET /operator/providers', Providers, { headers });
-  await call('GET /operator/queues', Queues, { headers });
-  await call('GET /operator/drift', Drift, { headers });
   await call('GET /operator/ledger-proof', Proof, { headers });
   await call('POST /operator/ledger-proof', Proof, { headers });
   await readValidator(scene, headers, nodes[0]?.id ?? '');

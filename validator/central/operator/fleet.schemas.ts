@@ -91,7 +91,12 @@ export const FleetPage = z
   .object(
     described(
       { nodes: z.array(FleetNode), page: z.int(), limit: z.int(), total: z.int() },
-      { nodes: 'Nodes of this page, in the order of their ids.', page: PAGE, limit: LIMIT, total: TOTAL },
+      {
+        nodes: 'Nodes of this page, in the order of their ids.',
+        page: PAGE,
+        limit: LIMIT,
+        total: TOTAL,
+      },
     ),
   )
   .meta({ id: 'FleetPage' });
