@@ -95,7 +95,7 @@ function nullableFieldsTable(): string {
   const rows = NULLABLE_FIELDS.map(({ of, fields, reason }) => {
     return `| ${code(of)} | ${code(fields) || 'the answer'} | ${reason} |`;
   });
-  return ['| Model | Field | Null or absent |', '|---|---|---|', ...rows, ''].join('\n');
+  return ['| Model | Field | Null or absent if |', '|---|---|---|', ...rows, ''].join('\n');
 }
 
 function checksTable(): string {
