@@ -110,7 +110,7 @@ it.each<[string, () => Promise<unknown>, unknown[]]>([
     ],
   ],
   [
-    'one that names another',
+    'an epoch that names another predecessor',
     () => change(4, { previous: 'a'.repeat(64) }),
     [
       unsigned(4),
@@ -118,7 +118,7 @@ it.each<[string, () => Promise<unknown>, unknown[]]>([
     ],
   ],
   [
-    'one without its place',
+    'an epoch without its place in the chain',
     () => change(3, { previous: null, first_kept: null }),
     [
       unsigned(3),
@@ -154,7 +154,7 @@ it('prunes the oldest epochs without hiding other changes', async () => {
   expect([await rowOf(9), await problems()]).toMatchObject([{ first_kept: 8 }, []]);
 });
 
-it('leaves epochs of older versions unchanged and begins with the next one', async () => {
+it('leaves epochs of older versions unchanged and begins the chain with the next epoch', async () => {
   await compute(2);
   for (const number of [1, 2]) {
     const older = { ...(await rowOf(number)), previous: null, first_kept: null };
