@@ -32,9 +32,7 @@ export function verificationMail(places: MailPlaces, token: string): MailContent
   return mail('Confirm your e-mail address', [
     paragraph('This address was used to sign up for an account at Podwright.'),
     ...step(places, 'verify-email', 'POST /auth/verify-email', token),
-    paragraph(
-      'The confirmation works once, within 24 hours. Ignore this mail if you did not sign up.',
-    ),
+    paragraph('Valid once, for 24 hours. Ignore this mail if you did not sign up.'),
   ]);
 }
 
@@ -42,9 +40,7 @@ export function passwordResetMail(places: MailPlaces, token: string): MailConten
   return mail('Reset your password', [
     paragraph('A password reset was requested for your account at Podwright.'),
     ...step(places, 'reset-password', 'POST /users/reset-password', token),
-    paragraph(
-      'The reset works once, within one hour. Ignore this mail if you did not request the reset.',
-    ),
+    paragraph('Valid once, for one hour. Ignore this mail if you did not request a reset.'),
   ]);
 }
 

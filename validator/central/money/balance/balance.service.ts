@@ -58,7 +58,7 @@ export function requireRentalFunds(
 /** Part of an error message: what is reserved for the account's pods. */
 export function reservedText(reservedUusd: number): string {
   if (reservedUusd === 0) return '';
-  return ` beside the ${formatUsdCeil(reservedUusd)} that your pods need for their next 15 minutes`;
+  return ` in addition to the ${formatUsdCeil(reservedUusd)} that your pods need for their next 15 minutes`;
 }
 
 export type SignupCredit = {

@@ -95,7 +95,9 @@ it('transfers only money that remains after settlement and reservation for 15 mi
   await scene.live(100_000);
   const refused = await send(friend.email, 2.000001);
   expect([refused.status, refused.body.error.code]).toEqual([403, 'insufficient_balance']);
-  expect(refused.body.message).toMatch(/balance is \$2\.00 beside the \$0\.90 that your pods/);
+  expect(refused.body.message).toMatch(
+    /balance is \$2\.00 in addition to the \$0\.90 that your pods/,
+  );
   expect((await send(friend.email, 2)).status).toBe(200);
   expect((await scene.meter(id)).charged_uusd).toBe(100_000);
   await scene.tick();
