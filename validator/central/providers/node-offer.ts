@@ -125,9 +125,13 @@ export async function changeGpus(
     });
   }
   if (node.min_gpu_count !== null && gpuCount < node.min_gpu_count) {
-    throw new ApiError('bad_request', `The node rents ${node.min_gpu_count} GPUs or more`, {
-      hint: 'Lower or clear the minimum first.',
-    });
+    throw new ApiError(
+      'bad_request',
+      `Rentals of the node require at least ${node.min_gpu_count} GPUs`,
+      {
+        hint: 'Lower or clear the minimum first.',
+      },
+    );
   }
   const nowMs = clock.now();
   const price = node.price_uusd_per_gpu_hour;

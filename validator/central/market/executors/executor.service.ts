@@ -174,7 +174,7 @@ export function rentalObstacles(executor: Offered): RentabilityResponse['reasons
   const add = (code: string, message: string) => reasons.push({ code, message });
   if (executor.banned_at !== null) add('provider_banned', 'The provider is banned');
   if (executor.paused === 1 || executor.opted_in === 0) {
-    add('node_paused_by_provider', 'The provider takes no new rentals');
+    add('node_paused_by_provider', 'The provider accepts no new rentals');
   }
   if (executor.state !== 'verified') {
     add('node_not_verified', 'The validator has not passed the node');
