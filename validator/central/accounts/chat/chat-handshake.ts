@@ -24,7 +24,7 @@ export type ChatHandshakeDeps = {
   secret: Uint8Array;
   platform: ChatPlatform | null;
   owners: 'accounts' | 'providers';
-  /** Route that begins a link; hints name it. */
+  /** Route that starts a link; hints name it. */
   beginsAt: string;
 };
 
@@ -72,7 +72,7 @@ export function createChatHandshake(deps: ChatHandshakeDeps) {
         await lockRow(tx, owners, ownerId);
         await insertLinkState(tx, begun, nowMs);
         if ((await countLinkStates(tx, ownerId)) > MAX_OPEN_LINKS) {
-          throw new ApiError('rate_limited', 'Too many links were begun and not finished', {
+          throw new ApiError('rate_limited', 'Too many links were started and not finished', {
             headers: { 'Retry-After': '60' },
           });
         }

@@ -113,7 +113,7 @@ it('rejects a rental that would use money that running pods need for their next 
   const refused = await scene.market.rent(scene.account, scene.node.id, request);
   expect([refused.status, refused.body.error.code]).toEqual([403, 'insufficient_balance']);
   expect(refused.body.message).toMatch(
-    /requires at least \$0\.90 \(15 minutes of runtime\)\. Your balance is \$0\.80 beside/,
+    /requires at least \$0\.90 \(15 minutes of runtime\)\. Your balance is \$0\.80 in addition to/,
   );
   await pay(0.1);
   expect((await scene.market.rent(scene.account, scene.node.id, request)).status).toBe(200);

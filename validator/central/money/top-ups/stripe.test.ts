@@ -84,7 +84,7 @@ it('rejects an unknown card, and reports a processor that does not answer', asyn
 
 it.each([
   ['pm_declined', 'do_not_honor'],
-  ['pm_action', 'the bank wants the payer’s consent'],
+  ['pm_action', 'the bank requires the payer’s consent'],
 ])('records why %s was not charged', async (method, reason) => {
   await put(method);
   await topUp();
