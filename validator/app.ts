@@ -50,7 +50,7 @@ export type ValidatorOptions = {
   coordinates?: InspectionOptions['coordinates'];
   checkIntervalMs: number;
   listIntervalMs: number;
-  /** Agent image whose releases are signed; null, the default, for none. */
+  /** Agent image whose releases are signed; null, the default, signs none. */
   releaseSource?: ReleaseSource | null;
   /** Executors inspected in parallel; default 512. */
   checksAtOnce?: number;
@@ -69,7 +69,10 @@ export type Validator = ReturnType<typeof createValidator>;
 /** Regular checks that a host has time for before it must run a new release of the agent. */
 const GRACE_CYCLES = 2;
 const CHECKS_AT_ONCE = 512;
-/** Duration of the weights lease, longer than the pause between two passes. After it, another process takes over. */
+/**
+ * Duration of the weights lease, longer than the pause between two passes. Another process may acquire an expired
+ * lease.
+ */
 const WEIGHTS_LEASE_MS = 60_000;
 
 /** `start` begins the periodic passes; `close` ends them and the listeners. The caller listens on `server`. */
@@ -188,7 +191,7 @@ export function createValidator(options: ValidatorOptions) {
       const renewal = gateway.renewCertificate();
       if (renewal !== null) loops.push(renewal);
     },
-    /** Inspects due executors now instead of in the next pass. */
+    /** Inspects due executors now instead of waiting for the next pass. */
     wake: () => loops[0]?.wake(),
     /** State of the loops and the evidence store; valid after `start`. */
     vitals: async (): Promise<Liveness> => ({

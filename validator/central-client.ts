@@ -1,4 +1,4 @@
-/** Typed client of the central API's validator routes. Uses HTTP also within one process. */
+/** Typed client of the central API's validator routes. Sends HTTP requests even if both services run in one process. */
 import type { z } from 'zod';
 import {
   type LatestSetWeights,

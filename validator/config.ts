@@ -38,11 +38,12 @@ const Schema = z.object({
   VALIDATOR_DATABASE: secret(z.string().min(1).optional()),
   /** Seed of the hotkey, mode 0600; created on the first start. Default: hotkey.seed in VALIDATOR_HOME. */
   VALIDATOR_SEED_FILE: z.string().optional(),
-  /** Encrypted key file of the hotkey instead of a seed, and the file with its passphrase; both mode 0600. */
+  /** Encrypted key file of the hotkey, used instead of a seed, and the file with its passphrase; both mode 0600. */
   VALIDATOR_KEY_FILE: z.string().optional(),
   VALIDATOR_KEY_PASSPHRASE_FILE: z.string().optional(),
   /**
-   * Signed key set, the same file that agents read. Evidence that its keys signed stays valid after a change of key.
+   * Signed key set, the same file that agents read. Evidence signed by a key of the set stays valid after a change of
+   * key.
    */
   VALIDATOR_KEY_SET: z.string().optional(),
   VALIDATOR_HOST: z.string().default('127.0.0.1'),
@@ -73,9 +74,9 @@ const Schema = z.object({
   VALIDATOR_LIST_INTERVAL_S: z.coerce.number().int().min(1).max(3_600).default(60),
   /** Executors inspected in parallel; more need more memory. */
   VALIDATOR_CHECKS_AT_ONCE: z.coerce.number().int().min(1).max(10_000).default(512),
-  /** Weight policy file; default: the policy of this version. */
+  /** Weight policy file; default: the policy of this release. */
   VALIDATOR_WEIGHT_POLICY: z.string().optional(),
-  /** Check policy file; default: the policy of this version. */
+  /** Check policy file; default: the policy of this release. */
   VALIDATOR_CHECK_POLICY: z.string().optional(),
   /** JSON file of registered hotkeys, read for each epoch. Without it no weights are computed. */
   VALIDATOR_METAGRAPH: z.string().optional(),
@@ -83,7 +84,7 @@ const Schema = z.object({
   VALIDATOR_WEIGHTS_INTERVAL_S: z.coerce.number().int().min(5).max(604_800).default(4_320),
   /** Retention of evidence and epochs in days. */
   VALIDATOR_EVIDENCE_DAYS: z.coerce.number().int().min(1).max(365).default(14),
-  /** `lat,lon` of this validator, in degrees: round trips to agents then bound their distance. */
+  /** `lat,lon` of this validator, in degrees. With them, round trips to agents bound the agents' distance. */
   VALIDATOR_COORDINATES: Coordinates.optional(),
   /** Lets simulated GPUs pass the checks, for local use; they earn no weight. */
   VALIDATOR_ACCEPT_SIMULATED: z.stringbool().default(false),
@@ -92,7 +93,7 @@ const Schema = z.object({
   VALIDATOR_AGENT_TAG: ImageTag.default('latest'),
   /** JSON file, mode 0600, with the registry login; none for a public image. */
   VALIDATOR_AGENT_LOGIN_FILE: z.string().min(1).optional(),
-  /** Share of agents, in thousandths, that get a new digest first. */
+  /** Share of agents, in thousandths, that install a new digest first. */
   VALIDATOR_AGENT_ROLLOUT: z.coerce.number().pipe(Permille).default(ROLLOUT_PARTS),
   /** Validity of a signed digest in seconds. */
   VALIDATOR_AGENT_EXPIRY_S: z.coerce.number().int().min(600).max(604_800).default(3_600),
@@ -153,7 +154,7 @@ const KEY_CONFIG = {
   rules: (_right: unknown, isSet: IsSet) => keyProblems(isSet),
 };
 
-/** Locations of the own key and key set, for commands that need no other configuration. */
+/** Locations of the validator's key and key set, for commands that need no other configuration. */
 export function keyConfigIn(environment: Environment): z.output<typeof KEY_CONFIG.schema> {
   return parseConfig(KEY_CONFIG, environment);
 }

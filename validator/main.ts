@@ -126,7 +126,7 @@ async function runDoctorCommand(
     command === 'doctor'
       ? await runDoctor(doctor, args, terminal)
       : await runDiag('validator', doctor, args, terminal);
-  // Requests that were never answered would keep the process alive.
+  // Unanswered requests would keep the process alive.
   process.exit(status);
 }
 
@@ -211,13 +211,13 @@ async function runLedgerCommand(
   const request = { words, databaseFile: database ?? null, usualDatabase, format: format ?? null };
   const pods = await accountPods();
   const deps = { clock: systemClock, random: systemRandom, pods };
-  const isOk = await withProgress('adding up the ledger', TERMINAL, (output) =>
+  const isOk = await withProgress('verifying the ledger', TERMINAL, (output) =>
     runMoneyLedgerCommand(request, deps, output),
   );
   if (!isOk) process.exitCode = 1;
 }
 
-/** Pods that stopped for lack of money restart when a command adds money to their account. */
+/** Pods that were stopped for lack of money restart when a command adds money to their account. */
 async function accountPods() {
   const { createAccountPods } = await import('./central/market/cut-off/cut-off.ts');
   return createAccountPods({ clock: systemClock, random: systemRandom });
@@ -258,7 +258,7 @@ function fail(error: unknown): void {
   process.exitCode = exitStatusOf(error);
 }
 
-// The reader may close the pipe, as `head` does.
+// The program that reads the output may close the pipe, as `head` does.
 process.stdout.on('error', () => process.exit());
 try {
   await run(process.argv.slice(2));

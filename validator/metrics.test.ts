@@ -41,7 +41,7 @@ function reportOf(verdict: Verdict, reason: string | null = null): HealthReport 
   return { ...report, verdict, checks };
 }
 
-/** Lines without the prefix; histograms as their sums. */
+/** Returns the metrics' lines without the prefix; histograms as their sums. */
 async function shown(...names: string[]): Promise<string[]> {
   const lines = (await metrics.render())
     .split('\n')
@@ -122,7 +122,7 @@ it('reports outbox and weights from the evidence store', async () => {
 });
 
 it.each([false, true])(
-  'are served on a separate listener if configured: %s',
+  'are served on a separate listener if one is configured: %s',
   async (isSeparate) => {
     const validator = createValidator({
       clock,

@@ -37,7 +37,7 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
   const registers = [registry];
   /** Last verdict by executor id; listed executors only. */
   let verdicts = new Map<string, HealthReport['verdict']>();
-  /** By executor id: the time since which its agent is outdated. */
+  /** Time since which an agent is outdated, by executor id. */
   let outdatedMs = new Map<string, number>();
 
   new Gauge({
@@ -99,7 +99,7 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
   });
   new Gauge({
     name: `${PREFIX}outbox_messages`,
-    help: 'Outbox messages: waiting for delivery, or parked.',
+    help: 'Outbox messages by state: waiting for delivery, or parked after the last attempt.',
     labelNames: ['state'],
     registers,
     async collect() {
@@ -126,7 +126,7 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
   });
   new Gauge({
     name: `${PREFIX}executor_update_lag_seconds`,
-    help: 'Longest time for which an agent has been outdated; 0 if none is.',
+    help: 'Longest time for which an agent has been outdated; 0 if no agent is outdated.',
     registers,
     collect() {
       const since = Math.min(...outdatedMs.values());
@@ -150,7 +150,7 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
       if (!isOutdated) outdatedMs.delete(executorId);
       else if (!outdatedMs.has(executorId)) outdatedMs.set(executorId, clock.now());
     },
-    /** Records a pass of `ms` over the list and drops executors that are not listed. */
+    /** Records a pass of `ms` over the list and drops executors that are no longer listed. */
     passed(ms: number, listed: ReadonlySet<string>): void {
       cycles.observe(ms / MS_PER_SECOND);
       verdicts = new Map([...verdicts].filter(([id]) => listed.has(id)));

@@ -1,4 +1,4 @@
-/** Runs the validator process from its configuration to its end. Other commands do not load this file. */
+/** Runs the validator process from reading its configuration to its shutdown. Other commands do not load this file. */
 import { listenOn } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { type Environment, inspectConfig, logConfigWarnings } from '#shared/runtime/config.ts';
@@ -92,7 +92,8 @@ export async function serve(
   }
   validator.start();
   log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');
-  if (weightSettings.metagraph === null) log.warn('VALIDATOR_METAGRAPH is not set: no weights');
+  if (weightSettings.metagraph === null)
+    log.warn('VALIDATOR_METAGRAPH is not set: no weights are computed');
   stopOnSignal(close);
   const limits = { maxHeartbeatAgeMs: TURN_WITHIN_MS };
   await serviceManager.ready({ check: validator.vitals, limits });

@@ -51,7 +51,7 @@ const BackupRepository = z
   .string()
   .min(1)
   .max(1_024)
-  .refine((text) => !/\/\/[^/@]*:[^/@]*@/.test(text), 'give credentials in separate variables')
+  .refine((text) => !/\/\/[^/@]*:[^/@]*@/.test(text), 'set credentials in separate variables')
   .refine(
     (text) => text.startsWith('/') || /^[a-z0-9]+:/.test(text),
     'an absolute path, sftp:…, s3:…, rest:…',
@@ -60,7 +60,8 @@ const BackupRepository = z
 /** Variables of external services. All are optional. */
 export const ADAPTER_VARIABLES = {
   /**
-   * `smtp://user:password@host:587` or `smtps://…`. Without it mails are not sent; they can only be read on this host.
+   * `smtp://user:password@host:587` or `smtps://…`. Without this variable mails are not sent and can only be read on
+   * this host.
    */
   CENTRAL_SMTP_URL: secret(
     z
@@ -73,11 +74,14 @@ export const ADAPTER_VARIABLES = {
   CENTRAL_MAIL_FROM: z.string().includes('@').default(DEFAULT_SENDER),
   /** Base URL of the web console, for links in mails. */
   CENTRAL_CONSOLE_URL: HttpUrl.optional(),
-  /** Origin of the API in URLs that it returns. Default: the origin of the request. */
+  /** Origin of the API in the URLs that the API returns. Default: the origin of the request. */
   CENTRAL_PUBLIC_ORIGIN: HttpUrl.optional(),
-  /** `public`: webhooks are sent to public addresses over https. `loopback`: to this host only. */
+  /** `public`: webhooks are sent to public addresses over https. `loopback`: webhooks are sent to this host only. */
   CENTRAL_WEBHOOK_TARGETS: z.enum(TARGETS).default('public'),
-  /** `public`: nodes have public addresses. `private`: also addresses of private networks and of this host. */
+  /**
+   * `public`: nodes must have public addresses. `private`: addresses of private networks and of this host are also
+   * allowed.
+   */
   CENTRAL_NODE_PLACES: z.enum(NODE_PLACES).default('public'),
   /** Proxies whose X-Forwarded-For is trusted: addresses and CIDR ranges. */
   CENTRAL_TRUSTED_PROXIES: Proxies,
@@ -86,35 +90,40 @@ export const ADAPTER_VARIABLES = {
   CENTRAL_S3_REGION: z.string().default('us-east-1'),
   /** Endpoint of an S3-compatible store. Default: Amazon's. */
   CENTRAL_S3_ENDPOINT: HttpUrl.optional(),
-  /** Both or none. Without them the SDK searches environment, files and instance metadata. */
+  /** Both or none. Without them the SDK reads the credentials from environment, files and instance metadata. */
   CENTRAL_S3_ACCESS_KEY_ID: z.string().optional(),
   CENTRAL_S3_SECRET_ACCESS_KEY: secret(z.string().optional()),
   /** Base URL of the bucket's public objects. */
   CENTRAL_S3_PUBLIC_URL: HttpUrl.optional(),
-  /** Maximum size of an account's backups on this host's disk. */
+  /** Maximum size in GiB of an account's backups on this host's disk. */
   CENTRAL_BACKUP_GIB: z.coerce.number().positive().max(1_000_000).default(50),
   /** Hours between two restore drills of a pod's backups; 0 for none. */
   CENTRAL_BACKUP_DRILL_HOURS: z.coerce.number().int().min(0).max(8_760).default(720),
   /**
-   * Seconds between two settlements of a running pod. The charges do not depend on it. The hold of a rental covers 15
-   * minutes, which is at least two settlements.
+   * Seconds between two settlements of a running pod. The interval does not affect the charges. The hold of a rental
+   * covers 15 minutes, which is at least two settlements.
    */
   CENTRAL_METER_TICK_SECONDS: z.coerce.number().int().min(1).max(450).default(60),
-  /** Minutes after which a pod that does not run fails; up to 2 hours while its image arrives or is built. */
+  /** Minutes after which a launch fails if its pod does not run; up to 2 hours while the image is pulled or built. */
   CENTRAL_LAUNCH_LIMIT_MINUTES: z.coerce.number().int().min(1).max(120).default(10),
-  /** Hours for which topped-up credit, which its payer may dispute, can be spent but not transferred; 0 for none. */
+  /**
+   * Hours for which topped-up credit can be spent but not transferred, because the payer may dispute the payment; 0 for
+   * none.
+   */
   CENTRAL_TOP_UP_WAIT_HOURS: z.coerce.number().int().min(0).max(8_760).default(24),
-  /** Maximum size of a volume's data. */
+  /** Maximum size of a volume's data, in GiB. */
   CENTRAL_VOLUME_GIB: z.coerce.number().positive().max(1_000_000).default(20),
-  /** Location prefix of restic repositories; without it they are stored on this host. */
+  /** Location prefix of restic repositories; without it repositories are stored on this host. */
   CENTRAL_BACKUP_REPOSITORY: BackupRepository.optional(),
-  /** Sent to nodes as environment variables whose names lack the prefix `CENTRAL_BACKUP_`. */
+  /**
+   * Credentials of the repositories. Nodes receive them as environment variables without the prefix `CENTRAL_BACKUP_`.
+   */
   CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: z.string().optional(),
   CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY: secret(z.string().optional()),
   CENTRAL_BACKUP_AWS_DEFAULT_REGION: z.string().optional(),
   CENTRAL_BACKUP_RESTIC_REST_USERNAME: z.string().optional(),
   CENTRAL_BACKUP_RESTIC_REST_PASSWORD: secret(z.string().optional()),
-  /** These variables, except the scope, must be set together. */
+  /** The following variables, except the scope, must be set together. */
   CENTRAL_CHAT_AUTHORIZE_URL: HttpUrl.optional(),
   CENTRAL_CHAT_TOKEN_URL: HttpUrl.optional(),
   CENTRAL_CHAT_USER_URL: HttpUrl.optional(),
@@ -126,7 +135,7 @@ export const ADAPTER_VARIABLES = {
   /** Base URL of the central miner server; without it nothing is synchronised. */
   CENTRAL_MINER_URL: HttpUrl.refine(
     isSecureUrl,
-    'https:// unless on this host, because the token is sent there',
+    'https:// unless on this host, because the token is sent to this address',
   ).optional(),
   /** Sent to the central miner server as a bearer token. */
   CENTRAL_MINER_TOKEN: secret(z.string().min(1).max(1_000).optional()),
@@ -134,7 +143,7 @@ export const ADAPTER_VARIABLES = {
   CENTRAL_DOCS_URL: HttpUrl.optional(),
   /** Base URL of support channels. The channel's name is appended. */
   CENTRAL_CHAT_CHANNEL_URL: HttpUrl.optional(),
-  /** Table of addresses in MaxMind's format, with which the places of nodes are compared. */
+  /** Table of addresses in MaxMind's format, which is used to verify the places of nodes. */
   CENTRAL_ADDRESS_TABLE: z.string().min(1).max(1_024).optional(),
   /** Deposits of nodes and providers: a JSON file or an http(s) URL, polled once a minute. */
   CENTRAL_COLLATERAL_FEED: CollateralFeed.optional(),
@@ -178,7 +187,7 @@ export function adapterProblems(
   if (payments === 'stripe' && !hasSecrets) {
     problems.push({ name, message: `${name}: stripe needs ${STRIPE_SECRETS.join(' and ')}` });
   }
-  // Stripe's secrets are set but Stripe is not the processor: one of the two settings is a mistake.
+  // Stripe's secrets are set, but another processor is selected: one of the settings is a mistake.
   if (payments !== undefined && payments !== 'stripe' && hasSecrets) {
     problems.push({ name, message: `${name}: set it to stripe, or remove Stripe's secrets` });
   }
@@ -194,12 +203,12 @@ const SPEC: ConfigSpec<typeof ADAPTER_VARIABLES> = {
 
 export type AdaptersConfig = z.output<typeof Schema>;
 
-/** Reads these variables and ignores others. Throws a ConfigError that names every wrong one. */
+/** Reads these variables and ignores others. Throws a ConfigError that names every wrong variable. */
 export function readAdaptersConfig(environment: Environment): AdaptersConfig {
   return parseConfig(SPEC, environment);
 }
 
-/** Returns a group of variables, null if they are not set. Partial groups are rejected earlier. */
+/** Returns a group of variables; null if the group is not set. Partial groups are rejected earlier. */
 export function wholeGroup<Name extends keyof AdaptersConfig>(
   config: AdaptersConfig,
   names: readonly Name[],

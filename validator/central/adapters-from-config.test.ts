@@ -12,7 +12,7 @@ const open = (environment: Record<string, string>) =>
     backupFolder: '/backups',
   });
 
-it('without variables mails are stored, uploads are local, and there is no chat platform or trusted proxy', () => {
+it('stores mails and uploads locally and has no chat platform or trusted proxy if no variable is set', () => {
   expect(open({ CENTRAL_DATABASE: 'another reader’s' })).toEqual({
     ports: {
       mailer: null,

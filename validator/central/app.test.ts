@@ -66,7 +66,7 @@ it('returns 500 without the cause when the database fails', async () => {
   await central.close();
 });
 
-it('/x and /x/ return the same, without a redirect', async () => {
+it('returns the same response for /x and /x/, without a redirect', async () => {
   const central = await createTestCentral();
   const { session } = await central.signUp();
   for (const path of ['', '/version', '/users/me', '/keys', '/keys/scopes', '/templates']) {

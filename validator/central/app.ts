@@ -38,9 +38,9 @@ import { payoutKeyOf } from './providers/provider.service.ts';
 import { subscriptions } from './providers/provider-profile.service.ts';
 import { createProviderTokens } from './providers/provider-token.service.ts';
 
-/** Functions that run one pass are for tests, which call them instead of `start`. */
+/** Functions that run one pass are for tests, which call them instead of starting the jobs with `start`. */
 export type Central = {
-  /** Ready to listen, or to receive requests that tests inject. */
+  /** Server that can listen, or receive requests that tests inject. */
   server: HttpServer;
   /** Runs one pass of the schedule, then syncs every pod once. */
   syncPods(): Promise<void>;
@@ -50,7 +50,7 @@ export type Central = {
   runDue(): Promise<void>;
   /** Runs one pass of metering. */
   meterPods(): Promise<void>;
-  /** Runs one pass over the backup schedules, and removes expired backups once. */
+  /** Runs one pass over the backup schedules, and one removal of expired backups. */
   tendBackups(): Promise<void>;
   /** Runs one pass over the mails that are due. */
   sendMails(): Promise<void>;
@@ -233,7 +233,7 @@ export async function createCentral(
     },
     async close() {
       stoppingController.abort();
-      // These run at the same time: no new requests are accepted while requests in flight and jobs end.
+      // Jobs and the server close at the same time: no new requests are accepted while current requests and jobs end.
       await Promise.all([server.close(), ...jobs.map((job) => job.stop())]);
       await ports.mailer?.close();
       await processes.leave();

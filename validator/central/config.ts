@@ -18,8 +18,8 @@ const HotkeyList = z
   .pipe(z.array(Hotkey));
 
 /**
- * Address of a listener without TLS that serves only /metrics; absent: no listener. `npm start` also reads this
- * variable.
+ * Address of a listener without TLS that serves only /metrics; if absent, there is no such listener. `npm start` also
+ * reads this variable.
  */
 export const MetricsVariable = z.object({ CENTRAL_METRICS_LISTEN: ListenAddress.optional() });
 
@@ -31,7 +31,7 @@ const Schema = z.object({
   /** Base URL of the validator's gateway, which relays to agents. */
   CENTRAL_GATEWAY_URL: z
     .url({ protocol: /^https?$/ })
-    .refine(isSecureUrl, 'https:// unless on this host, because it carries secrets'),
+    .refine(isSecureUrl, 'https:// unless on this host, because requests contain secrets'),
   /**
    * Pin of the gateway's certificate, `sha256//…=` as the validator logs it. Without it, the system's certificate
    * authorities verify the certificate.
@@ -41,12 +41,12 @@ const Schema = z.object({
   CENTRAL_GATEWAY_HOTKEY: Hotkey,
   /** Validators whose verdicts are accepted. Default: the gateway's validator. */
   CENTRAL_VALIDATORS: HotkeyList.optional(),
-  /** Hexadecimal seed of the central API's hotkey, mode 0600; created on the first start when absent. */
+  /** Hexadecimal seed of the central API's hotkey, mode 0600; created at the first start if absent. */
   CENTRAL_SEED_FILE: z.string().optional(),
   /** 32 bytes that sign sessions and encrypt API keys; the same in every process on one database. */
   CENTRAL_SECRET_FILE: z.string().optional(),
   CENTRAL_SIGNUP_CREDIT_USD: z.coerce.number().min(0).max(1_000_000).default(0),
-  /** False: new addresses are verified without a mail. */
+  /** False verifies new addresses without a mail. */
   CENTRAL_VERIFY_EMAIL: z.stringbool().default(true),
   ...ADAPTER_VARIABLES,
   ...CorsVariables.shape,

@@ -32,7 +32,7 @@ import { corsOriginsFrom } from './platform/edge/cors.ts';
 import { createCentralMetrics, listenForScrapes } from './platform/metrics/central-metrics.ts';
 import { rateLimitsFrom } from './platform/rate-limits/policies.ts';
 
-/** Liveness limit: while the database answers, the pod sync polls several times per second. */
+/** Liveness limit. The pod sync polls several times per second while the database answers. */
 const MAX_POLL_AGE_MS = 60_000;
 
 /**

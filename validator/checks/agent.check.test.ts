@@ -1,4 +1,4 @@
-/** Requests that an agent leaves unanswered. */
+/** Tests of requests that an agent leaves unanswered. */
 import { expect, it } from 'vitest';
 import { createAgentClient } from '#shared/api/agent/agent-client.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
@@ -38,7 +38,7 @@ it('fails an agent that leaves a request unanswered in three consecutive runs', 
   expect(runs([PODS], [PODS], [], [PODS]).verdict).toBe('verified');
 });
 
-it('does not count a missing answer twice, and enforces the check from the policy’s date on', () => {
+it('counts a repeated missing answer once, and enforces the check from the policy’s date on', () => {
   const again = [{ ...PODS, repeated: true }];
   expect(runs([PODS], again, again, again, [PODS])).toMatchObject({ verdict: 'verified' });
   expect(runs([PODS], again, [PODS], again, [PODS]).verdict).toBe('failed');
@@ -56,7 +56,11 @@ it.each<[string, Partial<Inventory>, string[]]>([
   ['the bus', sourcesOf({ pci_gpus: null, driver_gpus: [] }), ['cards on the PCI bus']],
   ['the driver', sourcesOf({ pci_gpus: 1, driver_gpus: null }), ['cards of the driver']],
   ['anything', { sources: null }, ['processors', 'cards on the PCI bus', 'cards of the driver']],
-  ['cards of a driver that has none on the bus', sourcesOf({ pci_gpus: 0, driver_gpus: null }), []],
+  [
+    'cards of the driver if the bus lists no card',
+    sourcesOf({ pci_gpus: 0, driver_gpus: null }),
+    [],
+  ],
   ['memory and disk', sourcesOf({ driver_gpus: [] }), []],
   [
     'cards that the host does not have',

@@ -5,10 +5,7 @@ import { compareVersions } from '#shared/runtime/version.ts';
 import { defineCheck, fail, warn } from './check.ts';
 import type { Unanswered } from './measured.ts';
 
-/**
- * Consecutive runs with an unanswered request at which the check fails, as for unreachable agents: one request may be
- * lost.
- */
+/** Consecutive runs with an unanswered request at which the check fails. A single request may be lost. */
 const UNANSWERED_IN_A_ROW = 3;
 
 export const answers = defineCheck({
@@ -36,10 +33,10 @@ export const answers = defineCheck({
 });
 
 /**
- * Returns the sources that are missing in an inventory although every genuine host has them: Linux lists its
- * processors, the PCI bus its cards, NVIDIA's driver the cards that it drives. Not every host can report its memory (a
- * kernel without NUMA nodes), its disk (a file system on several devices or none), UUIDs of sleeping cards or the path
- * of the driver library; those may be missing.
+ * Returns the sources that an inventory lacks although every genuine host can report them: the processors that Linux
+ * lists, the cards on the PCI bus, and the cards that NVIDIA's driver lists. Memory may be missing (on a kernel without
+ * NUMA nodes), and so may the disk (a file system on several devices or none), UUIDs of sleeping cards and the path of
+ * the driver library.
  */
 export function missingSources({ gpu, sources }: Inventory): Unanswered[] {
   const hasCards = gpu.driver === 'nvidia' && gpu.error === null && gpu.devices.length > 0;

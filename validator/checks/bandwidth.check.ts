@@ -1,10 +1,10 @@
-/** The check of the host's bandwidth in both directions, and that transferred data arrives unchanged. */
+/** Checks the host's bandwidth in both directions, and that transferred data arrives unchanged. */
 import { ok, unknown } from '#shared/check/check.ts';
 import { defineCheck, fail, READ_LOG_AND_RESTART } from './check.ts';
 import type { LineFacts } from './measured.ts';
 
 const KBIT_PER_MBIT = 1_000;
-/** Refusals in a row after which the check fails: an agent may be busy once. */
+/** Consecutive refusals at which the check fails: a busy agent may refuse a measurement. */
 const MOST_REFUSALS = 3;
 /** Consecutive failures at which the check fails: a proxy or a load may affect a single measurement. */
 const IN_A_ROW = 2;
@@ -23,7 +23,7 @@ export const bandwidth = defineCheck({
     const measured = formatLine(line);
     const again = { inARow: IN_A_ROW, isRepeated: line.repeated };
     if (line.refusals >= MOST_REFUSALS) {
-      const message = 'The agent refused to have its line measured';
+      const message = 'The agent refused the measurement of its line';
       return fail('BANDWIDTH_REFUSED', `${line.refusals} times in a row`, message);
     }
     if (line.false_stream !== null) {
@@ -31,7 +31,7 @@ export const bandwidth = defineCheck({
       return { ...fail('BANDWIDTH_FALSE', `${line.false_stream}: ${measured}`, message), ...again };
     }
     if (line.samples === 0) {
-      // If no executor was measured lately, the validator's own line may be at fault.
+      // If no executor was measured recently, the validator's own line may be at fault.
       if (line.others_down_kbit === 0) return unknown('not measured');
       const message = 'No measurement of the line was ever completed';
       const failure = fail('BANDWIDTH_REFUSED', 'tried, and broken off', message);
@@ -40,7 +40,7 @@ export const bandwidth = defineCheck({
     const { min_bandwidth_mbit: least, bandwidth_floor_mbit: floor } = policy.checks;
     const slow = directionsOf(line).filter(({ kbit }) => kbit < least * KBIT_PER_MBIT);
     if (slow.length === 0) return ok(measured);
-    // If no other executor was faster lately, the validator's own line may be the limit.
+    // If no other executor was faster recently, the validator's own line may be the limit.
     const own = slow.filter(({ others }) => others >= least * KBIT_PER_MBIT);
     if (own.length === 0) return unknown(`${measured}, and no executor is faster`);
     const failure = fail('BANDWIDTH_LOW', measured, 'The line is slow');
@@ -48,7 +48,7 @@ export const bandwidth = defineCheck({
     return isBelowFloor ? failure : { ...failure, ...again };
   },
   remedies: {
-    BANDWIDTH_LOW: 'Check the uplink of the host, and what else uses it.',
+    BANDWIDTH_LOW: 'Check the uplink of the host and other programs that use the uplink.',
     BANDWIDTH_FALSE: 'Remove proxies that change data between validator and agent.',
     BANDWIDTH_REFUSED: READ_LOG_AND_RESTART,
   },

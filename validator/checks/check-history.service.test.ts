@@ -41,7 +41,7 @@ async function check(number: number, publicKey = `key of ${number}`): Promise<st
   return report.checks.flatMap(({ reason_code: reason }) => reason ?? []);
 }
 
-it('leaves a card with the executor that passed with it first, however often others report it', async () => {
+it('keeps a card with the executor that passed with the card first, even if others report the card repeatedly', async () => {
   expect(await check(FIRST)).toEqual([]);
   for (let time = 0; time < 3; time += 1) {
     await clock.advance(DAY_MS / 2);
@@ -50,7 +50,7 @@ it('leaves a card with the executor that passed with it first, however often oth
   }
 });
 
-it('returns a card to an executor that was offline, and fails the executor that claimed it meanwhile', async () => {
+it('returns a card to its executor after an outage, and fails the executor that claimed the card meanwhile', async () => {
   expect(await check(FIRST)).toEqual([]);
   await clock.advance(2 * DAY_MS);
   expect(await check(LATER)).toEqual([]);
@@ -61,7 +61,7 @@ it('returns a card to an executor that was offline, and fails the executor that 
   expect(await check(FIRST)).toEqual([]);
 });
 
-it('treats an executor that returns with another key, or after a month, as new', async () => {
+it('treats an executor as new if its key changed or if it was offline for a month', async () => {
   await check(FIRST);
   await clock.advance(2 * DAY_MS);
   expect(await check(LATER)).toEqual([]);

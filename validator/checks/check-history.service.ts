@@ -1,4 +1,4 @@
-/** History of an executor for later runs: the accepted spec, and which executor claimed a card first. */
+/** Stores facts of an executor for later runs: the accepted spec, and which executor claimed a card first. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { ExecutorToCheck, HealthReport } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -16,16 +16,16 @@ import {
 import { specOf } from './gpu-inventory.check.ts';
 import type { Measured } from './measured.ts';
 
-/** After this time without a pass, an executor's claim on a card no longer blocks other executors from it. */
+/** After this time without a pass, an executor's claim no longer keeps other executors from the card. */
 const CLAIM_MS = 24 * 3_600_000;
-/** Time without a pass after which a claim is deleted and no longer precedes later claims. */
+/** Time without a pass after which an executor's claim is deleted, so that newer claims take precedence. */
 const FORGOTTEN_MS = 30 * 24 * 3_600_000;
 
 export type CheckHistory = ReturnType<typeof createCheckHistory>;
 
 export function createCheckHistory({ store, clock }: { store: EvidenceStore; clock: Clock }) {
   return {
-    /** Returns the facts of earlier runs that the checks compare the inventory with. */
+    /** Returns the facts of earlier runs with which the checks compare the inventory. */
     async load({
       executor,
       inventory,
@@ -55,7 +55,7 @@ export function createCheckHistory({ store, clock }: { store: EvidenceStore; clo
       });
     },
 
-    /** Deletes executors that are not listed any more: their cards may return under another executor. */
+    /** Deletes the rows of executors that are no longer listed, so that other executors may claim their cards. */
     deleteOthers: (executorIds: ReadonlySet<string>) => deleteOthers(store, executorIds),
   };
 }
@@ -74,8 +74,8 @@ const listedAs = ({ gpu_type, gpu_count }: ExecutorToCheck) => `${gpu_type}:${gp
 
 /**
  * Returns the claimant's cards that belong to another executor. A card belongs to the executor with the earliest claim
- * among those that passed with it since `sinceMs`. An executor that was away for longer gets its card back when it
- * returns with its key, even if others passed with the card meanwhile. Pure.
+ * among those that passed with the card since `sinceMs`. An executor whose last pass is older gets its card back when
+ * it passes again with the same agent key, even if others passed with the card meanwhile. Pure.
  */
 export function takenFrom(
   { executorId, agentKey, uuids }: Claimant,

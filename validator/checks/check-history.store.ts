@@ -25,7 +25,7 @@ export async function findAccepted(
   return { spec: row.spec, gpu_uuids: JSON.parse(row.gpu_uuids_json) as string[] };
 }
 
-/** Stores the accepted spec. Replaces a spec of another listing, and leaves one of the same listing unchanged. */
+/** Stores the accepted spec. Replaces a spec of another listing, and leaves a spec of the same listing unchanged. */
 export async function accept(db: StoreDb, accepted: Accepted): Promise<void> {
   const { executorId, listed, spec, gpuUuids } = accepted;
   const values = { listed, spec, gpu_uuids_json: JSON.stringify(gpuUuids) };
@@ -84,7 +84,7 @@ const TABLES = ['gpu_claims', 'accepted_specs', 'lines'] as const;
 /** Maximum number of executor ids per statement. */
 const BATCH = 500;
 
-/** Deletes every executor except these. */
+/** Deletes the rows of every executor except `kept`. */
 export async function deleteOthers(db: StoreDb, kept: ReadonlySet<string>): Promise<void> {
   for (const table of TABLES) {
     const rows = await db.selectFrom(table).select('executor_id').distinct().execute();

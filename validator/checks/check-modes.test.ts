@@ -125,7 +125,7 @@ describe('a host that passed before and now differs', () => {
     expect(verdictWhen({ measured: { accepted }, checks })).toBe('failed');
   });
 
-  it('fails at once if it was never accepted', () => {
+  it('fails at once if the host was never accepted', () => {
     const inventory = { gpu: { ...unread, devices: [] } };
     expect(verdictWhen({ inventory })).toBe('failed');
   });

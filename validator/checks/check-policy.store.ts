@@ -1,4 +1,4 @@
-/** Queries of check policies, by their hash. Evidence refers to them. */
+/** Queries of check policies by hash. Evidence documents contain the hash. */
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import type { StoreDb } from '../store/tables.ts';
 import { CheckPolicy, checkPolicyHashOf } from './check-policy.ts';

@@ -58,7 +58,8 @@ export const CheckPolicy = z.strictObject({
   banned_gpus: z.array(z.string().max(200)).max(10_000),
   min_free_disk_gib: z.int().min(0).max(1_000_000),
   /**
-   * Minimum mean of the slower direction, after two measurements. `bandwidth_floor_mbit` is the minimum of the first.
+   * Minimum mean of the slower direction, after two measurements. `bandwidth_floor_mbit` is the minimum after the
+   * first.
    */
   min_bandwidth_mbit: z.int().min(0).max(1_000_000),
   bandwidth_floor_mbit: z.int().min(0).max(1_000_000),
@@ -76,7 +77,7 @@ export const CheckPolicy = z.strictObject({
 });
 export type CheckPolicy = z.output<typeof CheckPolicy>;
 
-/** The policy of this version. */
+/** Path of the default policy. */
 export const DEFAULT_CHECK_POLICY_FILE: string = join(
   import.meta.dirname,
   'default-check-policy.json',

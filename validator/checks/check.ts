@@ -11,7 +11,9 @@ import { PEER_REFUSALS } from '#shared/tls/peer.ts';
 import type { CheckPolicy } from './check-policy.ts';
 import type { Measured } from './measured.ts';
 
-/** Why an answer contained no inventory. Closed and stable: evidence stores the codes, and clients compare them. */
+/**
+ * Reasons why an answer contained no inventory. Closed and stable: evidence stores the codes, and clients compare them.
+ */
 export const REFUSALS = [
   ...PEER_REFUSALS,
   /** The response is not one that an agent sends. */
@@ -27,7 +29,7 @@ export type Facts = {
   /** Null if the agent did not answer; `transportError` has the reason. */
   inventory: Inventory | null;
   transportError: string | null;
-  /** Null if the answer was accepted or there was none. */
+  /** Null if the answer was accepted or the agent did not answer. */
   refusal: Refusal | null;
   /** Null if the agent did not answer or its answer was rejected. */
   identity: AgentIdentity | null;
@@ -55,7 +57,7 @@ export type Failure = Outcome<'fail'> & {
   inARow?: number;
   /** Until the failure counts, the verdict is withheld. By default the check passes until then. */
   isWithholding?: boolean;
-  /** True if the previous run already counted this measurement: the count stays as it is. */
+  /** True if the previous run already counted this measurement: the streak does not change. */
   isRepeated?: boolean;
 };
 
@@ -87,11 +89,11 @@ export type Check = CheckDefinition & {
   /** The standard remedy for each reason code. */
   remedies: Readonly<Record<string, string>>;
   judge: Judge;
-  /** Judges the facts of a run without an inventory. If left out, the check is unknown without an inventory. */
+  /** Judges the facts of a run without an inventory. Without this function the outcome of such a run is `unknown`. */
   judgeAbsent?: (facts: Facts) => CheckOutcome;
 };
 
-/** Defines a check that counts for the verdict and is judged on idle hosts, unless stated otherwise. */
+/** Defines a check. By default, the check affects the verdict and runs only while the host is not rented. */
 export function defineCheck(
   check: CheckDefinition & Pick<Check, 'category' | 'judge' | 'remedies'> & Partial<Check>,
 ): Check {

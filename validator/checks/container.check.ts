@@ -1,4 +1,4 @@
-/** Checks by the probe container: Docker starts it with exactly the offered GPUs and cores. */
+/** Checks that use the probe container, which Docker starts with exactly the offered GPUs and cores. */
 import { ok, unknown } from '#shared/check/check.ts';
 import { defineCheck, fail, moot } from './check.ts';
 
@@ -20,7 +20,7 @@ export const cpuQuota = defineCheck({
   remedies: { CPU_QUOTA_EXCEEDS_HOST: 'Correct the number of CPU cores that the host offers.' },
 });
 
-/** The probe performs in a container what a nested engine would do. */
+/** The probe performs a nested engine's operations in a container. */
 export const dindRuntime = defineCheck({
   id: 'dind_runtime',
   detects: 'nested containers that are offered but do not work',

@@ -5,8 +5,8 @@ import { ok, unknown } from '#shared/check/check.ts';
 import { defineCheck, fail } from './check.ts';
 
 /**
- * For hosts that have passed with their current listing: a driver may omit cards while it loads, and a provider may
- * exchange cards shortly before changing the listing. Hosts that never passed fail at once.
+ * A failure must be confirmed on hosts that have passed with their current listing: a driver may omit cards while it
+ * loads, and a provider may exchange cards shortly before changing the listing. Hosts that never passed fail at once.
  */
 const CONFIRMED = { inARow: 2, isWithholding: true };
 const MAX_NAMED = 5;
@@ -71,7 +71,7 @@ export const specStable = defineCheck({
     const spec = specOf(inventory);
     if (accepted === null || inventory.gpu.error !== null) return unknown(spec);
     if (accepted.spec === spec) return ok(spec);
-    const message = `It was accepted as ${accepted.spec}`;
+    const message = `The executor was accepted as ${accepted.spec}`;
     return { ...fail('SPEC_CHANGED', spec, message), ...CONFIRMED };
   },
   remedies: { SPEC_CHANGED: 'Change type or number of GPUs in the portal.' },

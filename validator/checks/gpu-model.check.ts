@@ -62,7 +62,10 @@ export const gpuVram = defineCheck({
     const measured = `${name}: ${mib} MiB, not ${from} to ${to}`;
     return fail('GPU_VRAM_MISMATCH', measured, 'The memory differs from that of the model');
   },
-  remedies: { GPU_VRAM_MISMATCH: 'Report the variant of the model if it is a genuine one.' },
+  remedies: {
+    GPU_VRAM_MISMATCH:
+      'Report the card to the validator’s operator if it is a genuine variant of the model.',
+  },
 });
 
 export const gpuSourcesAgree = defineCheck({
@@ -99,7 +102,11 @@ export const driverLibrary = defineCheck({
     const known = policy.checks.driver_libraries[gpu.driver_version ?? ''];
     if (digest === null || known === undefined) return unknown(gpu.driver_version ?? 'no driver');
     if (known.includes(digest)) return ok(digest);
-    return fail('DRIVER_LIBRARY_MISMATCH', digest, 'The library is not that of the driver');
+    return fail(
+      'DRIVER_LIBRARY_MISMATCH',
+      digest,
+      'The driver library differs from that of the driver’s package',
+    );
   },
   remedies: { DRIVER_LIBRARY_MISMATCH: 'Reinstall the driver package.' },
 });

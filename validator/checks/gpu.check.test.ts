@@ -112,7 +112,7 @@ it.each<[string, Partial<Device>[], RegExp]>([
     /no driver splits this model/,
   ],
   [
-    'a part under the name of its card',
+    'an instance with the name of its card',
     [{ ...split(H100, '1g.10gb', 1, 9_984)[0], name: H100 }],
     /part 1g.10gb under another name/,
   ],
@@ -126,8 +126,8 @@ it.each<[string, Partial<Device>[], RegExp]>([
     [{ ...split(H100, '1g.10gb', 1, 9_984)[0], uuid: 'GPU-2' }],
     /no UUID of a part/,
   ],
-  ['a card with the UUID of a part', [{ uuid: 'MIG-1' }], /no UUID of a whole card/],
-  ['a card with the name of a part', [{ name: `${H100} MIG 1g.10gb` }], /the name of a part/],
+  ['a card with the UUID of an instance', [{ uuid: 'MIG-1' }], /no UUID of a whole card/],
+  ['a card with the name of an instance', [{ name: `${H100} MIG 1g.10gb` }], /the name of a part/],
 ])('rejects %s', (_, devices, measured) => {
   expect(partsOf(devices)).toMatch(/^GPU_PARTS_FALSE /);
   expect(partsOf(devices)).toMatch(measured);

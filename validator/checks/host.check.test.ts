@@ -106,7 +106,7 @@ it('passes a host whose pod sees its whole memory limit', () => {
   expect(resultOf('mem_truth', inside).message).toBe('passed');
 });
 
-it('passes nested containers only if they are offered and were tried', () => {
+it('passes nested containers only if the host offers them and the probe tried them', () => {
   const nested = (change: Change) => resultOf('dind_runtime', factsOf(change)).message;
   const probe = nestedProbe('ok');
   expect(nested({ inventory: { docker: SYSBOX }, probe })).toBe('passed');

@@ -29,7 +29,7 @@ export const memTruth = defineCheck({
   mode: 'shadow',
   judge({ inventory: { memory, sources }, measured: { rental }, policy }) {
     const margin = 1 + policy.checks.memory_margin_permille / PERMILLE;
-    // A rental probe reserves nearly all memory and reports what it finds.
+    // A rental probe reserves nearly all memory and reports the memory that it finds inside the pod.
     const inside = rental?.memory ?? null;
     if (inside !== null && inside.given_kib > inside.seen_kib * margin) {
       const measured = `${inside.given_kib} KiB given, ${inside.seen_kib} KiB seen in a pod`;

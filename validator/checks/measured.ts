@@ -1,4 +1,7 @@
-/** Facts of an inspection beside inventory and probe, and facts from earlier runs. Stored with the evidence in this form. */
+/**
+ * Facts of an inspection other than inventory and probe, plus facts of earlier runs. Evidence documents store them in
+ * this form.
+ */
 import { z } from 'zod';
 import { Amount, Name, Text } from '#shared/api/agent/bounds.ts';
 import { EgressCheckResult, ImageAvailability } from '#shared/api/agent/host-checks.ts';
@@ -9,7 +12,10 @@ const Ms = z.number().nonnegative();
 /** Maximum length of `measured` in a check result. */
 export const MAX_MEASURED_CHARS = 1_000;
 
-/** A failure found by a trial, or before a renter arrived. It stays open until a later run shows that it is over. */
+/**
+ * A failure that a trial found, or that was found before the host was rented. It stays open until a later run shows
+ * that the fault has ended.
+ */
 export const OpenFailure = z.object({
   reason_code: Name,
   measured: z.string().max(MAX_MEASURED_CHARS),
@@ -23,7 +29,7 @@ export type OpenFailure = z.output<typeof OpenFailure>;
 
 /** Times with which a proof is compared. Missing in documents of older versions. */
 const TIMES = {
-  /** From the request to the commitment, network included. */
+  /** Milliseconds from the request to the commitment, network included. */
   wall_ms: Ms.nullable().default(null),
   /** Number of other executors that the expectation is derived from. */
   others: Amount.default(0),
@@ -40,9 +46,9 @@ export const ProofFacts = z.object({
   part: Part.nullable(),
   detail: Text,
   parts: z.array(Part),
-  /** From the request to the commitment, without the network's share; null without a commitment. */
+  /** Milliseconds from the request to the commitment, without the network's share; null without a commitment. */
   ms: Ms.nullable(),
-  /** Usual time on hosts with this processor; null until there are enough samples. */
+  /** Expected time on hosts with this processor; null until there are enough samples. */
   expected_ms: Ms.nullable(),
   ...TIMES,
   roots: z.array(z.string()),
@@ -52,7 +58,7 @@ export const ProofFacts = z.object({
 });
 export type ProofFacts = z.output<typeof ProofFacts>;
 
-/** Result of one card; `reason` is null if it is proven. */
+/** Result of one card; `reason` is null if the card is proven. */
 export const CardProof = z.object({
   uuid: Name,
   reason: z.string().nullable(),
@@ -67,10 +73,10 @@ export const GpuProofFacts = z.object({
   device: z.literal('gpu'),
   /** `missing`: the agent lacks the program for proofs. */
   status: z.enum(['proven', 'failed', 'missing', 'not_measured']),
-  /** Reason of the first card that failed, or of all. */
+  /** Reason of the first card that failed, or a reason that concerns all cards. */
   reason: z.string().nullable(),
   detail: Text,
-  /** Same as for the processor; null if a card failed before. */
+  /** Milliseconds as for the processor; null if a card failed earlier. */
   ms: Ms.nullable(),
   expected_ms: Ms.nullable(),
   ...TIMES,
@@ -79,7 +85,7 @@ export const GpuProofFacts = z.object({
 });
 export type GpuProofFacts = z.output<typeof GpuProofFacts>;
 
-/** Bandwidth in kilobits per second; directions are the executor's. */
+/** Bandwidth in kilobits per second. Directions are named from the executor's point of view. */
 export const LineFacts = z.object({
   samples: Amount,
   /** Moving means. */
@@ -153,7 +159,7 @@ export type Load = z.output<typeof Load>;
 export const Unanswered = z.object({
   question: z.enum(['pods', 'container', 'ports', 'registry', 'proof', 'sources']),
   problem: Text,
-  /** True if the request was in an earlier inspection or in a requested check. */
+  /** True if the request belonged to an earlier inspection or to a requested check. */
   repeated: z.boolean(),
 });
 export type Unanswered = z.output<typeof Unanswered>;
@@ -161,7 +167,7 @@ export type Unanswered = z.output<typeof Unanswered>;
 export const Measured = z.object({
   /** Validator's wall clock when the inventory was requested, milliseconds. */
   asked_ms: z.number(),
-  /** Null if they were not requested. */
+  /** Pods on the host; null if they were not requested. */
   pods: z
     .array(
       z.object({
@@ -197,26 +203,26 @@ export const Measured = z.object({
     .object({ images: z.array(ImageAvailability), repeated: z.boolean() })
     .nullable()
     .default(null),
-  /** Null if it was never tried. */
+  /** Null if the line was never measured. */
   line: LineFacts.nullable().default(null),
-  /** Null if none was due or possible. */
+  /** Result of the rental probe; null if none was due or possible. */
   rental: RentalFacts.nullable().default(null),
   /** SSH ports of pods that have run for a while; null if they were not tried. */
   ssh: z
     .array(z.object({ pod: Name, problem: Text.nullable() }))
     .nullable()
     .default(null),
-  /** Spec and cards with which the executor first passed under its present record; null before that. */
+  /** Spec and cards with which the executor first passed with its current listing; null before that. */
   accepted: z.object({ spec: Name, gpu_uuids: z.array(Name) }).nullable(),
   /** GPUs of the inventory that another executor claimed first. */
   taken: z.array(z.object({ uuid: Name, executor_id: z.string() })),
-  /** By check: number of consecutive failures just before. */
+  /** Number of consecutive failures before this run, by check. */
   streaks: z.record(z.string(), z.int().min(0)),
-  /** By check: open failures of earlier runs. Missing in documents of older versions. */
+  /** Open failures of earlier runs, by check. Missing in documents of older versions. */
   found: z.record(z.string(), OpenFailure).default({}),
   /** Missing in documents of older versions. */
   unanswered: z.array(Unanswered).default([]),
-  /** Null if no image of the agent is signed for. Missing in documents of older versions. */
+  /** Null if the validator signs no image of the agent. Missing in documents of older versions. */
   releases: ReleaseFacts.nullable().default(null),
 });
 export type Measured = z.output<typeof Measured>;
@@ -258,7 +264,10 @@ export function loadOf({ cpu, gpu }: Inventory): Load {
 
 const UNKNOWN_LOAD = { utilization_percent: null, memory_used_mib: null, processes: null };
 
-/** Replaces the inventory's load by an earlier one; null leaves it unchanged. Cards without an earlier load have none. */
+/**
+ * Replaces the load in an inventory with one measured earlier; null leaves the inventory unchanged. Cards without an
+ * earlier measurement have no load.
+ */
 export function withLoad(inventory: Inventory, load: Load | null): Inventory {
   if (load === null) return inventory;
   const devices = inventory.gpu.devices.map((device): GpuDevice => {

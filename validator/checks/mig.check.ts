@@ -1,11 +1,11 @@
-/** The check of MIG instances: parts of a card are offered, paid and proven differently from whole cards. */
+/** Checks MIG instances, which are offered, paid and proven differently from whole cards. */
 import { CardUuid } from '#shared/api/agent/challenges.ts';
 import type { GpuDevice } from '#shared/api/agent/inventory.ts';
 import { migSlicesOf } from '#shared/api/gpu-type.ts';
 import { ok, unknown } from '#shared/check/check.ts';
 import { defineCheck, type Facts, fail } from './check.ts';
 
-/** UUIDs of MIG instances, as drivers from release 470 on and older ones write them. */
+/** UUIDs of MIG instances, both in the form of drivers from release 470 on and in the older form. */
 const MIG_UUID = /^MIG-(?:GPU-)?[0-9a-f][0-9a-f/-]{0,80}$/;
 /** Models without MIG. */
 const NO_MIG =

@@ -18,7 +18,7 @@ const LINE: LineFacts = {
   measured_ms: 1,
   repeated: false,
 };
-/** A line whose every attempt was aborted, although other executors could be measured. */
+/** Line of which every measurement was aborted, although other executors could be measured. */
 const NEVER: LineFacts = { ...LINE, samples: 0, measured_ms: null };
 const templates = (state: 'present' | 'missing' | 'unknown') => ({
   images: [{ image: 'ubuntu:24.04', state, problem: '' }],
@@ -68,7 +68,7 @@ it.each<Failing>([
   expect(result.remediation).toMatch(/\w+ \w+/);
 });
 
-it('passes a line that is slow once, or as fast as the validator’s own line', () => {
+it('passes a line that was slow once, or that is as fast as the validator’s own line', () => {
   const slow = (line: LineFacts) => resultOf('bandwidth', factsOf({ measured: { line } }));
   expect(slow({ ...LINE, down_kbit: 60_000 })).toMatchObject({ passed: true, streak: 1 });
   expect(slow({ ...LINE, down_kbit: 60_000, others_down_kbit: 60_000 }).message).toBe('unknown');
@@ -76,7 +76,7 @@ it('passes a line that is slow once, or as fast as the validator’s own line', 
   expect(slow({ ...NEVER, others_down_kbit: 0 }).message).toBe('unknown');
 });
 
-it('requires at most all ports of a small range', () => {
+it('requires no more ports than a small range has', () => {
   const small = { measured: opened(2), inventory: rangeOf(20_000, 20_001) };
   expect(resultOf('ports', factsOf(small))).toMatchObject({ passed: true, message: 'passed' });
   const seldom = { ...opened(0), streaks: { ports: 1 } };

@@ -101,5 +101,5 @@ export const templateCache = defineCheck({
     const present = known.filter(({ state }) => state === 'present');
     return ok(`${present.length} of ${images.length} present`);
   },
-  remedies: { TEMPLATE_NOT_CACHED: 'Run `docker pull` with the measured image.' },
+  remedies: { TEMPLATE_NOT_CACHED: 'Run `docker pull` with the image that the check names.' },
 });

@@ -47,7 +47,7 @@ export const collateral = defineCheck({
   remedies: { COLLATERAL_MISSING: 'Make the deposit for this executor.' },
 });
 
-/** Runs only on hosts without a pod: all their load comes from outside the marketplace. */
+/** Checks only hosts without a pod: all their load comes from outside the marketplace. */
 export const hostSideLoad = defineCheck({
   id: 'host_side_load',
   detects: 'a host that other programs use while it is offered',
@@ -70,7 +70,10 @@ export const hostSideLoad = defineCheck({
   remedies: { HOST_SIDE_LOAD: 'Stop other programs on the host; move other data off its disk.' },
 });
 
-/** The only storage driver with which Docker reports all its disk use; the containerd image store does not. */
+/**
+ * The only storage driver with which Docker reports all its disk use; with the containerd image store, Docker reports
+ * less.
+ */
 const REPORTING_DRIVER = 'overlay2';
 
 function sideDisk({ sources, docker }: Inventory, policy: CheckPolicy): Failure | null {

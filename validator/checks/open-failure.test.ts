@@ -13,7 +13,7 @@ const ENFORCED = {
   },
 };
 
-/** Runs after `before`, `ms` after the first run. */
+/** Judges a run that follows `before`, `ms` milliseconds after the first run. */
 function after(before: ReturnType<typeof judgeAll> | null, change: Change, ms = 0) {
   const facts = factsOf({ ...change, checks: { ...ENFORCED, ...change.checks } });
   const { streaks = {}, found = {} } = before ?? {};
@@ -87,14 +87,14 @@ it.each<[string, string, Change, number, Change]>([
   expect(after(run, { rented: true }).report.verdict).toBe('verified');
 });
 
-it('an open failure is not closed by a failure that does not count yet', () => {
+it('does not close an open failure when a new failure does not count yet', () => {
   const late = proofOf({ status: 'failed', reason: 'POW_TIMEOUT', part: 'product' });
   const run = after(after(null, MISMATCH), late, 1_000);
   expect(run.report.verdict).toBe('failed');
   expect(resultIn(run, 'pow_cpu')?.reason_code).toBe('POW_MISMATCH');
 });
 
-it('a failure stays open if the agent does not answer, or another agent does', () => {
+it('keeps a failure open if the agent does not answer, or if another agent answers', () => {
   const away: Facts = { ...factsOf(), inventory: null, transportError: 'no answer' };
   const found = after(null, MISMATCH).found;
   const gone = judgeAll({ ...away, measured: { ...away.measured, found } }, 0);
@@ -103,7 +103,7 @@ it('a failure stays open if the agent does not answer, or another agent does', (
   expect(after(after(null, MISMATCH), strange).found).toEqual(found);
 });
 
-it('a failure is closed if the check requires nothing any more, and has the mode of the present policy', () => {
+it('closes a failure whose check requires nothing any more, and applies the present policy’s mode', () => {
   const egress = { registry: 'blocked', problem: 'no route', repeated: false } as const;
   const blocked = { measured: { egress } };
   const failed = after(after(null, blocked), blocked);

@@ -25,9 +25,9 @@ const KEPT_MS = 30 * 24 * 3_600_000;
 export type Expected = {
   /** Median of hosts with the same hardware. Proofs are judged by it. */
   modelMs: number | null;
-  /** Number of these hosts without this one. */
+  /** Number of these hosts, this host excluded. */
   others: number;
-  /** Mean of this host. Deadlines use it, so that a genuine slow host has enough time. */
+  /** Mean of this host. Deadlines use this mean, so that a genuine slow host has enough time. */
   ownMs: number | null;
 };
 
@@ -46,7 +46,7 @@ export function createProofBaselines({ store, clock }: { store: EvidenceStore; c
     const { pow_fastest_permille: fastest, pow_slowest_permille: slowest } = policy.checks;
     const permille = usual === null || usual === 0 ? null : (proof.ms / usual) * PERMILLE;
     // Times outside the limits do not change the baseline, so that one host cannot move it. Exception: without other
-    // hosts, faster times count. Otherwise a host that was busy at first would be compared with that forever.
+    // hosts, faster times count. Otherwise a host that was busy at first would always be compared with its first times.
     const isFast = permille !== null && permille < fastest;
     if (permille !== null && permille > slowest) return;
     if (isFast && othersIn(durations, executor.id) > 0) return;
@@ -82,7 +82,7 @@ export function createProofBaselines({ store, clock }: { store: EvidenceStore; c
 const othersIn = (durations: readonly DurationOf[], executorId: string): number =>
   durations.filter(({ executor_id: id }) => id !== executorId).length;
 
-/** The median of executors, so that a single one does not move it. Null until there are enough samples. */
+/** The median of executors, so that a single executor does not move it. Null until there are enough samples. */
 export function baselineOf(durations: readonly Duration[]): number | null {
   const samples = durations.reduce((sum, duration) => sum + duration.samples, 0);
   if (samples < ENOUGH_SAMPLES) return null;

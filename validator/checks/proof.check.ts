@@ -1,4 +1,4 @@
-/** Checks by proof of work: the host solved its challenges, in the time that its hardware takes. */
+/** Checks by proof of work: the host solved its challenges in the time expected for its hardware. */
 import { ok, unknown } from '#shared/check/check.ts';
 import {
   type CheckOutcome,
@@ -15,7 +15,7 @@ import type { GpuProofFacts, ProofFacts, ProofPart } from './measured.ts';
 const LATE_IN_A_ROW = 3;
 /** Minimum number of other executors of the model for `POW_TOO_FAST`: fewer may all have been busy when measured. */
 const OTHERS_TO_BE_FASTER_THAN = 3;
-/** Time by which starting threads, a container and a connection varies, whatever the work. */
+/** Variation of the time to start threads, a container and a connection. It does not depend on the work. */
 const VARIATION_MS = 500;
 
 const REMEDIES = {
@@ -115,7 +115,7 @@ function judgePart(
   if (!proof.parts.includes(part)) return unknown('not challenged');
   const measured = proof.ms === null ? proof.detail : `${Math.round(proof.ms)} ms`;
   if (proof.status === 'proven') return judgeDuration(proof, facts) ?? ok(measured);
-  // A failure that concerns no single part is reported for the product.
+  // A failure that concerns no single part is reported for the matrix product.
   if ((proof.part ?? 'product') !== part) return unknown('another part failed');
   const reason = proof.reason ?? 'POW_REFUSED';
   const failure = fail(reason, proof.detail, 'The host did not prove its work');
@@ -140,8 +140,8 @@ const judgeTime: JudgeTime = (proof, { policy }) => {
 };
 
 /**
- * Returns true if a proof is too fast even when the network's share is included: the estimate of that share is too
- * large after a moment of slowness.
+ * Returns true if a proof is too fast even with the network's share included. After a moment of slowness, the estimate
+ * of that share is too large.
  */
 function isClearlyFaster(
   { wall_ms: wallMs, others }: Timed,

@@ -4,7 +4,7 @@ import { type CheckOutcome, defineCheck, type Facts, fail, type Refusal } from '
 
 /** Messages and remedies for rejected answers. Refusals that are not listed concern `executor_identity`. */
 const REJECTED: Partial<Record<Refusal, { message: string; remedy?: string }>> = {
-  AGENT_ANSWER_INVALID: { message: 'The answer of the agent is no inventory' },
+  AGENT_ANSWER_INVALID: { message: 'The answer of the agent is not an inventory' },
   AGENT_REFUSED: { message: 'The agent rejects requests of the validator' },
   RESPONSE_UNSIGNED: {
     message: 'The answers are not signed with the key of the agent',
@@ -16,7 +16,7 @@ const REJECTED: Partial<Record<Refusal, { message: string; remedy?: string }>> =
       'Remove proxies that terminate TLS between validator and agent, or let the agent serve their certificate.',
   },
   TLS_UNTRUSTED: {
-    message: 'The agent shows no certificate that identifies it',
+    message: 'The certificate does not identify the agent',
     remedy: 'Serve TLS 1.3 with a certificate.',
   },
   TLS_CERTIFICATE_EXPIRED: {

@@ -51,7 +51,7 @@ export const rentalProbe = defineCheck({
   remedies: {
     RENTAL_PROBE_FAILED: 'See the step that failed.',
     RENTAL_PROBE_SKIPPED:
-      'Compare `orphans` and pods of the agent with the market; `remove-all` removes what is left.',
+      'Compare the agent’s pods and `orphans` with the market; `npm run agent -- remove-all` removes every pod.',
   },
 });
 

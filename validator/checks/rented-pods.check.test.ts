@@ -44,7 +44,7 @@ it.each<Failing>([
   expect(result.remediation).toMatch(/\w+ \w+/);
 });
 
-it('passes a pod whose own program exited', () => {
+it('passes a pod whose program exited', () => {
   const ended = factsOf({ rented: true, measured: { pods: [deadPod('ExitedNonZero')] } });
   expect(resultOf('pod_alive', ended)).toMatchObject({ passed: true, severity: 'warning' });
 });
@@ -119,7 +119,7 @@ describe('a genuine host', () => {
     ]),
     ...['ExitedNonZero', 'OOMKilled', 'StartFailed', 'ImageUnreachable', 'ImageNoSpace'].map(
       (reason): [string, Change] => [
-        `whose pod ended by ${reason}`,
+        `whose pod ended with the reason ${reason}`,
         {
           rented: true,
           measured: { pods: pods('failed', reason), streaks: { pod_alive: 5 } },

@@ -69,11 +69,11 @@ const BY_HOST: ReadonlySet<string> = new Set([
   'NameTaken',
 ]);
 
-/** Judges the pods on the host. A pod that is missing may never have reached it; `ledger` reports that. */
+/** Judges the pods on the host. The check `ledger` reports a missing pod, which may never have reached the host. */
 export const podAlive = defineCheck({
   id: 'pod_alive',
   detects: 'a rented host that ended its pod',
-  required: 'the pod of a rented host runs, or the host did not end it',
+  required: 'the pod of a rented host runs, or its end was not caused by the host',
   category: 'runtime',
   whileRented: true,
   judge({ executor, measured: { pods } }) {
@@ -120,7 +120,7 @@ export const ledger = defineCheck({
   },
   remedies: {
     POD_NOT_RENTED:
-      'Compare `orphans` and pods of the agent with the market; `remove-all` removes what is left.',
+      'Compare the agent’s pods and `orphans` with the market; `npm run agent -- remove-all` removes every pod.',
     RENTED_POD_MISSING: 'Read the log of the agent for what happened to the pod.',
   },
 });

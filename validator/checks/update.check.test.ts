@@ -49,14 +49,14 @@ describe('the image of an agent', () => {
       'warn',
     ],
     [
-      'is older in a rollout by share',
+      'is older during a partial rollout',
       { update: OLD, releases: { rollout_permille: 999 } },
       'warn',
     ],
     ['is not reported', { update: { current_digest: null } }, 'unknown'],
     ['is of an agent with another kind of installation', { update: { kind: null } }, 'unknown'],
     ['is of an agent that reports no update status', { update: null }, 'unknown'],
-    ['is of an agent without releases to compare with', { releases: null }, 'unknown'],
+    ['cannot be compared because no release is signed', { releases: null }, 'unknown'],
   ])('judges an image that %s', (_, change, code) => {
     expect(codeOf(judged(imageDigest, change))).toBe(code);
   });
@@ -65,7 +65,7 @@ describe('the image of an agent', () => {
 describe('an update', () => {
   it.each<[string, Judged, string]>([
     ['is not under way', {}, 'ok'],
-    ['waits for its share', { update: { reason: 'NOT_YET' } }, 'ok'],
+    ['waits for its turn in the rollout', { update: { reason: 'NOT_YET' } }, 'ok'],
     [
       'waits for a launch',
       { update: { state: 'VERIFIED', reason: 'BUSY', since_ms: NOW_MS } },
@@ -77,7 +77,7 @@ describe('an update', () => {
       'AGENT_UPDATE_STUCK',
     ],
     [
-      'has no space',
+      'lacks disk space',
       { update: { state: 'PREFLIGHT', reason: 'NO_SPACE', since_ms: NOW_MS } },
       'AGENT_UPDATE_STUCK',
     ],
@@ -102,7 +102,7 @@ describe('an update', () => {
     expect(codeOf(judged(agentUpdate, change))).toBe(code);
   });
 
-  it('reports the reason when it was rolled back', () => {
+  it('reports why an update was rolled back', () => {
     const update = {
       state: 'ROLLED_BACK',
       reason: 'NEW_VERSION_ENDED',

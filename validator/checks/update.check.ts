@@ -3,8 +3,8 @@ import { ok, unknown } from '#shared/check/check.ts';
 import { defineCheck, type Failure, fail, warn } from './check.ts';
 
 /**
- * Time after which a waiting update is stuck: longer than any step of an update, and than the agent's interval between
- * manifests.
+ * Time after which a waiting update is stuck. It exceeds the duration of any step of an update and the interval at
+ * which the agent reads manifests.
  */
 const STUCK_MS = 2 * 3_600_000;
 /** Reasons for which an update waits and continues by itself. */

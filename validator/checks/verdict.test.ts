@@ -55,7 +55,7 @@ it('verifies a genuine executor', () => {
 it.each([
   ['another identity', { inventory: inventory({ executorId: OTHER_ID }) }, 'IDENTITY_CHANGED'],
   [
-    'an enrolment that has ended',
+    'an enrolment that has expired',
     { identity: { publicKey: 'ab'.repeat(32), enrolledUntilMs: NOW_MS } },
     'NOT_ENROLLED',
   ],
@@ -98,7 +98,7 @@ it('passes a rented host without a probe', () => {
   expect(judge(facts({ probe: null }), 0).verdict).toBe('verified');
 });
 
-it('withholds the verdict on an unreachable agent until the third time in a row', () => {
+it('withholds the verdict on an unreachable agent until the third failure in a row', () => {
   const lost = facts({ inventory: null, transportError: 'refused', probe: null });
   expect(judge(lost, 0).verdict).toBe('withheld');
   expect(judge(lost, TRANSPORT_FAILURES_ALLOWED - 1).verdict).toBe('withheld');

@@ -12,15 +12,15 @@ import { modeOf } from './check-policy.ts';
 import { CHECKS } from './checks.ts';
 import { MAX_MEASURED_CHARS, type OpenFailure } from './measured.ts';
 
-/** An unreachable agent fails only after this many earlier unreachable inspections in a row. */
+/** Number of consecutive unreachable inspections that only withhold the verdict; the next one fails the executor. */
 export const TRANSPORT_FAILURES_ALLOWED = 2;
 const REMEDY = 'See the log of the agent.';
 
 export type Judgement = {
   report: HealthReport;
-  /** By check: number of consecutive failures. */
+  /** Number of consecutive failures, by check. */
   streaks: Record<string, number>;
-  /** By check: a failure that stays open until a run shows that it is over. */
+  /** Failures that stay open until a run shows that the fault has ended, by check. */
   found: Record<string, OpenFailure>;
 };
 
@@ -59,7 +59,7 @@ export function judgeAll(facts: Facts, transportFailures: number): Judgement {
   const line = lineSpeeds(facts.measured.line);
   return {
     report: { verdict, checked_at_ms: receivedMs, checks, inventory, line },
-    // An agent that did not answer was not judged, so its streaks stay.
+    // A run without an answer of the agent judged no other check, so the streaks stay.
     streaks: inventory === null ? facts.measured.streaks : streaks,
     found,
   };
@@ -91,16 +91,16 @@ const isJudgedNow = ({ whileRented }: Check, { executor, inventory }: Facts): bo
 
 export type JudgedOutcome = {
   outcome: CheckOutcome;
-  /** The streak is long enough for the failure to count. */
+  /** True if the streak is long enough for the failure to count. */
   isCounting: boolean;
-  /** False beside a renter and after a fatal failure. */
+  /** False if the check is skipped on a rented host, or after a fatal failure. */
   isJudged: boolean;
   nowMs: number;
 };
 
 /**
- * Returns the failure that stays open after a run: the one that counts now, or the earlier one if this run did not
- * show that it is over. A run without trials closes no failure that a trial found.
+ * Returns the failure that stays open after a run: the failure that counts now, or the earlier failure if this run did
+ * not show that the fault has ended. A run without trials closes no failure that a trial found.
  */
 export function openFailureAfter(
   check: Check,
@@ -123,7 +123,7 @@ export function openFailureAfter(
   };
 }
 
-/** The outcome of a run that did not find an open failure itself. */
+/** The outcome of an open failure in a run that did not find the failure itself. */
 function outcomeOfOpen({ since_ms, ...found }: OpenFailure): Failure {
   const since = `open since ${naiveUtc(since_ms)}Z, until a trial passes`;
   return {
@@ -184,7 +184,8 @@ function verdictOf(
     withholding,
   }: { transportFailures: number; withholding: ReadonlySet<string> },
 ): HealthReport['verdict'] {
-  // An agent that was never enrolled has no verdict to lose, and its provider waits for the reason.
+  // An executor whose agent was never enrolled has no earlier verdict to protect, and its provider needs the reason at
+  // once.
   if (facts.refusal === 'NOT_ENROLLED') return 'failed';
   if (facts.inventory === null) {
     return transportFailures < TRANSPORT_FAILURES_ALLOWED ? 'withheld' : 'failed';

@@ -19,7 +19,10 @@ export function nodeSqliteDialect(path: string): SqliteDialect {
   return dialectOver(openSqlite(path));
 }
 
-/** Wraps an open database and closes it at the end. Transactions begin IMMEDIATE, so none fails later to get the write lock. */
+/**
+ * Wraps an open database and closes it at the end. Transactions begin with IMMEDIATE, so that no transaction fails to
+ * get the write lock after it has begun.
+ */
 export function dialectOver(database: DatabaseSync): SqliteDialect {
   database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   const cache = new Map<string, SqliteStatement>();

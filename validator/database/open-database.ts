@@ -14,7 +14,7 @@ import { dialectOver, nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { type DatabaseLocation, KINDS, requireOwnDatabase } from './ownership.ts';
 
 export type DatabaseTarget = DatabaseLocation & {
-  /** Visible in pg_stat_activity. */
+  /** Name shown in pg_stat_activity. */
   applicationName: string;
   /** Opens a file read-only, so that it can be read beside the process that writes it. */
   readOnly?: true;
@@ -32,9 +32,9 @@ export function isPostgresAddress(address: string): boolean {
 }
 
 /**
- * Opens the database; the caller closes it with `destroy()`. Rejects when a PostgreSQL server cannot be used, with
- * ConfigError unless waiting may help; with ConfigError for a file that cannot be opened, and for a database of another
- * kind, which is left unchanged. An empty database is accepted unless `mustExist` is set.
+ * Opens the database; the caller closes it with `destroy()`. Rejects if a PostgreSQL server cannot be used: with
+ * ConfigError, or with another error if a retry may succeed. Rejects with ConfigError for a file that cannot be opened,
+ * and for a database of another kind, which stays unchanged. Accepts an empty database unless `mustExist` is set.
  */
 export async function openDatabase<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>> {
   const { address, variable } = target;
@@ -90,7 +90,7 @@ async function openToRead<Tables>(location: DatabaseLocation): Promise<Kysely<Ta
 function unreadable({ address, kind, variable }: DatabaseLocation, why: string, cause?: unknown) {
   // SQLite creates files beside a database even to read it.
   const remedy = isOpenFailure(cause)
-    ? `Copy it into a folder that this user may write, and name that with ${variable}`
+    ? `Copy the file into a folder that this user may write, and name the copy with ${variable}`
     : `Correct ${variable}`;
   const message = `${address} cannot be read as the ${KINDS[kind].name}: ${why}. ${remedy}.`;
   return new ConfigError(message, { cause });
@@ -110,9 +110,10 @@ async function closedUnlessOwn<Tables>(
 }
 
 /**
- * Locks a database file for this process until `close()` or until the process ends; processes on a PostgreSQL server need
- * no lock. Rejects when another process holds the lock, with ConfigError when no file can be created beside the database,
- * and as `openDatabase` does for a database of another kind, beside which no lock file is left. Readers need no lock.
+ * Locks a database file for this process until `close()` or until the process ends. Readers need no lock, and neither
+ * do processes on a PostgreSQL server. Rejects if another process holds the lock, with ConfigError if no lock file can
+ * be created beside the database, and as `openDatabase` does for a database of another kind. No lock file is left
+ * beside that database.
  */
 export async function lockDatabaseFile(location: DatabaseLocation): Promise<{ close(): void }> {
   const { address, variable, kind } = location;

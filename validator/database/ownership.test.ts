@@ -196,7 +196,7 @@ it('rejects a folder, a truncated file and an unwritable one, and names the vari
   writeFileSync(address, readFileSync(whole));
   mkdirSync(`${address}-wal`);
   await expect(openings.store()).rejects.toMatchObject(
-    refusal('unable to open database file. Copy it into a folder that this user may write'),
+    refusal('unable to open database file. Copy the file into a folder that this user may write'),
   );
 });
 

@@ -1,4 +1,6 @@
-/** Checks that a database is ours and of the expected kind, so that our tables never go beside foreign ones. */
+/**
+ * Checks that a database is ours and of the expected kind, so that our tables are never created beside foreign tables.
+ */
 import { type Kysely, sql } from 'kysely';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { isPostgres } from './engine.ts';
@@ -44,7 +46,10 @@ export async function beginMigration(tx: AnyDb, location: DatabaseLocation): Pro
   await requireOwnDatabase(tx, location);
 }
 
-/** Rejects with ConfigError unless the database is of the kind, or empty where `mustExist` is not set. Only reads. */
+/**
+ * Rejects with ConfigError if the database is of another kind, or if it is empty and `mustExist` is set. Writes
+ * nothing.
+ */
 export async function requireOwnDatabase(db: AnyDb, location: DatabaseLocation): Promise<void> {
   const tables = await namesIn(db, 'tables and views');
   const found = foreignContents(tables, location.kind);
@@ -60,7 +65,10 @@ export async function requireOwnDatabase(db: AnyDb, location: DatabaseLocation):
   );
 }
 
-/** Describes what the database holds instead; null if it is empty or of the kind, whatever else it holds. */
+/**
+ * Describes the database's foreign contents; null if it is empty or of the kind, even with tables of other programs
+ * beside ours.
+ */
 function foreignContents(tables: readonly string[], kind: DatabaseKind): string | null {
   const isOf = (each: DatabaseKind) => KINDS[each].tables.every((table) => tables.includes(table));
   if (tables.length === 0 || isOf(kind)) return null;
@@ -73,7 +81,7 @@ function foreignContents(tables: readonly string[], kind: DatabaseKind): string 
 /** Tables in the schema in use, of any owner; tables of extensions are excluded. */
 export const tablesIn = (db: AnyDb): Promise<string[]> => namesIn(db, 'tables');
 
-/** Views count as foreign tables: they may be all that another program has there. */
+/** Views count as foreign tables: another program may have only views in the database. */
 const RELATIONS = {
   tables: { postgres: ['r', 'p', 'f'], sqlite: ['table'] },
   'tables and views': { postgres: ['r', 'p', 'f', 'v', 'm'], sqlite: ['table', 'view'] },

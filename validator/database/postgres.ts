@@ -42,8 +42,8 @@ function clientConfig(url: string, applicationName: string): ClientConfig {
 }
 
 /**
- * Checks the server and opens a pool. Rejects when the server cannot be used, with ConfigError unless waiting may help;
- * the message names the server and never the password.
+ * Checks the server and opens a pool. Rejects if the server cannot be used: with ConfigError, or with another error if
+ * a retry may succeed. The message names the server and never the password.
  */
 export async function postgresDialect(target: DatabaseTarget): Promise<Dialect> {
   await checkServer(target);
@@ -52,7 +52,7 @@ export async function postgresDialect(target: DatabaseTarget): Promise<Dialect> 
     max: MAX_CONNECTIONS,
     idleTimeoutMillis: IDLE_CONNECTION_MS,
   });
-  // Without listeners Node would throw these. The current or next query reports the lost connection.
+  // Without listeners Node would throw these errors. The current or next query reports the lost connection.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
   return new PostgresDialect({ pool });
@@ -123,7 +123,10 @@ function placeOf({ host, port, database }: Client): string {
   return `${place}, database ${database ?? '(none)'},`;
 }
 
-/** Messages of an AggregateError, which a refused connection to several addresses of one name throws without a message. */
+/**
+ * Returns the messages of an AggregateError, which itself has none. Node throws it if a name has several addresses and
+ * all refuse the connection.
+ */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(messageOf).join('; ');
   return messageOf(error);

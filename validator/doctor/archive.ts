@@ -59,7 +59,10 @@ function ledgerPart(config: ValidatorConfig): Part {
   };
 }
 
-/** Contents of the key files that this user can read; other files cannot have leaked into the collected texts. */
+/**
+ * Contents of the key files that this user can read, which are redacted. A file that cannot be read cannot be part of
+ * the collected texts.
+ */
 function keyTexts(config: ValidatorConfig): string[] {
   const place = ownKeyLocation(config);
   const paths = place.kind === 'seed' ? [place.path] : [place.path, place.passphraseFile];

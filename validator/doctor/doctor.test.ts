@@ -90,7 +90,7 @@ it('reports no failure for a valid configuration', async () => {
     central: expect.stringMatching(/^ok: .* accepts our signature and lists 0 executors$/),
     'central-hotkey': expect.stringMatching(/^ok: .* signs with VALIDATOR_CENTRAL_HOTKEY$/),
     gateway: expect.stringMatching(/^ok: answers at /),
-    registry: 'ok: VALIDATOR_AGENT_IMAGE is not set: no image is signed for',
+    registry: 'ok: VALIDATOR_AGENT_IMAGE is not set: no image is signed',
     'clock-skew': expect.stringMatching(/^ok: /),
   });
 });

@@ -26,12 +26,12 @@ import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.
 
 export type ConfigurationFacts = { problems: readonly string[]; unknown: readonly string[] };
 
-/** Null instead of an observation: nothing is configured that could be queried. */
+/** Observed facts; null instead of an observation if nothing is configured that could be queried. */
 export type ValidatorFacts = {
   config: ValidatorConfig;
   /** ss58 of the validator's key. */
   key: Observed<string>;
-  /** Null before the validator created it. */
+  /** Null before the validator created the folder. */
   home: Observed<{ mode: number; writable: boolean } | null>;
   ledger: Observed<StoreSummary | null>;
   policies: Observed<string>;

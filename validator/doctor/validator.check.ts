@@ -82,7 +82,7 @@ export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = 
   },
   {
     id: 'registry',
-    detects: 'an agent image that cannot be signed for',
+    detects: 'an agent image whose digest cannot be read',
     required: 'the registry returns the digest of VALIDATOR_AGENT_IMAGE',
     judge: registry,
   },
@@ -107,7 +107,8 @@ function key({ key: observed, config }: ValidatorFacts): Outcome {
       'only the owner may read the file: chmod 600; see encrypt-key in --help',
     );
   }
-  const remedy = 'name the key that the subnet knows: VALIDATOR_SEED_FILE or VALIDATOR_KEY_FILE';
+  const remedy =
+    'name the key that is registered in the subnet: VALIDATOR_SEED_FILE or VALIDATOR_KEY_FILE';
   return warn(`no key yet, the first start creates one: ${observed.problem}`, remedy);
 }
 
@@ -147,7 +148,7 @@ function central({ central: observed, config }: ValidatorFacts): Outcome {
   }
   if (/status 40[13]\b/.test(observed.problem)) {
     const remedy =
-      'have the ss58 of this validator added to CENTRAL_VALIDATORS there; check the clocks of both';
+      'the central API needs the ss58 of this validator in CENTRAL_VALIDATORS; check the clocks of both';
     return fail(`${url} rejects our signature: ${observed.problem}`, remedy);
   }
   const remedy = `curl -sS ${url}/openapi.json; VALIDATOR_CENTRAL_URL ends in /api`;
@@ -184,10 +185,10 @@ function gateway({ gateway: observed, key: own, config }: ValidatorFacts): Outco
 
 function registry({ registry: observed, config }: ValidatorFacts): Outcome {
   const image = `${config.VALIDATOR_AGENT_IMAGE}:${config.VALIDATOR_AGENT_TAG}`;
-  if (observed === null) return ok('VALIDATOR_AGENT_IMAGE is not set: no image is signed for');
+  if (observed === null) return ok('VALIDATOR_AGENT_IMAGE is not set: no image is signed');
   if ('value' in observed) return ok(`${image} is ${observed.value}`);
   return fail(
     `${image}: ${observed.problem}`,
-    'make it readable at that name, publicly or with the login in VALIDATOR_AGENT_LOGIN_FILE',
+    'make the image readable, publicly or with the login in VALIDATOR_AGENT_LOGIN_FILE',
   );
 }

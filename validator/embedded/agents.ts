@@ -45,7 +45,7 @@ export type StartAgentsOptions = {
   validatorHotkey: Hotkey;
   /** Environment of this process; children inherit a few variables. */
   environment: Record<string, string | undefined>;
-  /** Called whenever an agent or gateway serves; its pid may have changed. */
+  /** Called each time an agent or gateway starts to serve: its process id may have changed. */
   onRestart(): void;
 };
 
@@ -56,7 +56,7 @@ const TRACING = 'OTEL_';
 
 const UNIX_SOCKET = /^unix:\/\/(.+)$/;
 
-/** Starts one agent per entry of `gpus` and withdraws nodes of earlier runs without an agent. */
+/** Starts one agent per entry of `gpus`, and withdraws nodes of earlier runs that have no agent now. */
 export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent[]> {
   const { options, home, gpus, provider } = parts;
   const agents: LocalAgent[] = [];

@@ -41,7 +41,7 @@ export async function ensureDemoAccount(
   return { ...account, apiKey };
 }
 
-/** Returns the public key line. The public key is written first, so a private key always has one. */
+/** Returns the public key line. The public key file is written first, so that a private key file never exists alone. */
 function ensureSshKeyPair(home: Home, random: Random): string {
   const pair = createSshKeyPair(random, 'podwright-demo');
   const paired = existsSync(home.sshPrivateKey);

@@ -96,7 +96,10 @@ export type StaleNodesDeps = {
   log: Log;
 };
 
-/** Withdraws nodes of earlier runs that no agent serves. Nodes without an agent folder in this home were added by a person and stay. */
+/**
+ * Withdraws nodes of earlier runs that no agent serves. Nodes without an agent folder in this home were added by a
+ * person and are kept.
+ */
 export async function withdrawStaleNodes(
   { provider, home, log }: StaleNodesDeps,
   served: ReadonlySet<string>,

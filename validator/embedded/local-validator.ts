@@ -1,4 +1,6 @@
-/** The validator of a local marketplace: small proofs and lines, short intervals, simulated GPUs accepted. */
+/**
+ * The validator of a local marketplace: small proofs and line measurements, short intervals, simulated GPUs accepted.
+ */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -21,7 +23,7 @@ export type LocalValidatorOptions = {
   random: Random;
   log: Log;
   signers: { central: Signer; validator: Signer };
-  /** Pending signatures of the key thread. */
+  /** Number of pending signatures of the key thread. */
   signaturesWaiting(): number;
   store: EvidenceStore;
   centralUrl: string;

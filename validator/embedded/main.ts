@@ -19,8 +19,8 @@ import { resetHome } from './remove-pods.ts';
 const STOPPED_BY_USER = 130;
 const SAME_SIGNAL_MS = 1_000;
 /**
- * Timeout of the shutdown: 30 s for pods, 12 s for agents, 2 s for spans, and a reserve. The next start cleans up the
- * rest.
+ * Timeout of the shutdown: 30 s for pods, 12 s for agents, 2 s for spans, and a reserve. The next start removes what is
+ * left.
  */
 const STOPPED_WITHIN_MS = 60_000;
 const TOO_LONG = `shutdown took longer than ${STOPPED_WITHIN_MS / 1_000} s; the next start removes what is left`;
@@ -82,8 +82,8 @@ async function run(): Promise<void> {
 }
 
 /**
- * Stops in order on the first signal, also during the start. Ctrl-C arrives twice, from the terminal and from npm, so only
- * a signal after a second exits at once.
+ * Stops in order on the first signal, also during the start. Ctrl-C arrives twice, from the terminal and from npm, so a
+ * repeated signal exits at once only if it arrives more than a second later.
  */
 function stopOnSignal(stop: () => Promise<void>): void {
   let stoppingSinceMs: number | null = null;

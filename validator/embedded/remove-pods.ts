@@ -10,7 +10,10 @@ import { emptyHome, type Home } from './home.ts';
 const GONE_WITHIN_MS = 30_000;
 const POLL_MS = 100;
 
-/** Removes all pods. Resolves after the last is gone, or after a timeout; the next start removes the rest. */
+/**
+ * Removes all pods. Resolves after the last pod is removed, or after a timeout; the next start removes the remaining
+ * pods.
+ */
 export async function removePods(
   { pods }: Central,
   clock: Clock,

@@ -25,7 +25,7 @@ import type { StartOptions } from './options.ts';
 
 export type Services = {
   central: Central;
-  /** Closes both services, each after the service that sends it requests. */
+  /** Closes each service after the service that calls it. */
   close(): Promise<void>;
 };
 

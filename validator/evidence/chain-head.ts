@@ -55,7 +55,7 @@ export function createHeadCache(db: StoreDb, keys: readonly TrustedHotkey[]) {
   };
 }
 
-/** Returns true if a document finished after `startMs`, the start of its cycle, cannot have been pruned. */
+/** Returns true if no document that finished after `startMs`, the start of a cycle, can have been pruned. */
 export function mustExist(head: EvidenceHeadRow | null, startMs: number): boolean {
   return head === null || head.pruned_ms === null || startMs > head.pruned_ms;
 }

@@ -27,7 +27,7 @@ export function createChainCheck(head: Head | null) {
     }
     if (next !== null && seq > next.seq) gaps.push({ from: next.seq, to: seq - 1 });
     else if (next !== null && previous !== undefined && previous !== next.id) {
-      problems.push({ seq, problem: 'it does not follow the one before' });
+      problems.push({ seq, problem: 'it does not follow the previous one' });
     }
     if (head?.last_seq === seq && head.last_id !== id) problems.push({ seq, problem: OTHER_END });
     next = { seq: seq + 1, id };
@@ -56,7 +56,7 @@ export function createChainCheck(head: Head | null) {
 
 const HEADLESS =
   'the signed head of its chain is missing or not trusted: the chain may be incomplete';
-const OLDER = 'the head of its chain was created again after it and does not cover it';
+const OLDER = 'the head of its chain was created again later and does not cover it';
 const BEYOND = 'it is newer than the last document that the head of its chain names';
 const OTHER_END = 'the head of its chain names another document in its place';
 

@@ -37,7 +37,7 @@ export const EvidenceDocument = z.strictObject({
   validator: Hotkey,
   /** Version of the program that judged; another version may judge differently. */
   program: z.string(),
-  /** Key that signed the agent's answers; null if none was accepted. */
+  /** Key that signed the agent's answers; null if no answer was accepted. */
   agent_key: PublicKeyHex.nullable(),
   intent_hash: z.null(),
   /** Proof of work of the processor; null if none succeeded. */
@@ -72,7 +72,7 @@ export const EvidenceDocument = z.strictObject({
   started_at: EpochMs,
   finished_at: EpochMs,
   agent_version: z.string().nullable(),
-  /** As the central API listed it. */
+  /** The executor as the central API listed it. */
   executor: ExecutorToCheck,
   inputs: z.strictObject({
     inventory: JsonText.nullable(),
@@ -213,7 +213,7 @@ export function parseDocument({
 
 /**
  * Returns true if judging the inputs again reproduces the stated checks and verdict. Documents of another program version or
- * of an unknown policy (null) are accepted as they are.
+ * of an unknown policy (null) are accepted without a new judgement.
  */
 export function reproducesVerdict(document: EvidenceDocument, checks: CheckPolicy | null): boolean {
   const { inputs, executor } = document;
@@ -237,7 +237,8 @@ export function reproducesVerdict(document: EvidenceDocument, checks: CheckPolic
 }
 
 /**
- * Leaves out texts for people, which may be reworded within a version; `measured` of an unknown check is such a text.
+ * Leaves out texts for people, which may be reworded between builds of one version. `measured` of an unknown check is
+ * such a text.
  */
 function comparableOf(checks: readonly CheckResult[]) {
   return checks.map(({ message, required: _, remediation: __, measured, ...codes }) => ({

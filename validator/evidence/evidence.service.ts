@@ -136,7 +136,7 @@ export function createEvidence(options: EvidenceOptions) {
   };
 }
 
-/** Moves the beginning of the chain behind the pruned documents, unless it already begins later. */
+/** Moves the beginning of the chain behind the pruned documents, unless the chain already begins later. */
 function claimAfterPruning(head: EvidenceHeadRow, pruned: Pruned): HeadClaim {
   const { executor_id, last_seq, last_id } = head;
   const pruned_ms = Math.max(head.pruned_ms ?? 0, pruned.finishedMs);

@@ -167,7 +167,7 @@ describe('a chain', () => {
     ['gap', () => remove(2, 3), 'all up to 3 are missing'],
     ['beginning', () => remove(1), 'it is missing'],
     ['end', () => remove(3, 4), 'all up to 4 are missing'],
-  ])('shows a changed %s', async (_, change, problem) => {
+  ])('detects a changed %s', async (_, change, problem) => {
     await change();
     const { problems } = await exported();
     expect(problems.map((found) => found.problem)).toContain(problem);
@@ -213,13 +213,13 @@ describe('the head of a chain', () => {
     await store.deleteFrom('evidence_heads').execute();
     expect(await problemsNow()).toEqual([expect.stringMatching(HEADLESS)]);
     await evidence.record(checkRun({ atMs: 5_000 }));
-    const older = 'the head of its chain was created again after it and does not cover it';
+    const older = 'the head of its chain was created again later and does not cover it';
     expect(await problemsNow()).toEqual([`1: ${older}`, `2: ${older}`]);
     await evidence.prune(2_500, 0);
     expect(await problemsNow()).toEqual([]);
   });
 
-  it('rejects a replaced head, whoever signed it', async () => {
+  it('rejects a replaced head, whichever key signed the new head', async () => {
     const [own] = await heads().execute();
     if (own === undefined) throw new Error('no head');
     const shorter = { ...own, last_seq: 3, last_id: (await rows())[2]?.id ?? '' };

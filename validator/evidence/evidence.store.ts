@@ -40,7 +40,10 @@ export async function firstEvidenceTime(
   return row?.finished_ms ?? null;
 }
 
-/** Id of each executor's last document in [fromMs, toMs) that is not withheld, else of its last one; in the order of executor ids. */
+/**
+ * Ids of one document per executor in [fromMs, toMs): the last document that is not withheld, or else the last one.
+ * Ordered by executor id.
+ */
 export async function decisiveEvidence(
   db: StoreDb,
   fromMs: number,
@@ -91,7 +94,7 @@ export function evidenceAfter(
     .execute();
 }
 
-/** Documents of an executor before `seq`, newest first, without their texts. */
+/** Lists the documents of an executor before `seq`, newest first, without their texts. */
 export function evidenceBefore(
   db: StoreDb,
   executorId: string,
@@ -108,10 +111,13 @@ export function evidenceBefore(
     .execute();
 }
 
-/** Last pruned document, and the finish time of the latest one. */
+/** Number and id of the last pruned document, and the latest finish time of the pruned documents. */
 export type Pruned = { seq: number; id: string; finishedMs: number };
 
-/** Deletes the beginning of a chain: documents older than `beforeMs`, and all but the last `keep`. Null if none was deleted. */
+/**
+ * Deletes the beginning of a chain: documents older than `beforeMs`, and all but the last `keep`. Returns null if none
+ * was deleted.
+ */
 export async function pruneEvidence(
   db: StoreDb,
   executorId: string,

@@ -68,7 +68,7 @@ async function relay(
     await relaySocket(request, reply, { executor, path });
     return reply;
   }
-  // A renter has priority over a rental probe. A launch that still comes too early is retried by the central API.
+  // A renter has priority over a rental probe. If the probe has not ended in time, the central API retries the launch.
   if (request.method === 'PUT') {
     await withDeadline(clock, YIELD_TIMEOUT_MS, rentals.yieldTo(executorId)).catch(() => undefined);
   }

@@ -55,7 +55,7 @@ export function createExecutorDirectory({
   }
 
   return {
-    /** Reloads the list and returns all ids. Falls back to the last list while the central API does not answer. */
+    /** Reloads the list and returns all ids. Returns the ids of the last list while the central API does not answer. */
     async ids(): Promise<ReadonlySet<string>> {
       try {
         await refresh();
@@ -65,7 +65,7 @@ export function createExecutorDirectory({
           { error: messageOf(error), known: known.size },
           'executor list failed to load, using the last one',
         );
-        // The listed pods may be outdated: forget them, so that no check fails because of them.
+        // The listed pods may be outdated: drop them, so that no check fails because of outdated pods.
         known = new Map([...known].map(([id, executor]) => [id, { ...executor, pod_ids: null }]));
       }
       return new Set(known.keys());

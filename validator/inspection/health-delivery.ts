@@ -11,15 +11,15 @@ import { type Delivery, type Outcome, outcomeOf } from '../store/outbox.service.
 import type { Message } from '../store/outbox.store.ts';
 
 /**
- * The central API stores the last verdict of an executor; `withheld` does not change it. So a newer verdict replaces all
- * waiting messages, and a withheld one replaces only withheld ones.
+ * The central API stores the last verdict of an executor; `withheld` does not change the stored verdict. So a newer
+ * verdict replaces all waiting messages, and a withheld one replaces only withheld ones.
  */
 const RANK: Record<HealthReport['verdict'], number> = { withheld: 0, failed: 1, verified: 1 };
 
 const OK = 200;
 const GONE = 404;
 
-/** Message about one inspection, and the rank up to which it replaces waiting ones. */
+/** Returns the message about one inspection, with the rank up to which it replaces waiting messages. */
 export function healthMessage(
   { executor }: Facts,
   report: HealthReport,

@@ -47,7 +47,7 @@ export type HealthOptions = FactsOptions & {
   proofs: ProofRounds;
   /** Bandwidth facts; null if not measured. */
   lines: { facts(executorId: string): Promise<Measured['line']> };
-  /** Round trip to an agent; absent: none is reported. */
+  /** Round trip to an agent; if absent, no round trip is reported. */
   roundTrip?: MeasureRoundTrip;
   evidence: Pick<EvidenceService, 'record'>;
   outbox: Outbox;
@@ -107,7 +107,7 @@ export function createHealthService(options: HealthOptions) {
       await recordRun(run, next, { isClaimed, roundTrip });
     } catch (error) {
       if (!(error instanceof StaleVerdict)) throw error;
-      log.info({ executor: executorId }, 'check came too late to count');
+      log.info({ executor: executorId }, 'check result dropped, newer facts are stored');
       if (isClaimed) await inspections.release(executorId);
       return report;
     }
@@ -124,7 +124,7 @@ export function createHealthService(options: HealthOptions) {
   ): Promise<void> {
     const { facts, report, finishedMs } = run;
     const { id: executorId } = facts.executor;
-    // Not part of the evidence: it does not affect the verdict.
+    // Not part of the evidence, because it does not affect the verdict.
     const sent = { ...report, round_trip: roundTrip };
     const { message, replaces } = healthMessage(facts, sent, finishedMs);
     const { verdict, checked_at_ms: factsMs } = report;
@@ -196,7 +196,7 @@ export function createHealthService(options: HealthOptions) {
       options.metrics.passed(clock.monotonicMs() - beganMs, ids);
       await outbox.runOnce();
     },
-    /** Checks one executor now. The result also goes to the central API by the outbox, in case the answer is lost. */
+    /** Checks one executor now. The outbox also sends the result to the central API, in case the response is lost. */
     async checkNow(executorId: string, request: CheckRequest): Promise<HealthReport> {
       const found = await directory.find(executorId);
       const executor = { ...found, rented: found.rented || request.rental_in_progress };

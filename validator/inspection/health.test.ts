@@ -171,7 +171,7 @@ it('completes a cycle after a crash without inspecting an executor twice', async
   await eventually('the inspection of the other nodes', async () => {
     return (await evidenceOf(first.store)).length === NODES - 1;
   });
-  // Another process on the same file, as after kill -9; the answer to the first one comes too late.
+  // Another process on the same file, as after kill -9; the answer to the first process arrives too late.
   fleet.beforeProbe(async () => undefined);
   const second = await start();
   await second.validator.runOnce();
@@ -193,7 +193,7 @@ it('completes a cycle after a crash without inspecting an executor twice', async
   );
 });
 
-it('probes the requested GPUs and cores, skips rented hosts, and reports to the central API too', async () => {
+it('probes the requested GPUs and cores, skips rented hosts, and also reports to the central API', async () => {
   const { validator, store } = await start();
   const { clock, validator: signer } = market;
   const baseUrl = await validator.server.listen({ host: '127.0.0.1', port: 0 });

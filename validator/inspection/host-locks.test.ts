@@ -42,14 +42,14 @@ it('runs one trial per host at a time in order, and other hosts in parallel', as
   ];
   await eventually('the work on both hosts', () => order.length === 2);
   expect(order.toSorted()).toEqual(['first', 'other']);
-  // Without waiting time the work is skipped.
+  // With a waiting time of 0 the work is skipped.
   expect(await hosts.run('host', 0, async () => 'begun')).toBeNull();
   for (const { end } of [first, second, other]) end();
   expect(await Promise.all(turns)).toEqual(['first', 'second', 'other']);
   expect(await hosts.run('host', 0, async () => 'free')).toBe('free');
 });
 
-it('waits for a lock at most as long as requested, and rejects with errors of the work', async () => {
+it('waits for a lock no longer than requested, and rejects with the error of failed work', async () => {
   const hosts = processOf('one');
   const first = work('first');
   const long = hosts.run('host', WAIT_MS, first.begin);
@@ -77,7 +77,7 @@ it('locks a host against other processes while the work runs', async () => {
   const long = one.run('host', WAIT_MS, first.begin);
   await eventually('the first work', () => order.length === 1);
   const isShared = onPostgres();
-  // Longer than the lease without extension; in small steps, so that the extensions can run.
+  // Longer than the lease lasts without extension; in small steps, so that the extensions can run.
   for (let step = 0; step < 64; step += 1) {
     await eventually('the lease to be extended', async () => {
       await clock.advance(CLAIM_MS / 32);
@@ -88,7 +88,7 @@ it('locks a host against other processes while the work runs', async () => {
   first.end();
   await long;
   expect(await two.run('host', 0, async () => 'free')).toBe('free');
-  // The lease of a killed process lapses a moment later.
+  // The lease of a killed process expires a moment later.
   const lease = { name: 'host host', holder: 'killed', until_ms: clock.now() + CLAIM_MS };
   await store.insertInto('leases').values(lease).execute();
   const waiting = two.run('host', WAIT_MS, async () => {

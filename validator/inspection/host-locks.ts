@@ -8,7 +8,7 @@ import { acquireLease, releaseLease } from '../store/lease.store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import { CLAIM_MS } from './inspection-queue.ts';
 
-/** Maximum wait for a host's lock; shorter than the timeout of those who request a check. */
+/** Maximum wait for a host's lock; shorter than the timeout of a client that requests a check. */
 export const LONGEST_WAIT_MS = 240_000;
 /** Interval for retrying a lease that another process holds. */
 const RETRY_MS = 1_000;
@@ -28,7 +28,7 @@ type Queue = { semaphore: ReturnType<typeof createSemaphore>; users: number };
 export function createHostLocks({ store, clock, log, holder }: HostLocksOptions) {
   const queues = new Map<string, Queue>();
 
-  /** Acquires the lease that excludes other processes. Returns false if it was not free in time. */
+  /** Acquires the lease that excludes other processes. Returns false if the lease was not free in time. */
   async function acquired(name: string, waiting: AbortSignal | undefined): Promise<boolean> {
     for (;;) {
       const untilMs = clock.now() + CLAIM_MS;
@@ -42,7 +42,7 @@ export function createHostLocks({ store, clock, log, holder }: HostLocksOptions)
     }
   }
 
-  /** Runs `work` under a lease, which is extended meanwhile and lapses soon after a process was killed. */
+  /** Runs `work` under a lease, which is extended while `work` runs and expires soon after the process was killed. */
   async function leased<T>(
     name: string,
     waiting: AbortSignal | undefined,
@@ -73,7 +73,10 @@ export function createHostLocks({ store, clock, log, holder }: HostLocksOptions)
   }
 
   return {
-    /** Runs `work` once no other trial uses the host. Resolves with null, without starting `work`, if that takes longer than `waitMs`. */
+    /**
+     * Runs `work` once no other trial uses the host. Resolves with null, without starting `work`, if the host is not
+     * free within `waitMs`.
+     */
     async run<T>(executorId: string, waitMs: number, work: () => Promise<T>): Promise<T | null> {
       const queue = queueOf(executorId);
       if (queue.users > 0 && waitMs === 0) return null;

@@ -7,7 +7,7 @@ import { readAgent } from './inspect.ts';
 
 const { executor, policy } = checkRun({ atMs: 1_000 }).facts;
 
-/** A client whose every request is answered by `answer`. */
+/** Inspects through a client for which `answer` produces every response. */
 async function inspected(answer: () => Promise<Response>) {
   const clock = createManualClock();
   const { inventory, transportError, refusal } = await readAgent(executor, {

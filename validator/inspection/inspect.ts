@@ -1,4 +1,4 @@
-/** Reads the facts of an executor from its agent: before the trials, and again before the verdict. */
+/** Reads facts about an executor from its agent: before the trials, and again before the verdict. */
 import { type AgentClient, isInvalidResponse } from '#shared/api/agent/agent-client.ts';
 import { type Inventory, isRentable, type VerifyResult } from '#shared/api/agent/inventory.ts';
 import type { PodView } from '#shared/api/agent/pod.ts';
@@ -42,8 +42,8 @@ export async function readAgent(
 }
 
 /**
- * Reads everything that the verdict depends on again, including pods; results of trials and the load before them are
- * retained. `receivedMs` is the time of this reading. Never rejects.
+ * Reads again everything on which the verdict depends, including pods. Retains the results of trials and the load
+ * measured before them. `receivedMs` is the time of this reading. Never rejects.
  */
 export async function recheck(tried: Facts, inspection: Inspection): Promise<Facts> {
   const facts = await freshOf(tried, inspection);
@@ -137,8 +137,8 @@ export type AgentAnswer<T> = { answer: T | null; unanswered: Unanswered[] };
 export const NOT_QUERIED: AgentAnswer<never> = { answer: null, unanswered: [] };
 
 /**
- * Awaits an answer of an agent whose identity is known. A refusal counts like a missing answer. Rejects only for errors of
- * the validator.
+ * Awaits the answer of an agent whose identity was verified. A refusal counts like a missing answer. Rejects only for
+ * errors of the validator.
  */
 export async function query<T>(
   question: Unanswered['question'],

@@ -17,7 +17,10 @@ beforeEach(async () => {
 });
 afterEach(() => store.destroy());
 
-/** Simulates the inspection loop with passes every `passMs`, each as after a restart. Returns the second of each inspection. */
+/**
+ * Simulates the inspection loop with passes every `passMs`; each pass uses a new queue, as after a restart. Returns the
+ * second of each inspection.
+ */
 async function inspectionTimes(
   verdict: HealthReport['verdict'],
   { forMs, passMs, intervalMs }: { forMs: number; passMs: number; intervalMs: number },
@@ -70,7 +73,7 @@ it('inspects a passing executor at the regular interval, also after a failure', 
   await inspectionTimes('failed', LOCAL);
   await clock.advance(MINUTE_MS);
   expect(await inspectionTimes('verified', LOCAL)).toEqual(minutes);
-  // After a failure it is inspected soon again.
+  // After a failure the executor is inspected again soon.
   expect((await inspectionTimes('failed', LOCAL)).slice(0, 4)).toEqual([0, 1, 2, 4]);
 });
 
@@ -84,7 +87,7 @@ it('produces fewer than 3,000 documents in fourteen days for an executor that ne
   expect(looksMade).toBeLessThan(2_100);
 });
 
-it('inspects an executor at once when its listing changes, and a requested check lengthens no pause', async () => {
+it('inspects an executor at once when its listing changes, and does not lengthen a pause after a requested check', async () => {
   await inspectionTimes('failed', LOCAL);
   const queue = createInspectionQueue({
     store,

@@ -18,7 +18,7 @@ import {
   syncInspections,
 } from './inspection.store.ts';
 
-/** A claim lapses after this unless it is extended, so that other processes take over from one that was killed. */
+/** Duration of a claim that is not extended. Then other processes may claim the executors of a killed process. */
 export const CLAIM_MS = 12_000;
 
 export type InspectionQueue = ReturnType<typeof createInspectionQueue>;
@@ -30,11 +30,11 @@ export type InspectionQueueOptions = {
   holder: string;
   /** Milliseconds between two inspections of a verified executor. */
   intervalMs: number;
-  /** Shortest time in milliseconds between two inspections of any other executor, whatever its pause. */
+  /** Shortest time in milliseconds between two inspections of an executor that is not verified, whatever its pause. */
   pauseMs: number;
 };
 
-/** State that the checks carry from one inspection of an executor to the next. */
+/** State that is passed from one inspection of an executor to the next. */
 export type Memory = {
   transportFailures: number;
   /** Consecutive failures by check, for reasons that count only when repeated. */
@@ -54,10 +54,13 @@ export type InspectionEnd = InspectionState & {
   factsMs: number;
 };
 
-/** Largest difference between the clocks of two processes; stored facts from further ahead predate a clock correction. */
+/**
+ * Largest difference between the clocks of two processes. Stored facts further in the future predate a clock
+ * correction.
+ */
 const CLOCKS_APART_MS = 60_000;
 
-/** Thrown when a verdict on newer facts is already stored; nothing of the older run is stored. */
+/** Thrown when a verdict on newer facts is already stored; the older run stores nothing. */
 export class StaleVerdict extends Error {}
 
 export function createInspectionQueue(options: InspectionQueueOptions) {
@@ -69,7 +72,7 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
       nowMs,
       verifiedMs: nowMs - options.intervalMs,
       otherMs: nowMs - options.pauseMs,
-      // Only one process uses a file, so claims of its predecessor have expired.
+      // Only one process uses a file, so claims of an earlier process have expired.
       freeMs: isShared(store) ? nowMs : Number.MAX_SAFE_INTEGER,
     };
   }
@@ -79,7 +82,7 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
     sync: (executorIds: ReadonlySet<string>) =>
       syncInspections(store, executorIds, dueNow().freeMs),
 
-    /** Makes executors whose listing changed due at once if they did not pass before. */
+    /** Makes executors whose listing changed due at once if their last inspection did not pass. */
     resetPauses: (executorIds: readonly string[]) => resetPauses(store, executorIds),
 
     /** Executors that are due and unclaimed. */
@@ -103,7 +106,7 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
     async load(executorId: string): Promise<InspectionState> {
       const row = await findInspection(store, executorId);
       if (row === undefined) return { transportFailures: 0, pauseMs: null, streaks: {}, found: {} };
-      // We wrote this JSON.
+      // This module wrote the JSON.
       const streaks = JSON.parse(row.streaks_json) as Record<string, number>;
       const found = JSON.parse(row.found_json) as Record<string, OpenFailure>;
       const { transport_failures: transportFailures, pause_ms: pauseMs } = row;
@@ -111,8 +114,8 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
     },
 
     /**
-     * Stores the result in the transaction that records the run. Throws StaleVerdict, or an Error if another process has
-     * taken over the claim, whose result then counts.
+     * Stores the result in the transaction that records the run. Throws StaleVerdict, or an Error if another process
+     * has taken over the claim. The other process's result then counts.
      */
     async end(tx: StoreDb, ended: InspectionEnd, isClaimed: boolean): Promise<void> {
       const { executorId: id, verdict } = ended;
@@ -148,13 +151,15 @@ export type Inspected = {
   verdict: HealthReport['verdict'];
   /** False for an inspection on request, which does not lengthen the pause. */
   isRegular: boolean;
-  /** Pause before this inspection; null after a pass, a change of the listing, or no inspection. */
+  /**
+   * Pause before this inspection; null if the executor had passed, its listing had changed, or it was never inspected.
+   */
   before: number | null;
   /** Interval of verified executors; no pause is longer. */
   intervalMs: number;
 };
 
-/** Milliseconds until the next inspection; null after a pass, which the regular interval follows. */
+/** Milliseconds until the next inspection; null after a pass: the regular interval then applies. */
 export function pauseAfter({ verdict, isRegular, before, intervalMs }: Inspected): number | null {
   if (verdict === 'verified') return null;
   if (!isRegular) return before;

@@ -3,17 +3,17 @@ import type { ExpressionBuilder } from 'kysely';
 import { isShared } from '../store/evidence-store.ts';
 import type { EvidenceStore, InspectionRow, StoreDb } from '../store/tables.ts';
 
-/** Maximum number of rows per statement; the number of variables of a statement is limited. */
+/** Maximum number of rows per statement; databases limit the number of variables of a statement. */
 const ROWS_AT_ONCE = 500;
 
 /** Times that decide which executors are due and unclaimed, in milliseconds. */
 export type Due = {
   nowMs: number;
-  /** Verified executors inspected after this are not due. */
+  /** A verified executor that was inspected after this time is not due. */
   verifiedMs: number;
-  /** All others inspected after this are not due; their pause must be over too. */
+  /** An executor that is not verified is not due if it was inspected after this time. Its pause must also be over. */
   otherMs: number;
-  /** Claims that ended before this have lapsed. */
+  /** Claims that ended before this time have expired. */
   freeMs: number;
 };
 
@@ -134,7 +134,7 @@ function changesOf({ executor_id: _, facts_ms, ...result }: InspectionResult) {
 }
 
 /**
- * Condition that the stored facts are not newer. Those from after `latestMs` were recorded before the clock was set
+ * Condition that the stored facts are not newer. Facts from after `latestMs` were recorded before the clock was set
  * back, and do not count as newer.
  */
 function isNotNewer({ facts_ms: factsMs }: InspectionResult, latestMs: number) {
@@ -186,7 +186,7 @@ export async function recordUnclaimedInspection(
   return count > 0n;
 }
 
-/** Inspections in the future happened before the clock was set back: such executors are due. */
+/** Inspections in the future happened before the clock was set back: their executors are due. */
 function isDue({ nowMs, verifiedMs, otherMs, freeMs }: Due) {
   return (eb: Expressions) =>
     eb.and([

@@ -56,7 +56,7 @@ export type InspectionOptions = {
 };
 
 const KBIT_PER_MBIT = 1_000;
-/** Interval between two measurements of a line, which cost the provider traffic. Lines change rarely. */
+/** Interval between two measurements of a line. Measurements cost the provider traffic, and lines change rarely. */
 const LINE_INTERVAL_MS = 3_600_000;
 /** Duration of the lease on measurements; longer than two measurements of a line. */
 const LINES_LEASE_MS = 300_000;
@@ -100,7 +100,7 @@ export function createInspection(options: InspectionOptions) {
     clock,
     holder,
     intervalMs: checkIntervalMs,
-    // Every process that shares the store sees an executor in each of its passes.
+    // Every process that shares the store visits an executor in each of its passes.
     pauseMs: isShared(store) ? listIntervalMs / 2 : 0,
   });
   const health = createHealthService({
@@ -128,7 +128,7 @@ export function createInspection(options: InspectionOptions) {
     hosts,
     rentals,
     readBanner,
-    // A pass over many executors is long: each judged executor counts as progress.
+    // A pass over many executors takes long, so each judged executor counts as progress.
     evidence: { record: (...run) => heartbeats.check.beatAfter(() => evidence.record(...run)) },
     outbox: options.outbox,
     atOnce: options.checksAtOnce,
@@ -142,7 +142,7 @@ export function createInspection(options: InspectionOptions) {
     rentals,
     sendTo,
     connectTo,
-    /** Measures the lines of due executors whose agent answered last. */
+    /** Measures the lines of due executors whose agent answered in the last inspection. */
     async measureLines(): Promise<void> {
       const reachable = await inspections.reachable();
       const executors = directory.known().filter(({ id }) => reachable.has(id));

@@ -1,4 +1,7 @@
-/** Network checks of an executor: ports from outside, and registry and template images from inside. Results are reused for one interval. */
+/**
+ * Network checks of an executor: ports from outside; registry and template images from inside. Results are reused for
+ * one interval.
+ */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { EgressCheckResult } from '#shared/api/agent/host-checks.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -22,7 +25,7 @@ export type NetworkCheckOptions = {
   clock: Clock;
   random: Random;
   isEnabled: boolean;
-  /** Results are reused for this long. */
+  /** Milliseconds for which results are reused. */
   intervalMs: number;
   /** Image whose digest agents must resolve; null skips the check. */
   egressImage: string | null;
@@ -37,8 +40,8 @@ export function createNetworkChecks(options: NetworkCheckOptions) {
 
   return {
     /**
-     * Returns the last result while it is fresh, else checks now if `isFree`: the host has no pod of the marketplace.
-     * Skips rented and unreachable hosts.
+     * Returns the last result while it is fresh. Otherwise runs the checks if `isFree`, which means that the host has
+     * no pod of the marketplace. Skips rented and unreachable hosts.
      */
     async check(facts: Facts, client: AgentClient, isFree: boolean): Promise<NetworkFacts> {
       const { executor, inventory } = facts;
@@ -65,7 +68,7 @@ export function createNetworkChecks(options: NetworkCheckOptions) {
       known.set(executor.id, { atMs: clock.monotonicMs(), facts: found });
       return found;
     },
-    /** Drops results of all other executors. */
+    /** Drops the results of executors that are not in `executorIds`. */
     retain(executorIds: ReadonlySet<string>): void {
       known = new Map([...known].filter(([id]) => executorIds.has(id)));
     },
@@ -73,8 +76,8 @@ export function createNetworkChecks(options: NetworkCheckOptions) {
 }
 
 /**
- * The registry query, if the agent reports its engine as unreachable. It then counts as unanswered; otherwise the agent
- * could always evade the check.
+ * Returns the registry query as unanswered if the agent reports its engine as unreachable. Otherwise the agent could
+ * always evade the check.
  */
 function unansweredRegistry(egress: EgressCheckResult | null): Measured['unanswered'] {
   if (egress?.registry !== 'unknown') return [];
@@ -103,7 +106,7 @@ function queryEgress(
   );
 }
 
-/** Null if the agent does not answer: older versions lack the route. */
+/** Returns null if the agent does not answer: older versions lack the route. */
 async function queryImages(
   client: Pick<AgentClient, 'checkImages'>,
   executorId: string,

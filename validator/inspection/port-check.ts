@@ -1,4 +1,7 @@
-/** Checks that the ports of pods are reachable from the validator: connects to a sample, each port answering with its own proof. */
+/**
+ * Checks that the ports of pods are reachable from the validator. Connects to a sample of ports, each of which answers
+ * with a separate proof.
+ */
 import { connect } from 'node:net';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import {
@@ -13,16 +16,16 @@ import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import type { Facts } from '../checks/check.ts';
 import type { Measured } from '../checks/measured.ts';
 
-/** Sample sizes; the next smaller one is used if the agent rejects the request as too large. */
+/** Sample sizes. If the agent rejects a sample as too large, the next smaller size is used. */
 const TIERS = [300, 50, 10] as const;
 /**
- * Largest range that is sampled completely. Of a larger one at most half is sampled, so that a new pod finds free
+ * Largest range that is sampled completely. Of a larger range at most half is sampled, so that a new pod finds free
  * ports.
  */
 const SMALL_RANGE = 20;
 const MAX_PARALLEL = 200;
 const OPEN_MS = 20_000;
-/** Timeouts of one port and of the whole sample. */
+/** Timeout of one port, and of the whole sample. */
 const CONNECT_MS = 5_000;
 const ALL_MS = 18_000;
 const NONCE_BYTES = 16;
@@ -40,7 +43,10 @@ export type PortCheckDeps = {
   readPort: ReadPort;
 };
 
-/** Returns a 409 of the agent as a refusal. Rejects with its other errors, and for errors of the validator. */
+/**
+ * Returns a 409 response of the agent as a refusal. Rejects for other errors of the agent, and for errors of the
+ * validator.
+ */
 export async function checkPorts(
   deps: PortCheckDeps,
   { executor, inventory }: Facts & { inventory: object },

@@ -16,8 +16,8 @@ type RoundTripDeps = {
 };
 
 /**
- * Returns the shortest of three TCP handshakes. Delays of hosts and networks only lengthen it, so it is an upper bound.
- * Resolves with null if the agent cannot be reached.
+ * Returns the shortest of three TCP handshakes. Delays of hosts and networks only lengthen a handshake, so the result
+ * is an upper bound. Resolves with null if the agent cannot be reached.
  */
 export function createRoundTrips({ clock, coordinates }: RoundTripDeps): MeasureRoundTrip {
   return async ({ executor_ip_address: host, executor_ip_port: port }) => {
@@ -28,7 +28,7 @@ export function createRoundTrips({ clock, coordinates }: RoundTripDeps): Measure
       if (!(await isConnected(host, Number(port), clock.deadline(TIMEOUT_MS)))) return null;
       shortestMs = Math.min(shortestMs, clock.monotonicMs() - beganMs);
     }
-    // The clock may be too coarse for a host nearby.
+    // A coarse clock may measure 0 for a host nearby.
     return { ms: Math.max(0.01, shortestMs), ...coordinates };
   };
 }

@@ -58,7 +58,7 @@ const client: AgentClient = {
   verify: async () => ({ ok: host.isSound, reason_code: null, steps: [], simulated: false }),
 };
 
-/** Health service of a process just started on the store. */
+/** Starts the health service of a new process on the store. */
 function start(holder = systemRandom.uuid()) {
   const baselines = createProofBaselines({ store, clock });
   const nothing = async () => null;
@@ -181,7 +181,7 @@ it('drops a verdict on older facts than the stored one', async () => {
   expect(claims).toEqual([]);
 });
 
-it('accepts a verdict although a withheld one has newer facts, or the stored time is in the future', async () => {
+it('accepts a verdict although a withheld verdict has newer facts, or the stored time is in the future', async () => {
   const health = start();
   const [end, reached] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   onPods = () => {
@@ -215,7 +215,7 @@ it('orders verdicts by the time of their facts, also if the first process was ki
   const stuck = start('killed').runOnce();
   await reached.promise;
   onPods = async () => undefined;
-  // The claim lapsed, as after a kill; the other process reads later and finishes first.
+  // The claim expired, as after a kill; the other process reads later and finishes first.
   await store.updateTable('inspections').set({ holder: null, held_until_ms: 0 }).execute();
   await clock.advance(1_000);
   host.cards = 0;

@@ -25,10 +25,13 @@ export async function encryptSeed(words: readonly string[], random: Random): Pro
   if (rest.length > 0) throw new ConfigError(`encrypt-key does not take ${rest.join(' ')}`);
   const passphrase = readPrivateText(passphraseFile);
   const { hotkey } = await writeKeyFile(keyFile, readSeedFile(seedFile), passphrase, random);
-  return `${keyFile} holds ${hotkey}; destroy ${seedFile} once the key file works\n`;
+  return `${keyFile} contains the key of ${hotkey}; destroy ${seedFile} once the key file works\n`;
 }
 
-/** `hotkey`: prints the ss58 of the key and creates a missing one, so that others can configure it before the first start. */
+/**
+ * `hotkey`: prints the ss58 of the key and creates a missing key, so that agents and the central API can be configured
+ * before the first start.
+ */
 export async function showHotkey(
   words: readonly string[],
   location: KeyLocation,

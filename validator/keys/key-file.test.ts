@@ -123,7 +123,7 @@ describe('an encrypted key file', () => {
     await expect(readKeyFile(path, passphrase)).rejects.toThrow(message);
   });
 
-  it('is rejected if others may read it or it is no key file', async () => {
+  it('is rejected if other users may read the file or if it is not a key file', async () => {
     const open = put('open.json', JSON.stringify(good));
     chmodSync(open, 0o640);
     await expect(readKeyFile(open, PASSPHRASE)).rejects.toThrow(/chmod 600/);
@@ -171,7 +171,7 @@ describe('the configuration check', () => {
     const own = seed(at('hotkey.seed'));
     const theirs = file('theirs.json', setOf(next.hotkey), next);
     expect(await problemOf(own, theirs)).toMatch(/^VALIDATOR_KEY_SET .*neither names our key/);
-    // Before and after a change of the key.
+    // Before and after the validator's key changes.
     for (const signer of [OWN, next]) {
       const set = file('ours.json', setOf(OWN.hotkey, next.hotkey), signer);
       expect(await problemOf(own, set)).toBeNull();
@@ -182,7 +182,7 @@ describe('the configuration check', () => {
     }
   });
 
-  it('trusts only keys that are named, and reports a missing own key', async () => {
+  it('trusts only the named keys, and reports a missing key of the validator', async () => {
     const nobody = () => {
       throw new Error('not problemOf');
     };
@@ -276,7 +276,7 @@ it('creates a private seed once and then reads it', () => {
   expect(readOrCreateSeedFile(path, systemRandom)).toEqual(seed);
 });
 
-it('rejects a file that others may read or that holds no seed', () => {
+it('rejects a file that other users may read or that contains no seed', () => {
   const open = join(folder, 'open.seed');
   writeFileSync(open, '00'.repeat(32));
   chmodSync(open, 0o644);

@@ -1,4 +1,7 @@
-/** Keys at rest: seed files, and encrypted JSON key files (version 3) as the chain's tools write them. Only the owner may read either. */
+/**
+ * Keys at rest: seed files, and encrypted JSON key files (version 3) in the form of the chain's tools. Only the owner
+ * may read either kind.
+ */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { Keyring } from '@polkadot/keyring';
 import type { KeyringPair$Json } from '@polkadot/keyring/types';
@@ -25,7 +28,10 @@ const KeyFile = z.object({
   meta: z.record(z.string(), z.unknown()).default({}),
 });
 
-/** Opens an encrypted key file. Throws ConfigError if others may read it, the passphrase is wrong, or the content is invalid. */
+/**
+ * Opens an encrypted key file. Throws ConfigError if other users may read the file, the passphrase is wrong, or the
+ * content is invalid.
+ */
 export async function readKeyFile(path: string, passphrase: string): Promise<LocalSigner> {
   const content = parsed(path, readPrivateText(path));
   await cryptoWaitReady();
@@ -93,7 +99,10 @@ export async function openKey(location: KeyLocation, random: Random | null): Pro
 
 const SEED_BYTES = 32;
 
-/** Reads a 32-byte seed of 64 hex digits. Throws ConfigError if the file is missing, others may read it, or the content is invalid. */
+/**
+ * Reads a 32-byte seed of 64 hex digits. Throws ConfigError if the file is missing, other users may read it, or the
+ * content is invalid.
+ */
 export function readSeedFile(path: string): Uint8Array {
   const text = readPrivateText(path).trim();
   if (!/^(0x)?[0-9a-f]{64}$/i.test(text)) {
@@ -113,7 +122,7 @@ export function readOrCreateSeedFile(path: string, random: Random): Uint8Array {
 /** Address format of the chain. */
 export const SS58_PREFIX = 42;
 
-/** Signer of a seed, by the chain's key library. */
+/** Creates the signer of a seed with the chain's key library. */
 export async function keyringSigner(seed: Uint8Array): Promise<LocalSigner> {
   await cryptoWaitReady();
   return signerOf(new Keyring({ type: 'sr25519', ss58Format: SS58_PREFIX }).addFromSeed(seed));
@@ -128,7 +137,10 @@ export function signerOf(pair: {
 
 const MAX_BYTES = 65_536;
 
-/** Reads a secret without trailing line breaks. Throws ConfigError if the file cannot be read, others may read it, or it is too long. */
+/**
+ * Reads a secret without trailing line breaks. Throws ConfigError if the file cannot be read, other users may read it,
+ * or it is too long.
+ */
 export function readPrivateText(path: string): string {
   try {
     requirePrivate(path);

@@ -53,7 +53,7 @@ it('signs with the requested key without blocking the event loop', async () => {
   expect(keys.waiting()).toBe(MESSAGES);
   const signatures = await signing;
   await counting;
-  // A blocked event loop would have no turn before the last signature.
+  // A blocked event loop would run nothing before the last signature.
   expect(turns).toBeGreaterThan(1);
   for (const [index, message] of messages.entries()) {
     if (index % 50 !== 0) continue;

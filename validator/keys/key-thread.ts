@@ -23,7 +23,7 @@ export function createKeyThread() {
       return {
         hotkey,
         async sign(message) {
-          // Copied, because sending a slice would send its whole buffer.
+          // Copied, because posting a slice would send its whole buffer.
           const signed = await call({ kind: 'sign', key, message: new Uint8Array(message) });
           return 'signature' in signed ? signed.signature : unexpectedAnswer();
         },

@@ -1,4 +1,4 @@
-/** Tasks of the key thread: opens keys, which never leave it, and signs with them. */
+/** Tasks of the key thread: opens keys, which never leave the thread, and signs with them. */
 import { ConfigError } from '#shared/runtime/config.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
@@ -21,7 +21,7 @@ const MAX_KEYS = 16;
 export function createKeyTasks() {
   const signers: LocalSigner[] = [];
 
-  /** Returns configuration errors as text, because the class of an error is lost between threads. */
+  /** Returns configuration errors as text, because errors lose their class between threads. */
   async function open(location: KeyLocation): Promise<KeyAnswer> {
     try {
       const signer = await openKey(location, systemRandom);

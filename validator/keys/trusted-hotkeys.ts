@@ -1,4 +1,7 @@
-/** Keys whose evidence is trusted, and when: the validator's own key and those of its signed key set. */
+/**
+ * Keys whose evidence is trusted, and the time windows of trust: the validator's own key and the keys of its signed key
+ * set.
+ */
 import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
@@ -14,8 +17,8 @@ export function isTrustedAt(keys: readonly TrustedHotkey[], hotkey: Hotkey, atMs
 }
 
 /**
- * The own key and, with a key set, the keys that it names within their windows. Throws ConfigError for a set that neither
- * names the own key nor is signed with it, because anyone can sign a set.
+ * Returns the validator's own key and, with a key set, the keys of the set within their windows. Throws ConfigError for
+ * a set that neither names the own key nor is signed with it, because anyone can sign a set.
  */
 export function trustedHotkeys(own: Hotkey, keySetFile: string | undefined): TrustedHotkey[] {
   if (keySetFile === undefined) return [{ hotkey: own }];

@@ -71,7 +71,7 @@ it('migrates waiting messages of an older version', async () => {
   older.close();
   const reading = withStore({ address: file, variable: '--ledger' }, 'read', async () => true);
   await expect(reading).rejects.toThrow(
-    /^the evidence store has schema 3, this program reads \d+: start a validator of this version on it/,
+    /^the evidence store has schema 3, this program reads \d+: start a validator of this version on the store/,
   );
   const newer = await openEvidenceStore(file);
   expect(await newer.selectFrom('outbox').selectAll().execute()).toMatchObject([
@@ -80,7 +80,7 @@ it('migrates waiting messages of an older version', async () => {
   await newer.destroy();
 });
 
-it('lets one process at a time claim an executor, and another once the claim lapsed', async () => {
+it('lets one process at a time claim an executor, and another process once the claim expired', async () => {
   const clock = createManualClock();
   const processOf = (holder: string) =>
     createInspectionQueue({ store, clock, holder, intervalMs: 900_000, pauseMs: 0 });
@@ -88,7 +88,7 @@ it('lets one process at a time claim an executor, and another once the claim lap
   const ids = Array.from({ length: 20 }, (_, at) => `executor ${at}`);
   await one.sync(new Set(ids));
   const [first, second] = await Promise.all([one.claim(ids), two.claim(ids)]);
-  // Only one process uses a file, so it takes over the claims of its predecessor.
+  // Only one process uses a file, so a new process takes over the claims of an earlier one.
   if (!onPostgres()) return expect([first, second]).toEqual([first, first]);
   expect([...first, ...second].length).toBe(20);
   expect(new Set([...first, ...second]).size).toBe(20);

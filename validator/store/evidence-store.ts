@@ -1,6 +1,6 @@
 /**
- * The evidence store: the validator's database, one SQLite file or a PostgreSQL database that several processes share.
- * This file opens it, brings its schema up to date, summarizes it and probes it.
+ * The evidence store: the validator's database, either a SQLite file or a PostgreSQL database that several processes
+ * share. This file opens the store, migrates its schema, summarizes it and probes it.
  */
 import { existsSync } from 'node:fs';
 import { sql } from 'kysely';
@@ -38,8 +38,8 @@ export async function openEvidenceStore(
 }
 
 /**
- * Runs `work` on an existing store without migrating it; a validator may be running on the same store. Rejects as
- * `openDatabase` does, and with ConfigError when there is no store or it has another schema version.
+ * Runs `work` on an existing store without migrating it, even while a validator runs on the same store. Rejects as
+ * `openDatabase` does, and with ConfigError if there is no store or if the store has another schema version.
  */
 export async function withStore<T>(
   location: StoreLocation,
@@ -69,7 +69,7 @@ async function requireCurrentSchema(store: EvidenceStore): Promise<void> {
   const remedy =
     present > known
       ? 'run a newer version'
-      : 'start a validator of this version on it, or on a copy, to bring it up to date';
+      : 'start a validator of this version on the store, or on a copy, to migrate the schema';
   throw new ConfigError(
     `the evidence store has schema ${present}, this program reads ${known}: ${remedy}`,
   );
@@ -86,7 +86,7 @@ async function migrate(store: EvidenceStore, location: DatabaseLocation): Promis
     const present = await schemaOf(tx);
     if (present > MIGRATIONS.length) {
       throw new ConfigError(
-        `the evidence store has schema ${present}, this program knows ${MIGRATIONS.length}: run a newer version`,
+        `the evidence store has schema ${present}, this program supports ${MIGRATIONS.length}: run a newer version`,
       );
     }
     for (const migration of MIGRATIONS.slice(present)) {
@@ -127,8 +127,9 @@ export type StoreSummary = {
 };
 
 /**
- * Counts the rows of each table without writing or migrating, also beside a running validator. Null when there is no
- * store yet. Rejects when it cannot be read; with ConfigError for any other database and for an unusable server.
+ * Counts the rows of each table without writing or migrating, also while a validator runs on the store. Returns null if
+ * there is no store yet. Rejects if the store cannot be read; with ConfigError for any other database and for an
+ * unusable server.
  */
 export async function summarizeStore(address: string): Promise<StoreSummary | null> {
   // Opening a SQLite file would create it.
@@ -157,8 +158,9 @@ export async function summarizeStore(address: string): Promise<StoreSummary | nu
 }
 
 /**
- * Reads the schema number and writes it back, which costs one page. Returns the error message, or null when it worked
- * and when a restart would not help: a full disk, or a PostgreSQL server, which others monitor.
+ * Reads the schema number and writes it back, which costs one page. Returns the error message. Returns null if both
+ * worked, and for faults that a restart does not repair: a full disk, or a PostgreSQL server, which is monitored
+ * separately.
  */
 export async function probeStore(store: EvidenceStore): Promise<string | null> {
   if (isShared(store)) return null;

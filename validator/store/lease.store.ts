@@ -1,4 +1,4 @@
-/** Leases on work that one of several validator processes does for all of them. */
+/** Leases on work that one of several validator processes does on behalf of all. */
 import { isShared } from './evidence-store.ts';
 import type { EvidenceStore } from './tables.ts';
 
@@ -8,7 +8,7 @@ export async function acquireLease(
   { name, holder, untilMs }: { name: string; holder: string; untilMs: number },
   nowMs: number,
 ): Promise<boolean> {
-  // Only one process uses a file, so a lease left by its predecessor does not count.
+  // Only one process uses a file, so a lease of an earlier process does not count.
   if (!isShared(store)) return true;
   const own = { holder, until_ms: untilMs };
   const { numInsertedOrUpdatedRows: count = 0n } = await store

@@ -102,7 +102,7 @@ const checks: Migration = ({ int, tableEnd }) => [
   ) ${tableEnd}`,
 ];
 
-/** State that outlives a process or is shared by several: inspections, outbox lanes, leases, rental probes. */
+/** State that outlives a process or that processes share: inspections, outbox lanes, leases, rental probes. */
 const sharedWork: Migration = ({ int, serial, tableEnd }) => [
   `create table inspections (
     executor_id text primary key,
@@ -183,8 +183,8 @@ const agentReleases: Migration = ({ int, tableEnd }) => [
 ];
 
 /**
- * Proof times per executor instead of per processor model, whose mean the busiest host dominated; the old times are
- * dropped. Outbox messages get the time at which they were stored.
+ * Stores proof times per executor instead of per processor model, whose mean the busiest host dominated; the earlier
+ * times are dropped. Adds to outbox messages the time at which they were stored.
  */
 const proofPaces: Migration = ({ int, tableEnd }) => [
   'drop table proof_times',
@@ -203,7 +203,7 @@ const proofPaces: Migration = ({ int, tableEnd }) => [
   'update outbox set made_ms = next_ms',
 ];
 
-/** Signed heads of evidence chains. Existing chains have none, so their completeness cannot be proven. */
+/** Signed heads of evidence chains. Existing chains have no head, so their completeness cannot be proven. */
 const evidenceHeads: Migration = ({ int, tableEnd }) => [
   `create table evidence_heads (
     executor_id text primary key,
@@ -242,7 +242,7 @@ const foundFailures: Migration = () => [
   `alter table inspections add column found_json text not null default '{}'`,
 ];
 
-/** Existing epochs stay unsigned. */
+/** Adds signatures to epochs. Existing epochs stay unsigned. */
 const signedEpochs: Migration = () => ['alter table epochs add column signature text'];
 
 /** Executors that did not pass are inspected again after a growing pause. */

@@ -1,4 +1,4 @@
-/** Delivers outbox messages to the central API at least once; messages of one partition go out in order. */
+/** Delivers outbox messages to the central API at least once. Messages of one partition are sent in order. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -9,7 +9,7 @@ const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 300_000;
 /** Attempts before a message is parked: about one day at the longest pause. */
 export const MAX_ATTEMPTS = 300;
-/** HTTP statuses of temporary failures: the message is sent again. */
+/** HTTP statuses of temporary failures, after which the message is sent again. */
 const RETRYABLE_STATUSES: readonly number[] = [408, 409, 425, 429];
 const JITTER_STEPS = 1_000;
 /** Maximum number of partitions delivered in parallel. */
@@ -25,7 +25,7 @@ export type Outcome =
 
 /** Delivery of one kind of message. */
 export type Delivery = {
-  /** Resolves with the outcome, whatever the receiver answers. */
+  /** Resolves with the outcome, whatever the receiver responds. */
   deliver(message: OutboxRow): Promise<Outcome>;
   /** Called after a message was parked. */
   onParked(message: OutboxRow): Promise<void>;
@@ -90,8 +90,8 @@ export function createOutbox(options: OutboxOptions) {
 
   return {
     /**
-     * Delivers the messages that are due. A postponed message delays only its own partition, a parked one nothing.
-     * Concurrent calls share one pass, which ends after every message that was stored before the last call was tried.
+     * Delivers the messages that are due. A postponed message delays only its own partition; a parked message delays
+     * none. Concurrent calls share one pass, which tries every message that was stored before the last of these calls.
      */
     runOnce(): Promise<void> {
       isRequested = true;
@@ -109,7 +109,7 @@ export function pauseAfter(attempts: number, jitter: number): number {
   return Math.round(whole / 2 + (whole / 2) * jitter);
 }
 
-/** Outcome of an answer with a status other than success. */
+/** Outcome of a response with a status other than success. */
 export function outcomeOf(status: number, reason: string): Outcome {
   const isRefusal = status >= 400 && status < 500 && !RETRYABLE_STATUSES.includes(status);
   return isRefusal ? { state: 'refused', reason } : { state: 'unavailable', reason };

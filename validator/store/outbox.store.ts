@@ -15,8 +15,8 @@ export type Message = Pick<OutboxRow, 'kind' | 'subject' | 'rank' | 'body' | 'ne
 };
 
 /**
- * Stores a message in the transaction of the fact that it reports. Deletes waiting messages of the same partition whose
- * rank is `replaces` or lower; none when `replaces` is left out.
+ * Stores a message in the transaction that stores the reported fact. Deletes waiting messages of the same partition
+ * whose rank is `replaces` or lower; deletes none if `replaces` is left out.
  */
 export async function enqueue(
   tx: StoreDb,
@@ -40,7 +40,10 @@ export async function enqueue(
   await removeMessages(tx, surplus);
 }
 
-/** First waiting message of each partition, if it is due or its time is beyond `latestMs`; the oldest `limit`. */
+/**
+ * First waiting message of each partition, if it is due or if its time is after `latestMs`. At most `limit`, oldest
+ * first.
+ */
 export function dueMessages(
   db: StoreDb,
   { nowMs, latestMs }: { nowMs: number; latestMs: number },
@@ -79,7 +82,7 @@ export async function countMessages(db: StoreDb): Promise<{ waiting: number; par
   return { waiting: total - parked, parked };
 }
 
-/** Time at which the oldest waiting message was stored; null when none waits. */
+/** Time at which the oldest waiting message was stored; null if no message waits. */
 export async function oldestMessageMs(db: StoreDb): Promise<number | null> {
   const row = await db
     .selectFrom('outbox')
@@ -107,7 +110,7 @@ export async function postponeMessage(
     .execute();
 }
 
-/** Parks a message, which then no longer delays its partition. */
+/** Parks a message. A parked message no longer delays its partition. */
 export async function parkMessage(
   db: StoreDb,
   { seq, kind, attempts }: Pick<OutboxRow, 'seq' | 'kind' | 'attempts'>,

@@ -180,7 +180,7 @@ it('replaces waiting messages of the same partition up to the given rank, but no
   expect(await left()).toEqual(['parked', 'elsewhere', '3']);
 });
 
-it('uses one idempotency key per body for every attempt', async () => {
+it('uses the same idempotency key for every attempt with the same body', async () => {
   await add('1', { body: '{"a":1}' });
   answers = [down];
   const keys = () => store.selectFrom('outbox').select('idempotency_key').execute();

@@ -21,15 +21,18 @@ export type EvidenceTable = {
 /** Signed first and last document of an executor's chain, from which missing rows are detected. */
 export type EvidenceHeadsTable = {
   executor_id: string;
-  /** Signer. */
+  /** Hotkey of the signer. */
   validator: Hotkey;
   signed_ms: number;
-  /** The first document that the head covers, and the id of the document before it; null at the start of the chain. */
+  /**
+   * Sequence number of the first document that the head covers, and the id of the document before it; null at the start
+   * of the chain.
+   */
   first_seq: number;
   first_previous: string | null;
-  /** Finish time of the newest document that was pruned; null if none was. */
+  /** Finish time of the newest document that was pruned; null if no document was pruned. */
   pruned_ms: number | null;
-  /** The last document. */
+  /** Sequence number and id of the last document. */
   last_seq: number;
   last_id: string;
   /** `0x` + hex, over the canonical JSON of all columns above. */
@@ -57,7 +60,7 @@ export type EpochsTable = {
   number: number;
   computed_ms: number;
   state: EpochState;
-  /** The CycleSet with cycle numbers instead of cycles. */
+  /** The CycleSet, with numbers of cycles instead of their contents. */
   input_json: string;
   policy_json: string;
   input_hash: string;
@@ -69,7 +72,7 @@ export type EpochsTable = {
   signature: string | null;
   /** Id of the previous epoch; null at the start of the chain and in rows of older versions. */
   previous: string | null;
-  /** Oldest epoch of the chain that was retained when this one was stored; null in rows of older versions. */
+  /** Oldest epoch of the chain that was retained when this epoch was stored; null in rows of older versions. */
   first_kept: number | null;
 };
 
@@ -83,7 +86,7 @@ export type OutboxTable = {
   subject: string;
   /** Partition key. */
   lane: string;
-  /** A newer message of the lane may replace waiting ones of the same or a lower rank. */
+  /** A newer message of the lane may replace waiting messages of the same or a lower rank. */
   rank: number;
   /** SHA-256 of the body, hex; the same for every attempt. */
   idempotency_key: string;
@@ -118,7 +121,7 @@ export type InspectionsTable = {
   held_until_ms: number;
 };
 
-/** Leases on work that one process does for all. */
+/** Leases on work that one process does on behalf of all. */
 export type LeasesTable = { name: string; holder: string; until_ms: number };
 
 /** Last rental probe of each executor. Its pod may still exist while `ended_ms` is null. */
@@ -155,11 +158,14 @@ export type AcceptedSpecsTable = {
   gpu_uuids_json: string;
 };
 
-/** Executors that passed with a card, and the first and last time they did. The checks decide which claim counts. */
+/**
+ * Executors that passed with a card, and the first and last time at which they passed. The checks decide which claim
+ * counts.
+ */
 export type GpuClaimsTable = {
   uuid: string;
   executor_id: string;
-  /** Key of the agent, hex; another key makes another claim. Empty if unknown. */
+  /** Key of the agent, hex; a new key makes a new claim. Empty if unknown. */
   agent_key: string;
   first_ms: number;
   seen_ms: number;
@@ -176,7 +182,10 @@ export type ProofPacesTable = {
   seen_ms: number;
 };
 
-/** Measured bandwidth of an executor in kilobits per second, as the executor sees it: moving means and last samples. */
+/**
+ * Measured bandwidth of an executor in kilobits per second, from the executor's point of view: moving means and last
+ * samples.
+ */
 export type LinesTable = {
   executor_id: string;
   /** Time of the last attempt; 0 before the first. */
@@ -200,7 +209,7 @@ export type AgentReleasesTable = {
   sequence: number;
   /** Digest that the tag pointed to. */
   digest: string;
-  /** Digest of the release before; null for the first. */
+  /** Digest of the previous release; null for the first. */
   previous_digest: string | null;
   platforms_json: string;
   version: string;
@@ -250,6 +259,8 @@ export type OutboxRow = Selectable<OutboxTable>;
 export type InspectionRow = Selectable<InspectionsTable>;
 export type RentalProbeRow = Selectable<RentalProbesTable>;
 
-/** Verdict of a cycle for one executor. `withheld`: it could not be measured, which does not lower its weight. */
+/**
+ * Verdict of a cycle for one executor. `withheld`: the executor could not be measured, which does not lower its weight.
+ */
 export const CYCLE_VERDICTS = ['ok', 'failed', 'withheld'] as const;
 export type CycleVerdict = (typeof CYCLE_VERDICTS)[number];

@@ -27,7 +27,7 @@ const ACCEPTED = [
   'application/vnd.docker.distribution.manifest.v2+json',
 ].join(', ');
 
-/** An index lists manifests; a single image has none. */
+/** An index lists manifests; the manifest of a single image lists none. */
 const Index = z.object({
   manifests: z
     .array(

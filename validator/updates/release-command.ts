@@ -1,4 +1,7 @@
-/** `npm run validator -- release …`: shows and changes agent releases in the evidence store, while a validator runs or not. */
+/**
+ * `npm run validator -- release …`: shows and changes agent releases in the evidence store, whether or not a validator
+ * runs.
+ */
 import { naiveUtc, systemClock } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { Permille, VersionText } from '#shared/updates/update-manifest.ts';

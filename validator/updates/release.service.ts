@@ -1,4 +1,7 @@
-/** Signs the manifest of the agent version that should run: the digest is read from the registry, the rest is stored. */
+/**
+ * Signs the manifest of the agent version that should run. The digest is read from the registry; the other fields are
+ * stored.
+ */
 import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
@@ -37,7 +40,7 @@ export type ReleaseServiceOptions = {
   log: Log;
   signer: Signer;
   readTag: ReadTag;
-  /** Null: no image is signed for. */
+  /** Null if no image is signed. */
   source: ReleaseSource | null;
   /** Time that agents have for a new release before checks fail, milliseconds. */
   graceMs: number;

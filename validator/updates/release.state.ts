@@ -7,7 +7,10 @@ export function targetOf({ rollback_digest: back, digest }: AgentReleaseRow): st
   return back ?? digest;
 }
 
-/** Returns the release for the tag's digest: `newest` if it is unchanged. `permille`: the initial rollout. */
+/**
+ * Returns the release for the tag's digest, which is `newest` if the digest is unchanged. `permille`: the initial
+ * rollout.
+ */
 export function releaseOf(
   { digest, platforms }: TagContent,
   newest: AgentReleaseRow | undefined,
@@ -31,8 +34,9 @@ export function releaseOf(
 }
 
 /**
- * Returns a rollback to the digest before `newest`, rolled out to all agents. It has a new sequence, so that a replay of
- * the manifest that it revokes is too old. Returns null if there is no earlier digest, or `newest` is a rollback.
+ * Returns a rollback to the digest before `newest`, rolled out to all agents. The rollback has a new sequence, so that
+ * a replay of the manifest that it revokes is too old. Returns null if there is no earlier digest, or if `newest` is a
+ * rollback.
  */
 export function rollbackOf(
   newest: AgentReleaseRow,

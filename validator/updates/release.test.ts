@@ -102,7 +102,9 @@ function answer(response: ServerResponse, path: string): void {
 const newStoreFile = async () =>
   onPostgres() ? createEmptyPostgresDatabase() : join(folder, `${systemRandom.uuid()}.db`);
 
-/** A central API before a validator that signs for that registry's tag; its ledger is new, or one that is there. */
+/**
+ * Starts a central API and a validator that signs for the registry's tag, on a new evidence store or on the given one.
+ */
 async function createScene(present: string | null = null) {
   const storeFile = present ?? (await newStoreFile());
   const clock = createManualClock();
@@ -211,7 +213,7 @@ describe('GET /updater/digest', () => {
       const { clock, ask } = await createScene();
       registry.fault = fault;
       const pending = ask();
-      // Once it has sent the request, the validator waits five seconds of its clock.
+      // Once the request is sent, the validator waits five seconds of its clock.
       await expect.poll(() => registry.requests.length).toBeGreaterThan(2);
       await clock.advance(5_000);
       const refused = await pending;
@@ -227,7 +229,7 @@ describe('GET /updater/digest', () => {
 
   it('fetches its token with the login', async () => {
     const { host } = await startRegistry();
-    const [username, password] = ['me', 'secret of mine'];
+    const [username, password] = ['me', 'my secret'];
     registry.tokensFor = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
     const read = (secret: string) =>
       createReadTag(systemClock)(`${host}/podwright/agent`, 'stable', {

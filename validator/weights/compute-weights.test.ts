@@ -33,7 +33,7 @@ function computed(input: CycleSet, policy = goldenPolicy()) {
   return result;
 }
 
-/** Weight by hotkey; 0 if none is posted. */
+/** Weight by hotkey; 0 if no weight is posted. */
 function weightsOf(input: CycleSet, policy: WeightPolicy = goldenPolicy()) {
   const { uids, weights } = computed(input, policy);
   const uidOf = new Map(input.neurons.map((neuron) => [neuron.hotkey, neuron.uid]));
@@ -81,7 +81,7 @@ describe('the golden vector', () => {
     ]);
   });
 
-  it('names the evidence document of every factor', () => {
+  it('names the evidence document for every factor', () => {
     const { explain } = computed(setOf([GOLDEN]));
     expect(explain).toHaveLength(4 * 7);
     expect(explain).toContainEqual({
@@ -136,7 +136,7 @@ describe('idle GPUs beyond the cap', () => {
   const cap = { model: null, min_gpus: 1, max_gpus: 2, cap_gpus: 2 };
   const policy = goldenPolicy({ idle_caps: [cap] });
 
-  it('share the capped points per model and host size; rented ones are not capped', () => {
+  it('share the capped points per model and host size; rented GPUs are not capped', () => {
     const entries = [
       entryOf(1),
       entryOf(2),
@@ -150,13 +150,13 @@ describe('idle GPUs beyond the cap', () => {
     ]);
   });
 
-  it('earn the same on divided hosts as on whole ones', () => {
+  it('earn the same on divided hosts as on whole hosts', () => {
     const whole = points([entryOf(1, { gpu_count: 2 }), entryOf(2, { gpu_count: 2 })], policy);
     const divided = points([entryOf(1), entryOf(2), entryOf(3, { gpu_count: 2 })], policy);
     expect(sum(divided)).toBe(sum(whole));
   });
 
-  it('count towards the cap while their verdict is withheld, but not after it failed', () => {
+  it('count towards the cap while their verdict is withheld, but not after a failed verdict', () => {
     const others = (verdict: CycleEntry['verdict']) =>
       points([entryOf(1, { gpu_count: 2 }), entryOf(2, { gpu_count: 2, verdict })], policy)[0];
     expect([others('ok'), others('withheld'), others('failed')]).toEqual([2e6, 2e6, 4e6]);
@@ -194,7 +194,7 @@ describe('the window', () => {
     expect([gaps(A), gaps(B), gaps(BURN)]).toEqual([plain(A), plain(B), plain(BURN)]);
   });
 
-  it('carries the last value of an unmeasured executor for one cycle, then gives nothing', () => {
+  it('keeps the last value of an unmeasured executor for one cycle, then drops it', () => {
     const dark = (cycles: number) => of(ok, failed, ok, ...Array(cycles).fill(withheld));
     expect(dark(3)(A)).toBe(of(ok, failed, ok)(A));
     expect(dark(4)(A)).toBe(of(ok)(A));
@@ -217,7 +217,7 @@ describe('the window', () => {
 });
 
 describe('the burn recipient', () => {
-  it('gets unearned shares; in an empty market it gets all weight', () => {
+  it('gets unearned shares, and all weight in an empty market', () => {
     expect(computed(setOf([]))).toMatchObject({ uids: [0], weights: [MAX_WEIGHT] });
     const idle = weightsOf(setOf([[entryOf(2)]]));
     expect(idle(BURN)).toBe(Math.round(0.8 * MAX_WEIGHT));
@@ -254,7 +254,7 @@ describe('the floor', () => {
   });
 });
 
-it('gives no weight to unregistered hotkeys, and their part to the others', () => {
+it('gives no weight to unregistered hotkeys, and shares their part among the others', () => {
   const entries = [entryOf(1, { hotkey: A }), entryOf(2, { hotkey: B })];
   const neurons = [BURN, A].map((key, uid) => ({ uid, hotkey: key }));
   const { uids, weights } = computed(setOf([entries], { neurons }));

@@ -23,7 +23,7 @@ import {
 import { type Share, toU16 } from './u16.ts';
 import { ONE_PPM, policyHashOf, type WeightPolicy } from './weight-policy.ts';
 
-/** One factor of one executor and the document that it comes from. */
+/** One factor of one executor, and the document from which the factor was read. */
 export type Explanation = {
   executor: string;
   factor: Factor;
@@ -44,7 +44,10 @@ export type WeightResult = {
 
 export type Weigher = ReturnType<typeof createWeigher>;
 
-/** Accumulates `count` cycles one at a time, oldest first, so that one cycle is in memory. Call `result` once, after the last. */
+/**
+ * Accumulates `count` cycles one at a time, oldest first, so that only one cycle is in memory. Call `result` once,
+ * after the last.
+ */
 export function createWeigher(
   policy: WeightPolicy,
   { count, embedded }: { count: number; embedded: boolean },
@@ -67,7 +70,7 @@ export function createWeigher(
 
     meanPoints: (): MeanPoints[] => meanPoints.all(),
 
-    /** Null if the burn recipient is not registered, which means that nothing may be posted. */
+    /** Returns null if the burn recipient is not registered. Then no weights may be posted. */
     result(head: CycleSetHead): WeightResult | null {
       const burn = policy.burn_hotkey ?? head.validator;
       if (!head.neurons.some(({ hotkey }) => hotkey === burn)) return null;
@@ -117,7 +120,7 @@ function weightsOf(meanPoints: readonly MeanPoints[], { head, policy, burn, live
 
 /**
  * Exact shares over a common denominator: each hotkey's part of both pools. The burn recipient gets its own share and
- * that of every pool without points. Hotkeys without points have a share of 0.
+ * the share of every pool without points. Hotkeys without points have a share of 0.
  */
 function sharesOf(
   meanPoints: readonly MeanPoints[],

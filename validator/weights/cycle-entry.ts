@@ -1,4 +1,4 @@
-/** The entry of an executor in a cycle, derived from its document and from the cycles before. */
+/** The entry of an executor in a cycle, derived from its document and from earlier cycles. */
 import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { lineSpeeds } from '../checks/bandwidth.check.ts';
@@ -9,16 +9,16 @@ import { goodTimeBefore, lastEntryBefore } from './cycle.store.ts';
 import type { CycleEntry } from './cycle-set.ts';
 import { ONE_PPM, type WeightPolicy } from './weight-policy.ts';
 
-/** Check that proves Docker-in-Docker. Unless the check is enforced, no executor gets the bonus. */
+/** Check that proves Docker-in-Docker. No executor gets the bonus unless the check is enforced. */
 const RUNTIME_CHECK = 'dind_runtime';
 
-/** The part of an inventory that is needed; all of it was parsed when the document was written. */
+/** The part of an inventory that this module needs. The whole inventory was validated when the document was written. */
 const Devices = z.object({ gpu: z.object({ devices: z.array(z.object({ name: z.string() })) }) });
 
 /** State of an executor that depends on earlier cycles. */
 export type ExecutorHistory = { failurePpm: number; uptimeMinutes: number; runtimeProven: boolean };
 
-/** Reports whether a bandwidth measurement reached the limit of the executor's line, and not of the validator's. */
+/** Reports whether the executor's line, and not the validator's, limited a bandwidth measurement. */
 const LINE_CHECK = 'bandwidth';
 
 /** Pure. Null for an executor with an invalid hotkey, to which no weight can be assigned. */
@@ -49,7 +49,7 @@ export function cycleEntryOf(
   };
 }
 
-/** Returns true if Docker-in-Docker was proven. It is not tested on a rented host, which keeps its last result. */
+/** Returns true if Docker-in-Docker was proven. A rented host is not tested and keeps its last result. */
 function runtimeProven({ checks, executor }: EvidenceDocument, past: ExecutorHistory): boolean {
   const check = checks.find(({ check_id: id }) => id === RUNTIME_CHECK);
   if (check?.mode !== 'enforce') return false;
@@ -75,7 +75,7 @@ function bandwidthOf({ checks, inputs }: EvidenceDocument): number | null {
   return speeds === null ? null : Math.min(speeds.download_mbps, speeds.upload_mbps);
 }
 
-/** GPUs as measured; as listed by the central API if the agent did not answer. */
+/** GPUs as measured, or as listed by the central API if the agent did not answer. */
 function gpusOf({ inputs, executor }: EvidenceDocument): { model: string; count: number } {
   if (inputs.inventory === null) return { model: executor.gpu_type, count: executor.gpu_count };
   const { devices } = Devices.parse(JSON.parse(inputs.inventory)).gpu;
@@ -106,7 +106,7 @@ export async function historyOf(
   return {
     failurePpm: nextFailurePpm(before?.failure_ppm ?? 0, verdict, policy),
     uptimeMinutes: Math.floor(uptimeMs / MINUTE_MS),
-    // We wrote this text from a CycleEntry.
+    // `cycleEntryOf` wrote this text.
     runtimeProven:
       before !== undefined && (JSON.parse(before.entry_json) as CycleEntry).runtime_proven,
     isFirst: before === undefined,

@@ -16,7 +16,7 @@ const MAX_UID = 65_535;
 export const CycleEntry = z.strictObject({
   executor_id: z.uuid(),
   hotkey: Hotkey,
-  /** Document that the entry is derived from. */
+  /** Document from which the entry is derived. */
   evidence_id: Sha256,
   verdict: z.enum(CYCLE_VERDICTS),
   simulated: z.boolean(),
@@ -71,8 +71,8 @@ export type CycleSet = z.output<typeof CycleSet>;
 export type CycleSetHead = Omit<CycleSet, 'cycles'>;
 
 /**
- * SHA-256 of the canonical JSON of a CycleSet, hex, computed one cycle at a time. Executors and neurons are sorted first;
- * only the order of cycles matters. `cycles` is the first key in canonical order, so the head is hashed last.
+ * SHA-256 of the canonical JSON of a CycleSet, hex, computed one cycle at a time. Executors and neurons are sorted
+ * first, so only the order of cycles matters. `cycles` is the first key in canonical order, so the head is hashed last.
  */
 export function createInputHash() {
   const hash = createHash('sha256').update('{"cycles":[');

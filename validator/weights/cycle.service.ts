@@ -54,7 +54,7 @@ export function createCycles({ store, clock, log, policy, cycleMs }: CyclesOptio
     const entries: CycleEntriesTable[] = [];
     const breath = createEventLoopYield(clock);
     for (const id of await decisiveEvidence(store, startMs, endMs)) {
-      // Loads one document at a time: those of a whole fleet do not fit in memory.
+      // Loads one document at a time, because the documents of a large market do not fit in memory.
       const evidence = await findEvidence(store, id);
       const row = evidence === undefined ? null : await rowOf(number, endMs - startMs, evidence);
       if (row !== null) entries.push(row);
@@ -72,7 +72,7 @@ export function createCycles({ store, clock, log, policy, cycleMs }: CyclesOptio
     const untilMs = sliceStart(clock.now() - GRACE_MS);
     const firstMs = await firstEvidenceTime(store, fromMs, untilMs);
     if (firstMs === null) return null;
-    // The last cycle ends inside this slice if cycles had another length before.
+    // If the length of cycles changed, the last cycle may end inside this slice.
     const startMs = Math.max(fromMs, sliceStart(firstMs));
     return { number: (last?.number ?? 0) + 1, startMs, endMs: sliceStart(firstMs) + cycleMs };
   }
@@ -80,7 +80,7 @@ export function createCycles({ store, clock, log, policy, cycleMs }: CyclesOptio
   const sliceStart = (ms: number): number => Math.floor(ms / cycleMs) * cycleMs;
 
   return {
-    /** Closes every ended slice that contains evidence, skips slices without any, and returns the number of closed cycles. */
+    /** Closes every ended slice that contains evidence, and skips other slices. Returns the number of closed cycles. */
     async closeEnded(): Promise<number> {
       for (let closed = 0; closed < MAX_CYCLES_AT_ONCE; closed += 1) {
         const slice = await nextSlice();

@@ -8,7 +8,7 @@ import type {
 } from '../store/tables.ts';
 import type { Cycle, CycleEntry } from './cycle-set.ts';
 
-/** Maximum number of rows per statement; the number of variables of a statement is limited. */
+/** Maximum number of rows per statement; databases limit the number of variables of a statement. */
 const ROWS_AT_ONCE = 1_000;
 
 /** Newest cycle; undefined before the first. */
@@ -90,7 +90,10 @@ export function lastEntryBefore(
     .executeTakeFirst();
 }
 
-/** Total length of good cycles, in milliseconds, among the last `count` before `cycle` in which the executor was measured. */
+/**
+ * Total length, in milliseconds, of the good cycles among the last `count` cycles before `cycle` in which the executor
+ * was measured.
+ */
 export async function goodTimeBefore(
   db: StoreDb,
   { executorId, cycle, count }: { executorId: string; cycle: number; count: number },
@@ -179,11 +182,11 @@ export async function readCycle(db: StoreDb, number: number): Promise<Cycle | un
     .where('cycle', '=', number)
     .orderBy('executor_id')
     .execute();
-  // We wrote this text from a CycleEntry.
+  // This module wrote the text from a CycleEntry.
   return { number, entries: rows.map((row) => JSON.parse(row.entry_json) as CycleEntry) };
 }
 
-/** The given numbers whose cycles are stored, in the same order. */
+/** Returns those of the given numbers whose cycles are stored, in the same order. */
 export async function existingCycles(db: StoreDb, numbers: readonly number[]): Promise<number[]> {
   if (numbers.length === 0) return [];
   const rows = await db
@@ -195,7 +198,7 @@ export async function existingCycles(db: StoreDb, numbers: readonly number[]): P
   return numbers.filter((number) => kept.has(number));
 }
 
-/** Streams stored cycles, one in memory at a time. Throws if one was deleted since its number was read. */
+/** Streams stored cycles, one in memory at a time. Throws if a cycle was deleted after its number was read. */
 export async function* cyclesOf(db: StoreDb, numbers: readonly number[]): AsyncGenerator<Cycle> {
   for (const number of numbers) {
     const cycle = await readCycle(db, number);

@@ -62,7 +62,7 @@ describe('a cycle', () => {
     expect([await cyclesOf().closeEnded(), await cyclesOf().closeEnded()]).toEqual([1, 0]);
   });
 
-  it('takes each executor’s last verdict that is not withheld', async () => {
+  it('uses each executor’s last verdict that is not withheld', async () => {
     for (const [number, verdicts] of [
       ['failed', 'ok'],
       ['ok', 'failed', 'withheld'],
@@ -83,7 +83,7 @@ describe('a cycle', () => {
     ]);
   });
 
-  it('takes all other fields from the document of that verdict', async () => {
+  it('copies all other fields from the document of that verdict', async () => {
     const id = await check({ owner: 5, rented: true, gpus: 4, collateral: false });
     await pass([undefined]);
     expect(await entries()).toEqual([
@@ -146,12 +146,12 @@ describe('uptime', () => {
   const policy = goldenPolicy({ uptime: { floor_ppm: 50_000, full_minutes: 40 } });
   const minutes = async () => (await entries()).map((entry) => entry.uptime_minutes);
 
-  it('is the good time among the last measured cycles', async () => {
+  it('counts the good time in the last measured cycles', async () => {
     await pass(['ok', 'failed', 'ok', 'withheld', 'ok', 'ok', 'ok', 'failed'], policy);
     expect(await minutes()).toEqual([10, 10, 20, 20, 30, 30, 40, 30]);
   });
 
-  it('is not reduced while the validator is down, however long', async () => {
+  it('is not reduced by an outage of the validator, however long', async () => {
     await pass(['ok', 'ok', 'ok'], policy);
     await clock.advance(100 * CYCLE_MS);
     await pass(['ok'], policy);

@@ -95,7 +95,7 @@ it.each<[string, () => Promise<unknown>, unknown[]]>([
   [
     'other weights under another signature',
     async () => change(2, await signEpoch({ ...(await rowOf(2)), payload_json: '{}' }, other)),
-    [unsigned(2), 'epoch 3: it does not follow the one before'],
+    [unsigned(2), 'epoch 3: it does not follow the previous one'],
   ],
   [
     'two exchanged epochs',
@@ -106,23 +106,23 @@ it.each<[string, () => Promise<unknown>, unknown[]]>([
     },
     [
       ...[2, 3].map(unsigned),
-      ...[2, 3, 4].map((number) => `epoch ${number}: it does not follow the one before`),
+      ...[2, 3, 4].map((number) => `epoch ${number}: it does not follow the previous one`),
     ],
   ],
   [
-    'one that names another',
+    'an epoch that names another predecessor',
     () => change(4, { previous: 'a'.repeat(64) }),
     [
       unsigned(4),
-      ...['epoch 4', 'epoch 5'].map((named) => `${named}: it does not follow the one before`),
+      ...['epoch 4', 'epoch 5'].map((named) => `${named}: it does not follow the previous one`),
     ],
   ],
   [
-    'one without its place',
+    'an epoch without its place in the chain',
     () => change(3, { previous: null, first_kept: null }),
     [
       unsigned(3),
-      ...['epoch 3', 'epoch 4'].map((named) => `${named}: it does not follow the one before`),
+      ...['epoch 3', 'epoch 4'].map((named) => `${named}: it does not follow the previous one`),
     ],
   ],
   ['an epoch without its signature', () => change(4, { signature: null }), [unsigned(4)]],
@@ -154,7 +154,7 @@ it('prunes the oldest epochs without hiding other changes', async () => {
   expect([await rowOf(9), await problems()]).toMatchObject([{ first_kept: 8 }, []]);
 });
 
-it('leaves epochs of older versions unchanged and begins with the next one', async () => {
+it('leaves epochs of older versions unchanged and begins the chain with the next epoch', async () => {
   await compute(2);
   for (const number of [1, 2]) {
     const older = { ...(await rowOf(number)), previous: null, first_kept: null };
@@ -173,7 +173,7 @@ it('does not extend an altered epoch, and reports all epochs before it', async (
   await compute(2);
   await change(2, { payload_json: '{}' });
   await compute(2);
-  const before = 'the head of its chain was created again after it and does not cover it';
+  const before = 'the head of its chain was created again later and does not cover it';
   expect(await problems()).toEqual([`epoch 1: ${before}`, `epoch 2: ${before}`]);
 });
 

@@ -13,8 +13,8 @@ import type { EpochRow, EvidenceStore } from '../store/tables.ts';
 import { epochsInOrder, lastEpoch } from './epoch.store.ts';
 
 /**
- * Chain columns of the epoch after `last`. `pruned` is the newest epoch that is deleted when it is stored, or null. A
- * new chain begins after an epoch whose signature is not trusted or that an older version stored.
+ * Chain columns of the epoch after `last`. `pruned` is the newest epoch that is deleted when the new epoch is stored,
+ * or null. A new chain begins after an epoch whose signature is not trusted or that an older version stored.
  */
 export function nextLink(
   last: EpochRow | undefined,
@@ -38,8 +38,8 @@ function isTrustedEpoch(row: SignedEpoch, keys: readonly TrustedHotkey[]): boole
 }
 
 /**
- * Lists missing, unsigned and unlinked epochs, from the first that must be retained to the newest. Empty if the newest
- * was stored by an older version. Deleted epochs newer than the newest stored one cannot be detected.
+ * Lists missing, unsigned and unlinked epochs, from the first that must be retained to the newest. Empty if an older
+ * version stored the newest epoch. Deleted epochs after the newest stored one cannot be detected.
  */
 export async function epochChainProblems(
   store: EvidenceStore,
@@ -90,7 +90,7 @@ export async function signEpoch(row: UnsignedEpoch, signer: Signer): Promise<Epo
 /** Describes what is wrong with an epoch's signature; null if it is valid. */
 export function signatureProblem(row: SignedEpoch, validator: Hotkey): string | null {
   if (row.signature === null)
-    return 'it is not signed: an older version stored it, or another program';
+    return 'it is not signed: an older version or another program stored it';
   const [signature, key] = [signatureFromHex(row.signature), publicKeyOf(validator)];
   const isGood =
     signature !== null && key !== null && verifySr25519(messageOf(row), signature, key);

@@ -51,7 +51,7 @@ export type ComputedEpoch = {
   posted: Posting;
 };
 
-/** Payload fields beside the weights. */
+/** Payload fields other than the weights. */
 export type Posting = { block: number | null; computedMs: number; versionKey: number };
 
 /** Row of a computed epoch that follows `link`. All JSON is canonical, so a replay compares byte for byte. */
@@ -92,10 +92,10 @@ export function payloadOf(
   };
 }
 
-/** Uids and weights at the same index. */
+/** Uids and weights; equal indexes belong together. */
 export type PostedWeights = { uids: readonly number[]; weights: readonly number[] };
 
-/** Weight of a uid; 0 if it has none. */
+/** Weight of a uid; 0 if the uid has no weight. */
 export const weightOf = ({ uids, weights }: PostedWeights, uid: number): number =>
   weights[uids.indexOf(uid)] ?? 0;
 

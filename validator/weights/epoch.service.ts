@@ -30,7 +30,7 @@ export type EpochsOptions = {
   metagraph: Metagraph;
   /** Milliseconds between two epochs. */
   epochMs: number;
-  /** Older epochs are deleted when a new one is stored; the new one records that. */
+  /** Older epochs are deleted when a new epoch is stored, which records the deletion. */
   retentionDays: number;
 };
 
@@ -39,10 +39,10 @@ const DAY_MS = 86_400_000;
 export function createEpochs(options: EpochsOptions) {
   const { store, clock, log, policy, signer, embedded, trusted } = options;
   const validator = signer.hotkey;
-  /** Newest cycle for which no weights could be posted, so that it is logged once and not in every pass. */
+  /** Newest cycle for which no weights could be posted, so that the failure is logged once and not in every pass. */
   let refusedCycle: number | null = null;
 
-  /** Loads one cycle at a time: a whole window does not fit in memory. */
+  /** Loads one cycle at a time: the cycles of a whole window do not fit in memory. */
   async function weigh(numbers: readonly number[]): Promise<Weigher> {
     const weigher = createWeigher(policy, { count: numbers.length, embedded });
     const breath = createEventLoopYield(clock);
@@ -99,7 +99,10 @@ export function createEpochs(options: EpochsOptions) {
   }
 
   return {
-    /** Computes an epoch if the last one is old enough and a cycle was closed since. Returns true if it stored one. */
+    /**
+     * Computes an epoch if the last epoch is old enough and a cycle was closed since. Returns true if it stored an
+     * epoch.
+     */
     async computeDue(): Promise<boolean> {
       const last = await lastEpoch(store);
       const ageMs = clock.now() - (last?.computed_ms ?? Number.NEGATIVE_INFINITY);

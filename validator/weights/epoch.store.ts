@@ -53,7 +53,10 @@ export async function setEpochState(db: StoreDb, number: number, state: EpochSta
   await db.updateTable('epochs').set({ state }).where('number', '=', number).execute();
 }
 
-/** Newest epoch that is older than `beforeMs` and precedes every epoch that is not; null if there is none. */
+/**
+ * Number of the newest epoch before `beforeMs` such that all earlier epochs are also before `beforeMs`; null if there
+ * is none.
+ */
 export async function newestBefore(db: StoreDb, beforeMs: number): Promise<number | null> {
   const kept = await db
     .selectFrom('epochs')

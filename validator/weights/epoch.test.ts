@@ -23,7 +23,10 @@ const EPOCH_MS = 300_000;
 
 let store: EvidenceStore;
 let clock: ManualClock;
-/** Requests to the central API and its answers; with `shown` null it publishes the last accepted weights. */
+/**
+ * Requests to the central API and its responses. If `shown` is null, the central API publishes the last accepted
+ * weights.
+ */
 let posted: LatestSetWeights[] = [];
 let central = { status: 200, isAway: false, shown: null as LatestSetWeights | null };
 beforeEach(async () => {
@@ -40,7 +43,7 @@ function start(change: Partial<WeightSettings> = {}) {
   const evidence = createEvidence({ store, signer, trusted: [signer], clock, log, policy });
   const sending: WeightsDeliveryOptions['central'] = {
     async postWeights(payload) {
-      if (central.isAway) throw new Error('the central API is away');
+      if (central.isAway) throw new Error('the central API is unavailable');
       posted.push(payload);
       return { status: central.status, text: 'said so' };
     },

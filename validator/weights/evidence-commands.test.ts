@@ -17,7 +17,7 @@ import { runEvidenceCommand } from './evidence-commands.ts';
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 
 let scene: ValidatorScene;
-/** Computes three epochs; the node fails in the last cycle of the last one. */
+/** Computes three epochs; the node fails in the last cycle of the last epoch. */
 beforeAll(async () => {
   scene = await createValidatorScene();
   await scene.cycle();
@@ -81,7 +81,7 @@ describe('a validator', () => {
 });
 
 describe('explain', () => {
-  it('explains an executor’s score and what would raise it', async () => {
+  it('explains an executor’s score and how to raise it', async () => {
     const { isWell, out } = await run('explain', scene.node.id);
     expect(isWell).toBe(true);
     for (const line of [
@@ -93,7 +93,7 @@ describe('explain', () => {
       /^ {2}eligible +x 0 +its checks failed$/m,
       /^ {2}- Pass the checks/m,
       /^ {2}- Deposit collateral/m,
-      /^ {2}- Stay up: 7198 more good minutes/m,
+      /^ {2}- Keep the node up: 7198 more good minutes/m,
       /^Failed checks that count:\n {2}container_start CONTAINER_START_FAILED: .+\n.+\n {4}Run `docker run/m,
       /^Failed checks that are only recorded:\n {2}collateral /m,
     ]) {
@@ -133,7 +133,10 @@ function inEntries(store: ValidatorScene['store'], before: string, after: string
     .execute();
 }
 
-/** Recomputes the epoch with the uids of two hotkeys exchanged, as an attacker with write access but without the key would. */
+/**
+ * Recomputes the epoch with the uids of two hotkeys exchanged, as an attacker would who can write to the store but
+ * lacks the key.
+ */
 async function computedAnew(store: ValidatorScene['store']): Promise<void> {
   const { hotkey } = scene.market.validator;
   const neurons = [
@@ -188,7 +191,7 @@ describe('replay', () => {
             ]),
           }))
           .execute(),
-      /^uid 1 was posted with weight 13108, recomputed 13107$/m,
+      /^uid 1 was posted with weight 13108, the recomputed weight is 13107$/m,
     ],
     [
       'another verdict in a cycle',
@@ -197,7 +200,7 @@ describe('replay', () => {
       /^input_hash was .+\n[\s\S]*^cycle 1, executor .+the cycle entry differs: verdict was "failed", recomputed "ok"/m,
     ],
     [
-      'a longer uptime than the earlier cycles give',
+      'a longer uptime than the earlier cycles contain',
       3,
       (store) => inEntries(store, '"uptime_minutes":2', '"uptime_minutes":9'),
       /^input_hash was .+\n[\s\S]*the cycle entry differs/m,
@@ -237,7 +240,7 @@ describe('replay', () => {
       /^it is not signed/m,
     ],
     [
-      'an epoch with another time than was signed',
+      'an epoch whose time differs from the signed one',
       1,
       (store) =>
         store
@@ -259,7 +262,7 @@ describe('replay', () => {
       (store) => store.deleteFrom('cycles').execute(),
       /^cycle 1 was deleted/m,
     ],
-  ])('shows %s', async (_, epoch, change, complaint) => {
+  ])('detects %s', async (_, epoch, change, complaint) => {
     const { storeFile, store } = await copyOfStore();
     await change(store);
     await store.destroy();
@@ -317,7 +320,9 @@ it('exports evidence as self-contained lines', async () => {
   expect((await run('evidence', 'export')).out).toBe(out);
   const unknown = await run('evidence', 'export', UNKNOWN);
   expect([unknown.isWell, unknown.out]).toEqual([false, '']);
-  expect(unknown.err).toMatch(/^evidence of 0{8}.+: no evidence and no cycle names this executor/);
+  expect(unknown.err).toMatch(
+    /^evidence of 0{8}.+: neither evidence nor a cycle names this executor/,
+  );
 });
 
 it('rejects signatures of keys that are not trusted', async () => {
@@ -349,7 +354,7 @@ it.each<[string[], RegExp]>([
   await expect(run(...words)).rejects.toThrow(usage);
 });
 
-it('names the address at which no evidence store was found', async () => {
+it('names the address at which there is no evidence store', async () => {
   const output = { print: () => undefined, complain: () => undefined };
   const looking = runEvidenceCommand(ask(['replay', '1'], '/nowhere/ledger.db'), output);
   await expect(looking).rejects.toThrow('no evidence store at /nowhere/ledger.db');

@@ -60,7 +60,7 @@ function commandOf(ask: EvidenceCommandOptions): Command {
   return command;
 }
 
-/** Parses the arguments of a command; null if they do not fit it. */
+/** Parses the arguments of a command; null if the command does not accept them. */
 function commandIn(name: keyof typeof USAGE, ask: EvidenceCommandOptions): Command | null {
   const [, argument, third, ...rest] = ask.words;
   if (rest.length > 0 || (third !== undefined && name !== 'evidence')) return null;
@@ -125,7 +125,7 @@ async function replay(
   return problems.length === 0;
 }
 
-/** The epoch of that number, or the last for null. Reports on `output` if there is none. */
+/** Returns the epoch of that number, or the last epoch if the number is null. Reports on `output` if there is none. */
 async function epochOf(
   store: EvidenceStore,
   number: number | null,

@@ -18,8 +18,8 @@ export type EvidenceProblem = ChainProblem & { executorId: string };
 
 /**
  * Writes every document as `{"id","signature","document"}`, where `document` is the text that is hashed and signed.
- * Resolves with the problems found: a wrong hash, signature or signer, a document that is missing according to the chain,
- * its head or a cycle, or a verdict that the inputs do not reproduce.
+ * Resolves with the problems found: a wrong hash, signature or signer; a verdict that the inputs do not reproduce; or a
+ * missing document, which the chain, its head or a cycle names.
  */
 export async function exportEvidence(
   store: EvidenceStore,
@@ -40,9 +40,9 @@ export async function exportEvidence(
 }
 
 const UNKNOWN_EXECUTOR =
-  'no evidence and no cycle names this executor: pass the id of an executor as the portal shows it';
+  'neither evidence nor a cycle names this executor: pass an id that the portal shows';
 
-/** Executors with evidence, and executors whose evidence is gone but that a cycle names. */
+/** Executors with evidence, and executors that a cycle names but whose evidence was deleted. */
 async function executorsOf(store: EvidenceStore): Promise<string[]> {
   const known = [...(await executorsWithEvidence(store)), ...(await executorsInCycles(store))];
   return [...new Set(known)];
@@ -88,7 +88,7 @@ async function verifyRow(
   if (document.executor_id !== row.executor_id || document.seq !== row.seq) {
     return { problem: 'it belongs to another executor or position', previous };
   }
-  // Weights are computed from these columns: they must match the signed document.
+  // Weights are computed from these columns, so the columns must match the signed document.
   if (row.verdict !== document.verdict || row.finished_ms !== document.finished_at) {
     return { problem: 'its row has another verdict or time than the document', previous };
   }
@@ -99,7 +99,7 @@ async function verifyRow(
   return { problem, previous };
 }
 
-/** Documents that a cycle names but that are neither among `ids` nor stored. */
+/** Documents that a cycle names but that are neither in `ids` nor stored. */
 async function missingDocuments(
   { store, executorId }: Chain,
   head: EvidenceHeadRow | null,
@@ -107,7 +107,7 @@ async function missingDocuments(
 ): Promise<ChainProblem[]> {
   const gone: string[] = [];
   for (const { cycle, entry_json, start_ms } of await entriesOf(store, executorId)) {
-    // We wrote this text from a CycleEntry.
+    // The weights module wrote this text from a CycleEntry.
     const { evidence_id: id } = JSON.parse(entry_json) as CycleEntry;
     if (ids.has(id) || !mustExist(head, start_ms)) continue;
     if ((await findEvidence(store, id)) === undefined) gone.push(`${id} of cycle ${cycle}`);

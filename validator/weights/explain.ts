@@ -1,4 +1,4 @@
-/** Explains an executor's weight, its last check, and what would raise the weight. */
+/** Explains an executor's weight, its last check, and how to raise the weight. */
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { trustedHead } from '../evidence/chain-head.ts';
@@ -140,13 +140,13 @@ export function improvements(score: Score, policy: WeightPolicy, cycles: number)
   const lines: (string | false)[] = [
     ...obstacles.map((obstacle) => REMEDIES[obstacle]),
     factors.uptime < ONE_PPM &&
-      `Stay up: ${policy.uptime.full_minutes - entry.uptime_minutes} more good minutes${gain('uptime', ONE_PPM)}.`,
+      `Keep the node up: ${policy.uptime.full_minutes - entry.uptime_minutes} more good minutes${gain('uptime', ONE_PPM)}.`,
     !entry.collateral &&
       policy.no_collateral_ppm < ONE_PPM &&
       `Deposit collateral${gain('collateral', ONE_PPM)}.`,
     !entry.runtime_proven &&
       policy.runtime_bonus_ppm > 0 &&
-      `Offer the runtime for Docker-in-Docker; it counts once checked${gain('runtime', ONE_PPM + policy.runtime_bonus_ppm)}.`,
+      `Offer the runtime for Docker-in-Docker; it counts after a passed check${gain('runtime', ONE_PPM + policy.runtime_bonus_ppm)}.`,
     entry.failure_ppm > 0 &&
       `Pass every check: the failure average falls with each pass${gain('stability', ONE_PPM)}.`,
     factors.dilution < ONE_PPM &&
@@ -169,7 +169,7 @@ function gainText(factors: Score['factors'], factor: Factor, best: number): stri
 /** `problems` are reasons why the lines are incomplete or not trustworthy. */
 export type Explanation = { lines: string[]; problems: string[] };
 
-/** Explains by the last computed weights. `keys` are the trusted signers. */
+/** Explains the last computed weights. `keys` are the trusted signers. */
 export async function explanationOf(
   store: EvidenceStore,
   executorId: string,
@@ -209,7 +209,7 @@ const NOT_OURS =
   'The weights are not signed with a trusted key: run replay; for the store of another validator pass --hotkey';
 
 export const NO_WEIGHTS =
-  'no weights were computed yet: the first follow once a cycle of checks has ended, if VALIDATOR_METAGRAPH is set';
+  'no weights were computed yet: the first are computed after a cycle of checks has ended, if VALIDATOR_METAGRAPH is set';
 
 const ALTERED = 'The input of the weights was altered or is incomplete: run replay';
 

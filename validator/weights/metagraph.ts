@@ -20,12 +20,13 @@ const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
 const MetagraphFile = z.strictObject({ block: z.int().min(0).nullable(), neurons: Neurons });
 
-/** Reads `{"block", "neurons": [{"uid", "hotkey"}]}` from a file that the operator maintains, each time anew. */
+/** Reads `{"block", "neurons": [{"uid", "hotkey"}]}` from a file that the operator maintains, at every call. */
 export function fileMetagraph(path: string): Metagraph {
   return {
     async read() {
       const text = readFileSync(path, 'utf8');
-      if (text.length > MAX_FILE_BYTES) throw new Error(`${path} is longer than a metagraph`);
+      if (text.length > MAX_FILE_BYTES)
+        throw new Error(`${path} is larger than a metagraph file can be`);
       return MetagraphFile.parse(JSON.parse(text));
     },
   };
@@ -41,7 +42,7 @@ export function localMetagraph(store: EvidenceStore, validator: Hotkey): Metagra
   };
 }
 
-/** Assigns the next uids, from 0, to hotkeys that have none. */
+/** Assigns the next free uids, from 0, to hotkeys that have no uid. */
 export async function addNeurons(store: StoreDb, hotkeys: readonly string[]): Promise<void> {
   const present = await listNeurons(store);
   const known = new Set(present.map(({ hotkey }) => hotkey));

@@ -1,4 +1,7 @@
-/** Points of an executor: per cycle, from integer factors with one division at the end, and as a mean over the window. Pure. */
+/**
+ * Points of an executor, per cycle and as a mean over the window. Computed from integer factors with one division at
+ * the end. Pure.
+ */
 import type { Cycle, CycleEntry } from './cycle-set.ts';
 import { CARRY_CYCLES, idleCapOf, ONE_PPM, rateOf, type WeightPolicy } from './weight-policy.ts';
 
@@ -29,7 +32,7 @@ const ONE = BigInt(ONE_PPM);
 /** Number of factors in ppm: uptime, runtime, collateral, dilution and stability. */
 const PPM_FACTORS = 5n;
 
-/** Scores of the executors that could be measured; withheld ones have none in this cycle. */
+/** Scores of the executors that were measured in the cycle; an executor with a withheld verdict has no score. */
 export function scoresOf(cycle: Cycle, policy: WeightPolicy, embedded: boolean): Score[] {
   const idle = idleGpus(cycle, policy);
   return cycle.entries
@@ -76,12 +79,18 @@ function obstaclesOf(entry: CycleEntry, policy: WeightPolicy, embedded: boolean)
   return all.filter(([, applies]) => applies).map(([obstacle]) => obstacle);
 }
 
-/** Idle GPUs by model and entry of `idle_caps`. Counts GPUs instead of hosts, so dividing a host gains nothing. */
+/**
+ * Idle GPUs by model and entry of `idle_caps`. Counts GPUs instead of hosts, so that a provider gains nothing by
+ * dividing a host.
+ */
 type IdleGpus = ReadonlyMap<string, number>;
 
 const poolKey = (model: string, line: number) => `${line} ${model}`;
 
-/** Counts idle GPUs, including those of withheld executors: an unknown state must not raise the points of others. */
+/**
+ * Counts idle GPUs, including those of executors with a withheld verdict: an unknown state must not raise the points of
+ * others.
+ */
 function idleGpus({ entries }: Cycle, policy: WeightPolicy): IdleGpus {
   const counts = new Map<string, number>();
   for (const { rented, verdict, gpu_model: model, gpu_count: gpus } of entries) {
@@ -101,7 +110,7 @@ function dilutionPpm(entry: CycleEntry, policy: WeightPolicy, idle: IdleGpus): n
   return Math.floor((cap.cap_gpus * ONE_PPM) / count);
 }
 
-/** Rented nodes share one pool, idle ones another. */
+/** Rented nodes share the pool `mining`, idle nodes the pool `idle`. */
 export const POOLS = ['mining', 'idle'] as const;
 export type Pool = (typeof POOLS)[number];
 
@@ -111,7 +120,7 @@ export type MeanPoints = {
   latest: Score;
   /** Age of the latest score in stored cycles. */
   age: number;
-  /** Number of cycles in which it was measured. */
+  /** Number of cycles in which the executor was measured. */
   measured: number;
   points: Readonly<Record<Pool, bigint>>;
 };
@@ -158,8 +167,8 @@ function addScore(tallies: Map<string, Tally>, index: number, score: Score): voi
 const noPoints = (): Record<Pool, bigint> => ({ mining: 0n, idle: 0n });
 
 /**
- * Mean points of an executor. One that was not measured for more than CARRY_CYCLES has its last value for one cycle,
- * then none.
+ * Mean points of an executor. An executor that was not measured for more than CARRY_CYCLES cycles keeps its last value
+ * for one cycle, then has no points.
  */
 function meanOf(executorId: string, tally: Tally, count: number): MeanPoints {
   const { latest, index, measured, sums } = tally;

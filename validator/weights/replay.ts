@@ -25,7 +25,7 @@ export type Replay = {
   problems: string[];
 };
 
-/** A stored epoch weighed again under some policy; `missing` are the numbers of deleted cycles. */
+/** A stored epoch whose weights were computed again under some policy; `missing` are the numbers of deleted cycles. */
 export type StoredWeighing = {
   head: CycleSetHead;
   kept: number[];
@@ -33,7 +33,7 @@ export type StoredWeighing = {
   weigher: Weigher;
 };
 
-/** Calls `onCycle` for each stored cycle, one in memory at a time. Rejects if the row was altered. */
+/** Calls `onCycle` for each stored cycle, one at a time in memory. Rejects if the row was altered. */
 export async function weighStoredEpoch(
   store: EvidenceStore,
   row: EpochRow,
@@ -83,7 +83,7 @@ export async function replayEpoch(
   const problems = missing.map((number) => `cycle ${number} was deleted`);
   const { validator } = weighing.head;
   if (!isTrustedAt(keys, validator, stored.computed_ms)) {
-    problems.push(`it is signed by ${validator}, which is not trusted at its time`);
+    problems.push(`it is signed by ${validator}, which is not trusted at the time of the epoch`);
   }
   const unsigned = signatureProblem(stored, validator);
   if (unsigned !== null) problems.push(unsigned);
@@ -137,7 +137,7 @@ function differencesOf(row: EpochRow, stored: EpochRow): string[] {
     });
 }
 
-/** Differences per uid, then of the other fields. */
+/** Lists the differences per uid, then those of the other fields. */
 function payloadDifferences(row: EpochRow, stored: EpochRow): string[] {
   const [now, then] = [readPayload(row), readPayload(stored)];
   const found = [
@@ -145,7 +145,7 @@ function payloadDifferences(row: EpochRow, stored: EpochRow): string[] {
       .filter((uid) => weightOf(then, uid) !== weightOf(now, uid))
       .map(
         (uid) =>
-          `uid ${uid} was posted with weight ${weightOf(then, uid)}, recomputed ${weightOf(now, uid)}`,
+          `uid ${uid} was posted with weight ${weightOf(then, uid)}, the recomputed weight is ${weightOf(now, uid)}`,
       ),
     ...fieldDifferences({ ...then, uids: [], weights: [] }, { ...now, uids: [], weights: [] }),
   ];
@@ -161,7 +161,10 @@ function fieldDifferences(then: object, now: object): string[] {
     .map(([name, was, is]) => `${name} was ${was}, recomputed ${is}`);
 }
 
-/** Recomputes an executor's history under the epoch's policy; the stored values count for its first cycle and under other policies. */
+/**
+ * Recomputes an executor's history under the epoch's policy. The stored values are used for the executor's first cycle
+ * and for documents of other policies.
+ */
 async function recomputeHistory(
   store: EvidenceStore,
   cycle: number,

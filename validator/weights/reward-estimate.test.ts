@@ -30,9 +30,10 @@ function estimate(
   return estimateRewards(question, marketOf(entries), policy);
 }
 
-it('estimates exactly the weight that the node gets later', () => {
+it('estimates exactly the weight that the node gets after it is added', () => {
   const others = [entryOf(2, { rented: true }), entryOf(3)];
-  // An odd count avoids equal remainders of two hotkeys, where key order would assign the last 1/65,535.
+  // An odd count avoids equal remainders of two hotkeys, for which the order of keys would decide who gets the last
+  // 1/65,535.
   const own = { hotkey: hotkey(9), gpu_count: 3, collateral: false, price_uusd: 2_000_000 };
   const shares = estimate({ ...QUESTION, gpu_count: 3 });
   for (const rented of [true, false]) {
@@ -45,7 +46,7 @@ it('estimates exactly the weight that the node gets later', () => {
   }
 });
 
-it('estimates less the more executors earn, and a whole pool for a single executor', () => {
+it('estimates a smaller share if more executors earn, and a whole pool for a single executor', () => {
   expect(estimate(QUESTION, []).rented).toBeCloseTo(0.7, 4);
   expect(estimate(QUESTION, []).idle).toBeCloseTo(0.2, 4);
   const many = Array.from({ length: 9 }, (_, index) => entryOf(index + 2, { rented: true }));
@@ -68,7 +69,7 @@ it.each([
   expect(estimate(question)).toEqual({ rented: 0, idle: 0, obstacles });
 });
 
-it('treats every hotkey as registered without a metagraph, and only registered ones with it', () => {
+it('treats every hotkey as registered without a metagraph, and only registered hotkeys with one', () => {
   const entries = [entryOf(2, { rented: true })];
   const market = marketOf(entries);
   const registered = estimateRewards(QUESTION, { ...market, neurons: null }, goldenPolicy());
@@ -77,7 +78,7 @@ it('treats every hotkey as registered without a metagraph, and only registered o
   expect(estimateRewards(QUESTION, alone, goldenPolicy()).rented).toBeCloseTo(0.7, 4);
 });
 
-it('estimates from the last closed cycle and reloads when the next is closed', async () => {
+it('estimates from the last closed cycle and reloads when the next cycle is closed', async () => {
   const store = await createTestStore();
   const policy = goldenPolicy();
   const { estimate } = createRewardEstimates({

@@ -24,15 +24,15 @@ export type MarketState = {
   validator: Hotkey;
   /** True if simulated GPUs earn points. */
   embedded: boolean;
-  /** Registered neurons; null if unknown, in which case every hotkey counts as registered. */
+  /** Registered neurons; null if unknown. Then every hotkey counts as registered. */
   neurons: readonly Neuron[] | null;
   /** The last cycle; null before the first. */
   cycle: Cycle | null;
 };
 
 /**
- * Shares of all weight, rented and idle, of a node with full uptime and no failures, without collateral or runtime bonus,
- * whose hotkey has no other node. Pure.
+ * Returns the shares of all weight, rented and idle, for a node with full uptime and no failures, without collateral or
+ * runtime bonus, whose hotkey has no other node. Pure.
  */
 export function estimateRewards(
   question: RewardQuery,
@@ -46,7 +46,7 @@ export function estimateRewards(
   };
 }
 
-/** Key of questions with the same answer: the price matters only through its obstacles. */
+/** Cache key, equal for questions with the same answer: the price matters only through the obstacles that it causes. */
 export function cacheKeyOf(
   question: RewardQuery,
   market: MarketState,
@@ -148,7 +148,7 @@ export function createRewardEstimates(options: RewardEstimatesOptions) {
   };
 }
 
-/** Gateway route with which the central API shows estimates to providers. */
+/** Gateway route from which the central API reads the estimates that it shows to providers. */
 export function registerRewardEstimateRoutes(server: HttpServer, estimates: RewardEstimates): void {
   server.get(
     REWARD_ESTIMATE_PATH,

@@ -14,7 +14,10 @@ export type Conversion = {
   needsFloor(share: Share): boolean;
 };
 
-/** A weight per hotkey; their sum, or the largest of them, is 65,535. At least one share must be positive. */
+/**
+ * Returns a weight per hotkey. The sum of the weights, or the largest of them, is 65,535. At least one share must be
+ * positive.
+ */
 export function toU16(shares: readonly Share[], conversion: Conversion): Map<Hotkey, number> {
   const ordered = inOrderOfKeys(shares);
   const weights =
@@ -54,7 +57,7 @@ function scaledToLargest(ordered: readonly Share[]): Map<Hotkey, number> {
   return new Map(ordered.map(({ hotkey, part }) => [hotkey, Number((part * MAX) / largest)]));
 }
 
-/** Takes 1 from the largest weight, the first of equal ones. Returns false if no weight exceeds 1. */
+/** Takes 1 from the largest weight, the first if several are equal. Returns false if no weight exceeds 1. */
 function takeOneFromLargest(ordered: readonly Share[], weights: Map<Hotkey, number>): boolean {
   let richest: Hotkey | null = null;
   let most = 1;
@@ -67,7 +70,7 @@ function takeOneFromLargest(ordered: readonly Share[], weights: Map<Hotkey, numb
   return true;
 }
 
-/** Decodes each address once, which dominates the cost. */
+/** Decodes each address only once, because decoding dominates the cost. */
 function inOrderOfKeys(shares: readonly Share[]): Share[] {
   return shares
     .map((share) => ({ share, key: publicKeyOf(share.hotkey) ?? new Uint8Array(0) }))

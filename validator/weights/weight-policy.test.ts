@@ -22,7 +22,7 @@ it('ships with a policy that rates every card of the market', () => {
   expect(unrated).toEqual([]);
 });
 
-it('has one hash whatever the order and white space of its file', () => {
+it('has the same hash for any order and white space of its file', () => {
   const policy = goldenPolicy();
   const turned = Object.fromEntries(Object.entries(policy).reverse());
   expect(policyHashOf(readWeightPolicy(fileOf(turned)))).toBe(policyHashOf(policy));

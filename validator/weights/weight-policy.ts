@@ -10,7 +10,8 @@ import { readPolicyFile } from '../checks/policy-file.ts';
 /** Parts per million: a factor of 1. */
 export const ONE_PPM = 1_000_000;
 /**
- * Number of cycles. An executor that was not measured for more keeps its last value for one more cycle, then has none.
+ * Number of cycles. An executor that was not measured for longer keeps its last value for one more cycle, then has
+ * none.
  */
 export const CARRY_CYCLES = 3;
 /** One million USD per hour: bounds products of factors to safe integers. */
@@ -18,7 +19,7 @@ const MAX_RATE_UUSD = 1_000_000_000_000;
 const MAX_MODELS = 1_000;
 const MAX_WINDOW_CYCLES = 1_000;
 const MAX_POLICY_BYTES = 1_000_000;
-/** Upper limit of the uptime window; cycles are retained longer (weights.ts). */
+/** Upper limit of the uptime window; stored cycles are retained longer (weights.ts). */
 const MAX_UPTIME_MINUTES = 14 * 24 * 60;
 
 const Ppm = z.int().min(0).max(ONE_PPM);
@@ -26,11 +27,11 @@ const Model = z.string().min(1).max(200);
 const GpuCount = z.int().min(1).max(1_024);
 
 const IdleCap = z.strictObject({
-  /** Full GPU name; null for every model without a separate line. */
+  /** Full GPU name; null for every model that has no separate entry. */
   model: Model.nullable(),
   min_gpus: GpuCount,
   max_gpus: GpuCount,
-  /** Idle GPUs of the model on hosts of this size that earn full points; more GPUs share them. */
+  /** Number of idle GPUs of the model, on hosts of this size, that earn full points. More GPUs share these points. */
   cap_gpus: z.int().min(0).max(1_000_000_000),
 });
 
@@ -52,7 +53,7 @@ export const WeightPolicy = z
     }),
     runtime_bonus_ppm: Ppm,
     no_collateral_ppm: Ppm,
-    /** The first matching line applies; without one there is no cap. */
+    /** The first matching entry applies; without a match there is no cap. */
     idle_caps: z.array(IdleCap).max(MAX_MODELS),
     /** Part of the failure average that remains after each verdict. */
     failure_keep_ppm: Ppm,
@@ -63,7 +64,7 @@ export const WeightPolicy = z
       .max(MAX_WINDOW_CYCLES),
     min_bandwidth_mbit: z.int().min(0).max(1_000_000),
     banned_hotkeys: z.array(Hotkey).max(100_000),
-    /** Makes the sum of all weights 65,535, or the largest of them. */
+    /** Decides whether the sum of all weights or the largest weight is 65,535. */
     conversion: z.enum(['sum65535', 'max65535']),
     /** Sets the weight of a hotkey with a live node but no points to 1. */
     live_floor: z.boolean(),
@@ -90,7 +91,7 @@ export function policyHashOf(policy: WeightPolicy): string {
   return sha256Hex(canonicalJson(policy));
 }
 
-/** Micro-USD per GPU and hour; a MIG device gets its part of the card's rate, an unknown model 0. */
+/** Micro-USD per GPU and hour. A MIG device gets its part of the card's rate; an unknown model gets 0. */
 export function rateOf({ rates_uusd: rates }: WeightPolicy, model: string): number {
   const own = rates[model];
   if (own !== undefined) return own;
@@ -99,7 +100,7 @@ export function rateOf({ rates_uusd: rates }: WeightPolicy, model: string): numb
   return Math.floor(((rates[part.card] ?? 0) * part.slices) / part.of);
 }
 
-/** Cap that applies to a node; null if none does. */
+/** Cap that applies to a node; null if none applies. */
 export function idleCapOf(policy: WeightPolicy, model: string, gpuCount: number): IdleCapMatch {
   const fits = policy.idle_caps
     .map((cap, line) => ({ ...cap, line }))
@@ -107,5 +108,5 @@ export function idleCapOf(policy: WeightPolicy, model: string, gpuCount: number)
   return fits.find((cap) => cap.model === model) ?? fits.find((cap) => cap.model === null) ?? null;
 }
 
-/** A line of `idle_caps` with its position. */
+/** An entry of `idle_caps` with its position. */
 export type IdleCapMatch = (z.output<typeof IdleCap> & { line: number }) | null;

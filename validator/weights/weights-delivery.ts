@@ -24,7 +24,7 @@ export function createWeightsDelivery({
 }: WeightsDeliveryOptions): Delivery {
   async function send(message: OutboxRow): Promise<Outcome> {
     const payload = LatestSetWeightsRequest.parse(JSON.parse(message.body));
-    // Last check before sending: empty weights are never posted.
+    // Last check before sending, because empty weights are never posted.
     if (payload.weights.every((weight) => weight === 0)) {
       return { state: 'refused', reason: 'the weights are empty' };
     }

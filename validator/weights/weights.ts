@@ -1,4 +1,4 @@
-/** Composition of the weights module: closes cycles, computes epochs, posts them and deletes what is too old. */
+/** Composition of the weights module: closes cycles, computes epochs, posts them and deletes expired rows. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { runEach } from '#shared/runtime/loop.ts';
@@ -34,15 +34,15 @@ export type WeightsDeps = WeightSettings & {
   trusted: readonly TrustedHotkey[];
   outbox: Outbox;
   evidence: EvidenceService;
-  /** Resolves with true if this process, of all that share the store, holds the lease on weights. */
+  /** Resolves with true if this process holds the lease on weights. Processes that share the store share the lease. */
   holdsLease(): Promise<boolean>;
 };
 
 const DAY_MS = 86_400_000;
 const SWEEP_INTERVAL_MS = 3_600_000;
 /**
- * Days by which cycles are retained longer than evidence: more than the longest uptime window of a policy, and than the
- * cycles that stored epochs refer to.
+ * Number of days by which cycles are retained longer than evidence. It exceeds the longest uptime window of a policy
+ * and covers the cycles that stored epochs name.
  */
 const EXTRA_CYCLE_DAYS = 15;
 const LONGEST_CYCLE_DAYS = 1;
@@ -58,7 +58,7 @@ export function createWeights(deps: WeightsDeps) {
     sweptMs = clock.monotonicMs();
     const daysAgo = (days: number) => clock.now() - days * DAY_MS;
     const cycleDays = retentionDays + EXTRA_CYCLE_DAYS;
-    // Heads of chains outlive the cycles that name them: they distinguish pruned documents from removed ones.
+    // Heads of chains outlive the cycles that name them, because heads distinguish pruned documents from removed ones.
     await evidence.prune(daysAgo(retentionDays), daysAgo(cycleDays + LONGEST_CYCLE_DAYS));
     await cycles.deleteBefore(daysAgo(cycleDays));
   }

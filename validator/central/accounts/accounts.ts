@@ -24,7 +24,7 @@ import { registerSshKeyRoutes } from './ssh-keys/ssh-key.routes.ts';
 import { createSshKeys, deleteSshKeys } from './ssh-keys/ssh-key.service.ts';
 
 export type AccountsModuleDeps = Omit<AccountPartsDeps, 'requireOnboarded'> & {
-  /** Null if the payment processor pays no accounts. */
+  /** Null if the payment processor cannot pay accounts. */
   onboarding: Onboarding | null;
 };
 
@@ -61,10 +61,12 @@ export function createAccountsModule({ onboarding, ...deps }: AccountsModuleDeps
       registerPayoutAccountRoutes(api, { accounts: payoutAccounts, publicOrigin });
     },
 
-    /** Stores that the onboarding of a payout account is complete; false if no account has it. */
+    /**
+     * Stores that the onboarding of a payout account is complete; returns false if no account has this payout account.
+     */
     completeOnboarding: payoutAccounts.complete,
 
-    /** Marks an account's address as verified and grants the sign-up credit. No effect if it is verified already. */
+    /** Marks an account's address as verified and grants the sign-up credit. Has no effect on a verified address. */
     verifyAccount: account.verify,
 
     sweeps: { tokens: account.sweepTokens } satisfies Sweeps,

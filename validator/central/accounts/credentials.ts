@@ -12,7 +12,7 @@ import { createStreamTickets } from './auth/stream-ticket.ts';
 import { createUserCredentials } from './auth/user-credentials.ts';
 import { createValidatorSignatures } from './auth/validator-signature.ts';
 
-/** Audience that canonical signatures name if the options state none. */
+/** Audience that canonical signatures must name if the options state none. */
 const DEFAULT_AUDIENCE = 'central';
 
 export type Credentials = ReturnType<typeof createCredentials>;

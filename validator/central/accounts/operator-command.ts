@@ -1,4 +1,7 @@
-/** `npm run central -- operator grant|revoke EMAIL --reason TEXT` and `operator list`, beside a running central API. */
+/**
+ * `npm run central -- operator grant|revoke EMAIL --reason TEXT` and `operator list`, which work while a central API
+ * runs.
+ */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { ApiError } from '#shared/runtime/errors.ts';

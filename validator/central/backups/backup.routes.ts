@@ -28,7 +28,7 @@ const config = { auth: 'user' } as const;
 export type BackupRoutesDeps = OnceDeps & {
   operations: OperationService;
   wake(executorId: string): void;
-  /** Returns the id of the pod that is named by its own id or by that of its node (pod_executor_id). */
+  /** Returns the id of the pod that `id` names: its own id, or the id of its node (pod_executor_id). */
   podIdNamedBy(accountId: string, id: string): Promise<string>;
 };
 
@@ -49,10 +49,10 @@ function registerBackups(api: HttpServer, deps: BackupRoutesDeps): void {
         tags,
         summary: 'Back up a pod now',
         description:
-          "Starts a backup of the folder in the pod's schedule; without a schedule, of the first of the template's volumes. The pod keeps running. Poll the backup for its progress.",
+          "Starts a backup of the folder in the pod's schedule; without a schedule, of the first volume of the template. The pod keeps running. Poll the backup for its progress.",
         errors: {
           pod_not_found: 'the account has no such pod',
-          pod_state_conflict: 'the pod is in a state in which it cannot be backed up',
+          pod_state_conflict: 'the state of the pod does not allow a backup',
           BACKUP_STORAGE_BUSY:
             'a backup or restore of the pod is running; `detail.active_operation_id` names it',
           bad_request: 'this marketplace has no storage for backups',
@@ -88,7 +88,8 @@ function registerBackups(api: HttpServer, deps: BackupRoutesDeps): void {
       schema: {
         tags,
         summary: 'List backups',
-        description: "Returns the account's backups, newest first, also of deleted pods.",
+        description:
+          "Returns the account's backups, newest first, including backups of deleted pods.",
         ...pages,
       },
     },
@@ -101,7 +102,8 @@ function registerBackups(api: HttpServer, deps: BackupRoutesDeps): void {
       schema: {
         tags,
         summary: 'List backups of a pod',
-        description: 'Returns the backups of one pod, newest first, also after its removal.',
+        description:
+          'Returns the backups of one pod, newest first, even after the removal of the pod.',
         errors: { pod_not_found: 'the account never had such a pod' },
         params: PodIdParams,
         ...pages,
@@ -180,9 +182,9 @@ function registerDrills(api: HttpServer, { operations, wake, ...once }: BackupRo
       config: { ...config, once: 'backup-verify' },
       schema: {
         tags,
-        summary: 'Verify a backup with a drill',
+        summary: 'Verify a backup with a restore drill',
         description:
-          'Reads a sample of the backup on a node with a pod of the account and compares hashes. Nothing is written to the pod.',
+          'Starts a drill: a node with a pod of the account restores a sample of the backup and compares hashes. Nothing is written to the pod.',
         errors: {
           not_found: 'no backup has this id',
           forbidden: 'the backup belongs to another account',
@@ -217,10 +219,10 @@ function registerRestores(api: HttpServer, deps: BackupRoutesDeps): void {
         tags,
         summary: 'Restore a backup into a pod',
         description:
-          'Writes the backup into a folder of a running pod. The files are staged and checked first, then exchanged at once.',
+          'Writes the backup into a folder of a running pod. The node first writes the files beside the folder and checks them, then exchanges the two at once.',
         errors: {
           pod_not_found: 'the account has no such pod',
-          pod_state_conflict: 'the pod is in a state in which nothing can be restored into it',
+          pod_state_conflict: 'the state of the pod does not allow a restore',
           not_found: 'no backup has this id',
           forbidden: 'the backup belongs to another account',
           conflict: 'with `new_only`, the folder is not empty',
@@ -275,7 +277,7 @@ function registerRestores(api: HttpServer, deps: BackupRoutesDeps): void {
       schema: {
         tags,
         summary: 'Cancel a restore',
-        description: 'Stops a running restore. With `replace` the old folder stays as it was.',
+        description: 'Stops a running restore. With `replace` the old folder is unchanged.',
         errors: {
           bad_request: 'the restore has ended',
           not_found: 'no restore has this id',

@@ -77,7 +77,7 @@ function pageOf<Item extends z.ZodType>(item: Item) {
   );
 }
 
-/** Any folder of the pod; the service rejects those that are never backed up. */
+/** Any folder of the pod; the service rejects folders that are never backed up. */
 const RequestedPath = z.string().min(1).max(MAX_PATH);
 
 export const BackupConfigCreate = z
@@ -93,7 +93,7 @@ export const BackupConfigCreate = z
       {
         pod_id: 'Id of the pod.',
         pod_executor_id:
-          'In place of `pod_id`: id of the node on which the caller has exactly one live pod.',
+          'Instead of `pod_id`: id of the node, if the caller has exactly one live pod on the node.',
         backup_frequency_hours: 'Hours between two backups, 1 to 720.',
         retention_days: 'Days after which a backup is removed, 1 to 365.',
         backup_path: 'Absolute folder of the container to back up.',
@@ -198,9 +198,9 @@ const operationShape = described(
     id: 'Id of the operation.',
     pod_id: 'Id of the pod.',
     progress: 'Progress in percent, 0 to 100.',
-    started_at: 'Time at which the node began (UTC); null before.',
-    completed_at: 'Time of the end (UTC); null before.',
-    error_message: 'Why it failed, as a sentence; null if it did not.',
+    started_at: 'Time at which the node began the operation (UTC); null before that time.',
+    completed_at: 'Time at which the operation ended (UTC); null before that time.',
+    error_message: 'Reason of the failure, as a sentence; null without a failure.',
     error_code: 'Code of the failure, which never changes; null without a failure.',
     created_at: 'Time of the request (UTC).',
     last_heartbeat_at: "Time of the node's last report (UTC); null before the first.",
@@ -208,10 +208,10 @@ const operationShape = described(
     processed_files: 'Number of files that were processed; null if unknown.',
     total_bytes: 'Size of the files in bytes; null if unknown.',
     processed_bytes: 'Bytes that were processed; null if unknown.',
-    elapsed_seconds: 'Seconds since the start; null before.',
+    elapsed_seconds: 'Seconds since the start; null before the start.',
     throughput_bytes_per_second: 'Mean speed in bytes per second; null if unknown.',
     estimated_remaining_seconds: 'Expected seconds until the end; null if unknown.',
-    status_message: 'What happens at present, as a sentence; null for nothing particular.',
+    status_message: 'Present activity or obstacle, as a sentence; null for none.',
   },
 );
 
@@ -242,29 +242,30 @@ export const BackupLog = z
         verified_bytes: z.int().nullable(),
       },
       {
-        backup_config_id: 'Id of the schedule that caused the backup; null for a manual one.',
+        backup_config_id: 'Id of the schedule that caused the backup; null for a manual backup.',
         name: 'Name of the backup; null for none.',
         description: 'Description of the backup; null for none.',
         backup_path: 'Absolute folder of the container that was backed up.',
         changed_files:
-          'Paths of files that changed between the time at which they were read and the end of the backup: their content in the backup may be older or mixed. At most 100. Null before the end, and if the node cannot list them.',
+          'Paths of files that changed after the node had begun to read them: their content in the backup may be older or mixed. At most 100. Null before the end, and if the node cannot list such files.',
         changed_files_total:
-          'Number of files that changed; more than `changed_files` has if that is full.',
+          'Number of files that changed. It may exceed the number of paths in `changed_files`.',
         status: 'State of the backup.',
         stage: 'Step within the state; null at the end.',
         backup_volume_id: 'Always null: backups are in the storage, not in a volume.',
         deletion_state:
-          'Removal of the data of a deleted or expired backup; `BLOCKED` if `status_message` names an obstacle, null if the data stays.',
-        physical_cleanup_at: 'Time of that removal (UTC); null for none.',
+          'State of the removal of a deleted or expired backup’s data; `BLOCKED` if `status_message` names an obstacle, null if the data is kept.',
+        physical_cleanup_at: 'Time at which the data was removed (UTC); null before that time.',
         sha256:
           'Hash of the snapshot, which contains the hashes of all its data; null before the end.',
         quality: '`partial` if some files could not be read; null before the end.',
         expires_at: 'Time at which the backup expires (UTC); null for never.',
         verify_status:
-          'Result of the last drill, which reads a sample of the backup. `INCONCLUSIVE` is not a verdict on the backup; null without a drill.',
+          'Result of the last restore drill, which reads a sample of the backup. `INCONCLUSIVE` is not a verdict on the backup; null without a drill.',
         verified_at: 'Time of the last drill with a verdict (UTC); null for none.',
-        verify_error: 'Why the last drill failed; null if it did not.',
-        verify_error_code: 'Code of that failure, which never changes; null without one.',
+        verify_error: 'Reason for which the last drill failed; null without a failure.',
+        verify_error_code:
+          'Code of the drill’s failure, which never changes; null without a failure.',
         verified_files: 'Number of files that the last passed drill read; null for none.',
         verified_bytes: 'Bytes that the last passed drill read; null for none.',
       },
@@ -283,7 +284,7 @@ export const RestoreRequest = z
       {
         backup_id: 'Id of the backup, from a list of backups.',
         restore_path: 'Absolute folder of the container that receives the files.',
-        mode: '`replace` exchanges the folder for the backup, with the old one kept until the restore has succeeded; `new_only` requires a new or empty folder. Absent: `replace`.',
+        mode: '`replace` exchanges the folder for the backup and keeps the old folder until the restore has succeeded; `new_only` requires a new or empty folder. Absent: `replace`.',
       },
     ),
   )
@@ -329,7 +330,7 @@ export const RestoreLog = z
         restore_path: 'Absolute folder of the container.',
         backup_engine: 'Program that reads the backup; always `restic`.',
         restore_mode:
-          '`STARTUP` for a restore before the pod runs, `LIVE` for one into a running pod.',
+          '`STARTUP` for a restore into a pod that does not run yet, `LIVE` for a restore into a running pod.',
         mode: '`replace` or `new_only`, as requested.',
       },
     ),

@@ -75,7 +75,7 @@ describe('a manual backup', () => {
     await scene.later(2_000);
     expect(await scene.log(id)).toMatchObject({
       ...{ status: 'COMPLETED', quality: 'partial', error_message: null },
-      status_message: 'Some files could not be read and are not in it',
+      status_message: 'Some files could not be read and are not in the backup',
     });
     const [event] = (await scene.events(scene.podId)).slice(-1);
     expect(event).toMatchObject({ sub_event_type: 'backup.success', detail: 'partial' });
@@ -145,7 +145,7 @@ describe('a manual backup', () => {
     expect((await scene.call('GET', '/backup-logs')).body.total).toBe(1);
   });
 
-  it('blocks other operations on the pod and names the open one', async () => {
+  it('blocks other operations on the pod and names the open operation', async () => {
     const id = await scene.backUp();
     const { status, body } = await trigger();
     expect(status).toBe(409);
@@ -164,7 +164,7 @@ describe('a manual backup', () => {
     });
   });
 
-  it('reports why it failed and can be repeated', async () => {
+  it('reports why the backup failed, and can be repeated', async () => {
     const id = await scene.backUp();
     scene.operations.fail(id, { code: 'RepositoryNoSpace', message: 'the storage is full' });
     await scene.later(2_000);
@@ -177,7 +177,7 @@ describe('a manual backup', () => {
     expect((await trigger()).status).toBe(200);
   });
 
-  it('fails at once when the node refuses it, and waits while the node is busy', async () => {
+  it('fails at once when the node refuses the backup, and waits while the node is busy', async () => {
     scene.operations.refusal = new ApiError('bad_request', 'no such folder');
     const refused = await scene.backUp();
     expect(await scene.log(refused)).toMatchObject({
@@ -317,7 +317,7 @@ describe('logs of backups', () => {
     expect((await scene.market.call('GET', '/backup-logs')).status).toBe(401);
   });
 
-  it('stay after their pod is deleted, and the backups can be restored into another pod', async () => {
+  it('are kept after their pod is deleted, and the backups can be restored into another pod', async () => {
     const id = await scene.backedUp();
     await scene.remove(scene.podId);
     await scene.market.sync();
@@ -329,7 +329,7 @@ describe('logs of backups', () => {
     });
   });
 
-  it('use the error envelope for client errors and the older body for server errors', async () => {
+  it('use the error envelope for client errors and the flat body for server errors', async () => {
     const refused = await scene.call('GET', `/backup-logs/${NOWHERE}`);
     expect(refused.body).toMatchObject({ success: false, error: { code: 'not_found' } });
     await scene.market.ports.db.schema.alterTable('backup_logs').renameTo('lost').execute();

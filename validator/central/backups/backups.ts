@@ -25,7 +25,8 @@ const DUE_INTERVAL_MS = 5_000;
 const CLEANUP_INTERVAL_MS = 60_000;
 
 /**
- * Composes the module without starting its jobs. Without a storage no operation can begin, but existing rows are shown.
+ * Composes the module without starting its jobs. Without a storage no operation can begin, but existing rows can be
+ * read.
  */
 export function createBackups(
   { ports, options }: CentralDeps,
@@ -71,7 +72,10 @@ export function createBackups(
       registerBackupRoutes(api, { ...routes, wake, operations });
     },
 
-    /** Begins a last backup of a pod about to be removed, in the transaction that has locked it; returns true if it began. */
+    /**
+     * Begins a last backup of a pod that is about to be removed, in the transaction that has locked the pod. Returns
+     * true if a backup began.
+     */
     lastBackup: schedule.beginLastBackup,
     isBackingUp: async (tx: Db, podId: string) => (await findOpenOf(tx, podId)) !== undefined,
     /** Begins a restore that was requested with a rental. */
@@ -81,7 +85,7 @@ export function createBackups(
     /** Deletes the backups of an account, in the transaction that removes the account. */
     deleteAccountData: (tx: Db, accountId: string) => deleteBackupsOf(tx, accountId, clock.now()),
 
-    /** Handles everything due and cleans up once. For tests, instead of `start`. */
+    /** Handles all due work and cleans up once. Tests call it instead of `start`. */
     async runOnce(): Promise<void> {
       await handleDue();
       await cleanUp();
@@ -89,7 +93,7 @@ export function createBackups(
 
     start(): void {
       if (loops.length > 0) return;
-      // A cleanup may take minutes; schedules do not wait for it.
+      // A cleanup may take minutes, so schedules do not wait for the cleanup.
       loops = [loop(DUE_INTERVAL_MS, handleDue), loop(CLEANUP_INTERVAL_MS, cleanUp)];
     },
 

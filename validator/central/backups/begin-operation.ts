@@ -29,9 +29,10 @@ import { checkedPath } from './pod-path.ts';
 import { lockRepository, type Repositories } from './repository.service.ts';
 import { setNextDrill } from './schedule.store.ts';
 
-/** Delay before a scheduled drill that could not begin or was displaced is retried. */
+/** Delay after which a scheduled drill is retried that could not begin or that another operation displaced. */
 export const DRILL_RETRY_MS = 600_000;
-const NO_NODE = 'No verified node has a pod of the account, and no other node may read its data';
+const NO_NODE =
+  'No verified node has a pod of the account, and other nodes must not read the account’s data';
 
 /** States in which the node can read the pod's data. */
 const BACKUP_POD_STATES: readonly PodState[] = [
@@ -54,7 +55,7 @@ export function isConflict<Row extends object>(begun: Row | Conflict): begun is 
   return 'activeId' in begun;
 }
 
-/** Returns 409 `BACKUP_STORAGE_BUSY`. Clients read `detail` beside the error envelope. */
+/** Returns 409 `BACKUP_STORAGE_BUSY`. Clients read `detail` outside the error envelope. */
 export function conflictError({ message, activeId }: Conflict): ApiError {
   const facts = { active_operation_id: activeId };
   return new ApiError('BACKUP_STORAGE_BUSY', message, {
@@ -75,7 +76,7 @@ async function conflictOn(
     return { message: `A ${open.kind} of this pod is running`, activeId: open.id };
   }
   if (repository.cleaning_boot_id === null) return null;
-  return { message: 'Old backups are being removed from the storage just now', activeId: null };
+  return { message: 'Old backups are being removed from the storage now', activeId: null };
 }
 
 /** Throws `pod_state_conflict` if the state of the pod does not allow it. */
@@ -94,7 +95,7 @@ async function begin(tx: Db, deps: BeginDeps, operation: Operation, actor: Actor
   await rulesOf(operation).record(tx, deps, operation, transition);
 }
 
-/** Cancels the open drill of a pod for work with priority. The caller has locked the pod. */
+/** Cancels the open drill of a pod in favour of work with priority. The caller has locked the pod. */
 async function displaceDrill(tx: Db, deps: BeginDeps, podId: string): Promise<void> {
   const drill = await findOpenDrill(tx, podId);
   if (drill === undefined) return;
@@ -104,8 +105,8 @@ async function displaceDrill(tx: Db, deps: BeginDeps, podId: string): Promise<vo
 }
 
 /**
- * Cancels at once an operation that was not sent; otherwise operation-sync.ts cancels it on its node. Does nothing when
- * repeated. Throws `bad_request` if the operation has ended.
+ * Cancels at once an operation that was not sent; operation-sync.ts cancels a sent operation on its node. Repeated
+ * calls have no effect. Throws `bad_request` if the operation has ended.
  */
 export async function cancelOperation(
   tx: Db,
@@ -120,7 +121,7 @@ export async function cancelOperation(
     return rulesOf(operation).record(tx, deps, operation, transition);
   }
   if (operation.completed_at !== null) {
-    throw new ApiError('bad_request', `The operation is ${operation.state} already`, {
+    throw new ApiError('bad_request', `The operation is already ${operation.state}`, {
       hint: 'Only a PENDING or IN_PROGRESS operation can be cancelled.',
     });
   }
@@ -138,7 +139,9 @@ export type NewBackup = {
 
 export type BackupDeps = BeginDeps & { repositories: Repositories };
 
-/** Begins a backup, or returns what blocks it. Throws `pod_state_conflict`. The caller has locked the pod. */
+/**
+ * Begins a backup, or returns the operation that blocks it. Throws `pod_state_conflict`. The caller has locked the pod.
+ */
 export async function beginBackup(
   tx: Db,
   deps: BackupDeps,
@@ -155,8 +158,8 @@ export async function beginBackup(
 }
 
 /**
- * Begins a scheduled backup; if that is impossible, stores a SKIPPED log with the reason. Returns null during a cleanup
- * of the repository, after which the caller retries. The caller has locked the pod.
+ * Begins a scheduled backup. If that is impossible, stores a SKIPPED log with the reason. Returns null during a cleanup
+ * of the repository; the caller then retries later. The caller has locked the pod.
  */
 export async function beginScheduledBackup(
   tx: Db,
@@ -222,8 +225,8 @@ export type NewRestore = {
 };
 
 /**
- * Begins a restore into `pod`; with the occasion STARTUP it is sent once the pod runs. Throws `not_found` or `forbidden`
- * for the backup, `bad_request`, `BACKUP_STORAGE_BUSY`. The caller has locked the pod or creates it.
+ * Begins a restore into `pod`. A restore with the occasion STARTUP is sent once the pod runs. Throws `not_found` or
+ * `forbidden` for the backup, `bad_request`, or `BACKUP_STORAGE_BUSY`. The caller has locked the pod or creates it.
  */
 export async function beginRestore(
   tx: Db,
@@ -233,10 +236,10 @@ export async function beginRestore(
   const { backup_id: backupId, mode = 'replace' } = request;
   const { repository_id: repositoryId } = await requireOwnBackup(tx, caller.identity, backupId);
   const conflict = await conflictOn(tx, pod.id, await lockRepository(tx, repositoryId));
-  // Read again: now that the repository is locked, the backup cannot be removed.
+  // Reads the backup again: while the repository is locked, the backup cannot be removed.
   const backup = await requireOwnBackup(tx, caller.identity, backupId);
   if (backup.state !== 'COMPLETED' || backup.snapshot_id === null) {
-    throw new ApiError('bad_request', `The backup is ${backup.state}: there is nothing to restore`);
+    throw new ApiError('bad_request', `The backup is ${backup.state} and has no data to restore`);
   }
   const target = checkedPath(request.restore_path);
   if (conflict !== null) throw conflictError(conflict);
@@ -259,7 +262,7 @@ export async function beginRestore(
   return row;
 }
 
-/** 409 for a `new_only` restore whose target is not empty. */
+/** Returns 409 for a `new_only` restore whose target is not empty. */
 export function targetTaken(path: string): ApiError {
   return new ApiError('conflict', `${path} exists and is not empty`, {
     details: { restore_path: path },
@@ -269,15 +272,15 @@ export function targetTaken(path: string): ApiError {
 
 export type NewDrill = {
   backup: BackupLog;
-  /** Null: no node can run it. */
+  /** Node that runs the drill; null if no node can run it. */
   executorId: string | null;
   occasion: BackupDrill['occasion'];
   actor: Actor;
 };
 
 /**
- * Begins a drill, or returns what blocks it. Returns null if the backup no longer has a snapshot, or if no node can run
- * the drill, which is recorded as INCONCLUSIVE. The caller has locked the pod.
+ * Begins a drill, or returns the operation that blocks it. Returns null if the backup no longer has a snapshot, or if
+ * no node can run the drill, which is recorded as INCONCLUSIVE. The caller has locked the pod.
  */
 export async function beginDrill(
   tx: Db,
@@ -292,7 +295,7 @@ export async function beginDrill(
   if (open !== undefined) {
     return { message: 'A backup of this pod is being verified', activeId: open.id };
   }
-  // Read again: now that the repository is locked, the backup cannot be removed.
+  // Reads the backup again: while the repository is locked, the backup cannot be removed.
   const backup = await findBackup(tx, request.backup.id);
   if (backup?.state !== 'COMPLETED' || backup.snapshot_id === null) return null;
   if (executorId === null) {

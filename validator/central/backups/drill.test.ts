@@ -65,7 +65,7 @@ describe('a requested drill', () => {
     ['VerificationFailed', 'FAILED'],
     ['NoSpace', 'INCONCLUSIVE'],
     ['RepositoryUnreachable', 'INCONCLUSIVE'],
-  ] as const)('that fails with %s is recorded as %s with an event', async (code, status) => {
+  ] as const)('that fails with %s is recorded as %s and causes an event', async (code, status) => {
     await scene.verify(id);
     await scene.market.sync();
     scene.operations.fail(scene.drill(), { code, message: 'in its own words' });
@@ -82,7 +82,7 @@ describe('a requested drill', () => {
     });
   });
 
-  it('runs one at a time: a repeat returns its state, another backup is refused', async () => {
+  it('runs one at a time: a repeated request returns its state, and a drill of another backup is refused', async () => {
     const other = await scene.backedUp('b');
     await scene.verify(id);
     expect((await scene.verify(id)).body.verify_status).toBe('PENDING');
@@ -92,7 +92,7 @@ describe('a requested drill', () => {
     expect(scene.operations.calls.filter((call) => call.startsWith('verify'))).toHaveLength(1);
   });
 
-  it('is refused during a backup and cancelled by a later one', async () => {
+  it('is refused during a backup, and a later backup cancels it', async () => {
     const running = await scene.backUp();
     const busy = await scene.verify(id);
     expect([busy.status, busy.body.detail.active_operation_id]).toEqual([409, running]);
@@ -157,7 +157,7 @@ describe('a requested drill', () => {
     expect((await scene.verify(id)).body.error.code).toBe('bad_request');
   });
 
-  it('runs on a node of the account when the pod is gone, and on no other node', async () => {
+  it('runs on another node with a pod of the account when the pod was removed, and on no other node', async () => {
     await scene.remove(scene.podId);
     await scene.market.sync();
     const nowhere = await scene.verify(id);
@@ -177,7 +177,7 @@ describe('a requested drill', () => {
     expect((await scene.log(id)).verify_status).toBe('PASSED');
   });
 
-  it('reports that its node refused it or was silent', async () => {
+  it('reports that its node refused the drill or did not answer', async () => {
     scene.operations.refusal = new ApiError('not_found', 'no such route');
     await scene.verify(id);
     await scene.market.sync();
@@ -262,7 +262,7 @@ describe('scheduled drills', () => {
     expect(drills()).toHaveLength(2);
   });
 
-  it('begin one missed drill after a downtime', async () => {
+  it('begin a single missed drill after a downtime', async () => {
     await scene.backedUp();
     await put();
     await scene.tend();
@@ -314,7 +314,7 @@ describe('scheduled drills', () => {
     });
   });
 
-  it('do not run without a backup, without a schedule, or if the operator disables them', async () => {
+  it('do not run without a backup, without a schedule, or if the operator disables drills', async () => {
     const id = await put();
     await scene.tend();
     await scene.market.clock.advance(2 * EVERY_HOURS * HOUR_MS);

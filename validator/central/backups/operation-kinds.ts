@@ -27,14 +27,14 @@ type OperationError = { code: string | null; message: string };
 
 export type RecordDeps = { clock: Clock; random: Random };
 
-/** Repository of an operation and the credentials for it. `isMade`: false if the repository may not exist yet. */
+/** Repository of an operation, with the credentials. `isMade`: false if the repository may not exist yet. */
 export type OperationAccess = RepositoryAccess & { isMade: boolean };
 
-/** Differences between the kinds. */
+/** Rules that differ between the kinds. */
 type KindRules<K extends OperationKind> = {
-  /** True: the row's pod is its target, so the operation fails when the pod is removed. */
+  /** True if the row's pod is the target, so that the operation fails when the pod is removed. */
   isBoundToPod: boolean;
-  /** True: a node that has lost the operation may receive it again. */
+  /** True if the operation may be sent again to a node that has lost it. */
   isRepeatable: boolean;
   send(
     client: AgentClient,
@@ -43,7 +43,7 @@ type KindRules<K extends OperationKind> = {
   ): Promise<OperationView>;
   /** Stores the node's log lines. */
   saveLog?(tx: Db, operation: OperationOf<K>, view: OperationView): Promise<void>;
-  /** Stores the result of a transition and records its event, in the transaction that makes it. */
+  /** Stores the result of a transition and records its event, in the transaction of the transition. */
   record(
     tx: Db,
     deps: RecordDeps,
@@ -83,7 +83,7 @@ const KINDS: { [K in OperationKind]: KindRules<K> } = {
   },
   restore: {
     isBoundToPod: true,
-    // A repeated restore would overwrite what was written to the pod after the first.
+    // A repeated restore would overwrite data that was written to the pod after the first restore.
     isRepeatable: false,
     send(client, restore, { isMade: _, ...repository }) {
       const { id: operation_id, snapshot_id, source_path, target_path, mode } = restore;
@@ -110,7 +110,7 @@ export function rulesOf<K extends OperationKind>({ kind }: OperationOf<K>): Kind
   return KINDS[kind as K];
 }
 
-/** Result of a drill for the log of its backup. */
+/** Result of a drill, stored in the log of its backup. */
 export type Verification = {
   status: VerifyStatus;
   actor: Actor;
@@ -165,7 +165,7 @@ export async function recordVerification(
   });
 }
 
-/** Records the event of a transition of a backup or restore. Progress causes none. */
+/** Records the event of a transition of a backup or restore. Progress causes no event. */
 async function recordOutcome(
   tx: Db,
   deps: RecordDeps,

@@ -1,4 +1,4 @@
-/** Stores what a node reports about an operation: conditional transitions, each with its event. */
+/** Stores the node's reports about an operation: conditional transitions, each with its event. */
 import type { OperationView } from '#shared/api/agent/operations.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -14,11 +14,11 @@ const MAX_MESSAGE_CHARS = 500;
 export type Failure = {
   code: string | null;
   message: string;
-  /** True: the node may still work on the operation and has to cancel it. */
+  /** True if the node may still work on the operation and has to cancel it. */
   isAbandoned?: boolean;
 };
 
-/** Every function does nothing if the operation has ended in the meantime. */
+/** Creates the recorder. Its functions do nothing if the operation has ended in the meantime. */
 export function createOperationRecorder(deps: { db: Database; clock: Clock; random: Random }) {
   const { db, clock } = deps;
 
@@ -67,7 +67,7 @@ export function createOperationRecorder(deps: { db: Database; clock: Clock; rand
   }
 
   return {
-    /** Stores the node's view of the operation, which may have ended. */
+    /** Stores the operation's state as the node reports it; the operation may have ended on the node. */
     observed(operation: Operation, view: OperationView): Promise<void> {
       return db.transaction().execute(async (tx) => {
         await progress(tx, operation, view);
@@ -86,7 +86,7 @@ export function createOperationRecorder(deps: { db: Database; clock: Clock; rand
     failed: (operation: Operation, failure: Failure) =>
       db.transaction().execute((tx) => fail(tx, operation, failure)),
 
-    /** Fails an operation without progress, or cancels it if cancellation was requested. */
+    /** Fails an operation without progress, or cancels the operation if its cancellation was requested. */
     silent(operation: Operation): Promise<void> {
       const isAbandoned = operation.sent_at !== null;
       return db.transaction().execute((tx) => {
@@ -94,7 +94,7 @@ export function createOperationRecorder(deps: { db: Database; clock: Clock; rand
         const reason = operation.error_message ?? 'The node does not answer';
         return fail(tx, operation, {
           code: 'NodeSilent',
-          message: `${reason}. Try again when it answers`,
+          message: `${reason}. Try again when the node answers`,
           isAbandoned,
         });
       });

@@ -85,7 +85,7 @@ function operationRow(row: OperationColumns, nowMs: number) {
     progress: row.percent,
     started_at: timeOf(row.started_at),
     completed_at: timeOf(row.completed_at),
-    // While the operation is open, the column contains why it has not begun.
+    // While the operation is open, the column contains the reason why the operation has not begun.
     error_message: row.completed_at === null ? null : row.error_message,
     error_code: row.error_code,
     created_at: naiveUtc(row.created_at),
@@ -109,7 +109,7 @@ function messageOf({ cancel_at, completed_at, error_message }: OperationColumns)
 }
 
 function qualityMessageOf({ quality }: BackupLog): string | null {
-  return quality === 'partial' ? 'Some files could not be read and are not in it' : null;
+  return quality === 'partial' ? 'Some files could not be read and are not in the backup' : null;
 }
 
 function changedFilesOf({ changed_files_json: json }: BackupLog): ChangedFiles | null {

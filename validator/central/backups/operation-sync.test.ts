@@ -1,4 +1,4 @@
-/** Backups and restores after lost answers, silence, restarts and lost nodes: each runs exactly once. */
+/** Backups and restores after lost answers, silent nodes, restarts and lost nodes: each runs exactly once. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import {
   type BackupScene,

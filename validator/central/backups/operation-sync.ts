@@ -24,7 +24,7 @@ import type { Repositories } from './repository.service.ts';
 
 /** Error codes of a node that are retried: the node runs another operation or changes the pod. */
 const TRANSIENT_CODES: readonly ErrorCode[] = ['BACKUP_STORAGE_BUSY', 'pod_state_conflict'];
-/** Error code of a node that may have another operation with the same id. */
+/** Error code of a node that may have a different operation with the same id. */
 const FOREIGN_CODE: ErrorCode = 'conflict';
 const GONE = { code: 'PodGone', message: 'The pod was removed' };
 const LOST = {
@@ -109,8 +109,8 @@ export function createOperationSync(deps: {
   }
 
   /**
-   * Cancels operations that the central API has ended but the node may still run. Returns true while the
-   * node still runs one of them.
+   * Cancels operations that the central API has ended but that the node may still run. Returns true while the node
+   * still runs any of these operations.
    */
   async function cancelAbandoned(client: AgentClient, executorId: string): Promise<boolean> {
     let isPending = false;
@@ -132,7 +132,10 @@ export function createOperationSync(deps: {
   }
 
   return {
-    /** One pass with an agent that answers; returns true if another pass is due soon. Rejects with ApiError when the agent no longer answers. */
+    /**
+     * Runs one pass with an agent that answers. Returns true if another pass is due soon. Rejects with ApiError when
+     * the agent no longer answers.
+     */
     async pass(client: AgentClient, executorId: string): Promise<boolean> {
       const isPending = await cancelAbandoned(client, executorId);
       const operations = await listOpenOn(db, executorId);
@@ -157,7 +160,8 @@ export function createOperationSync(deps: {
     restoresAtStart: (podId: string) => hasOpenStartupRestore(db, podId),
 
     /**
-     * Ends operations whose executor is possibly no longer polled: those of ended pods, and drills on nodes without pods.
+     * Ends operations whose executor may no longer be polled: operations of ended pods, and drills on nodes without
+     * pods.
      */
     async failOrphans(): Promise<void> {
       for (const operation of await listOrphans(db, BATCH)) await record.failed(operation, GONE);
@@ -170,7 +174,7 @@ export function createOperationSync(deps: {
   };
 }
 
-/** Resolves to null for 404: the node has no such operation. */
+/** Resolves to null for 404: the node does not have the operation. */
 async function unlessAbsent(answer: Promise<OperationView>): Promise<OperationView | null> {
   return answer.catch((error: unknown) => {
     if (error instanceof ApiError && error.status === 404) return null;
@@ -178,7 +182,7 @@ async function unlessAbsent(answer: Promise<OperationView>): Promise<OperationVi
   });
 }
 
-/** Returns true for errors after which it is unknown whether the call had effect. */
+/** Returns true for errors that leave open whether the call had an effect. */
 function isUnanswered(error: ApiError): boolean {
   return error.status >= 500 || error.status === 401 || error.status === 429;
 }

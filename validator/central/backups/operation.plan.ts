@@ -8,15 +8,15 @@ import type { Operation } from './operation.ts';
 export const SILENCE_MS = 120_000;
 
 export type OperationStep =
-  /** Send it to the node; again if the previous answer was lost. */
+  /** Send the operation to the node, or again if the previous answer was lost. */
   | 'send'
-  /** Query its progress. */
+  /** Query the operation's progress. */
   | 'poll'
-  /** Cancel it on the node. */
+  /** Cancel the operation on the node. */
   | 'cancel'
   /** Wait: a restore whose new pod is not running yet. */
   | 'wait'
-  /** Fail it: the pod is gone. */
+  /** Fail the operation: the pod was removed. */
   | 'fail';
 
 export function operationStep(operation: Operation, pod: Pod | undefined): OperationStep {
@@ -26,7 +26,7 @@ export function operationStep(operation: Operation, pod: Pod | undefined): Opera
   }
   const isGone = pod === undefined || pod.ended_at !== null;
   const isBeingRemoved = isGone || pod.delete_requested_at !== null;
-  // An operation that the node has received ends on the node, which reports the result.
+  // The node ends an operation that it has received, and reports the result.
   if (isGone || (isBeingRemoved && operation.sent_at === null)) return 'fail';
   if (operation.cancel_at !== null || isBeingRemoved) return 'cancel';
   if (operation.state === 'IN_PROGRESS') return 'poll';
@@ -43,8 +43,8 @@ function isOwnPodBeingRemoved({ executor_id }: Operation, pod: Pod | undefined):
 }
 
 /**
- * Returns true if the node has shown no progress for `SILENCE_MS`. The time starts no earlier than this process
- * (`startedMs`) and the moment at which the pod allowed the operation to begin.
+ * Returns true if the node has shown no progress for `SILENCE_MS`. The time is counted from the start of this process
+ * (`startedMs`), or from the later moment at which the state of the pod allowed the operation to begin.
  */
 export function isSilent(
   operation: Operation,

@@ -59,8 +59,8 @@ export function createOperationService(deps: OperationServiceDeps) {
 
   return {
     /**
-     * Backs up the path of the pod's schedule, or else the pod's first volume or `/root`. Throws `bad_request`,
-     * `pod_state_conflict`, or `BACKUP_STORAGE_BUSY` while another operation runs.
+     * Backs up the path of the pod's schedule. Without a schedule, backs up the pod's first volume, or `/root`. Throws
+     * `bad_request`, `pod_state_conflict`, or `BACKUP_STORAGE_BUSY` while another operation runs.
      */
     async beginBackup(
       tx: Db,
@@ -82,8 +82,8 @@ export function createOperationService(deps: OperationServiceDeps) {
     },
 
     /**
-     * Restores one of the account's backups, of any pod, into this pod. Throws `bad_request`, `pod_state_conflict`, or
-     * `BACKUP_STORAGE_BUSY` while another operation runs.
+     * Restores one of the account's backups, of any of its pods, into this pod. Throws `bad_request`,
+     * `pod_state_conflict`, or `BACKUP_STORAGE_BUSY` while another operation runs.
      */
     async beginRestore(
       tx: Db,
@@ -98,9 +98,9 @@ export function createOperationService(deps: OperationServiceDeps) {
     },
 
     /**
-     * Begins a drill: a node reads a sample of the backup, no pod is changed. If a drill of this backup is open, returns
-     * its state. Throws `bad_request` for a backup that is not COMPLETED, `BACKUP_STORAGE_BUSY` while another operation
-     * runs on its pod. `executorId`: node of a new drill.
+     * Begins a drill: a node reads a sample of the backup, and no pod changes. If a drill of this backup is open,
+     * returns the drill's state. Throws `bad_request` for a backup that is not COMPLETED, and `BACKUP_STORAGE_BUSY`
+     * while another operation runs on the backup's pod. `executorId`: node of a new drill.
      */
     async beginDrill(
       tx: Db,
@@ -118,7 +118,7 @@ export function createOperationService(deps: OperationServiceDeps) {
       if (backup.state !== 'COMPLETED') {
         throw new ApiError(
           'bad_request',
-          `The backup is ${backup.state}: nothing can be read back`,
+          `The backup is ${backup.state} and has no data to verify`,
         );
       }
       if ((await findOpenDrill(tx, podId))?.backup_id === id) return answer(null);
@@ -130,8 +130,9 @@ export function createOperationService(deps: OperationServiceDeps) {
     },
 
     /**
-     * Returns true if the node reports that the target of a `new_only` restore is not empty. Also false if the node
-     * cannot be queried or the request is rejected for another reason: the node checks again before the restore.
+     * Returns true if the node reports that the target of a `new_only` restore is not empty. Returns false if the node
+     * cannot be queried, or rejects the request for another reason: the node checks the target again before the
+     * restore.
      */
     async isTargetTaken(
       { identity }: Caller,
@@ -155,7 +156,7 @@ export function createOperationService(deps: OperationServiceDeps) {
     listBackups: ({ accountId }: UserIdentity, query: PageQuery) =>
       listBackups({ column: 'account_id', id: accountId }, query),
 
-    /** Returns the backups of a pod, ended or not, newest first. */
+    /** Returns the backups of a pod, whether or not the pod has ended, newest first. */
     async listBackupsOf(
       caller: UserIdentity,
       podId: string,
@@ -165,7 +166,7 @@ export function createOperationService(deps: OperationServiceDeps) {
       return listBackups({ column: 'pod_id', id: podId }, query);
     },
 
-    /** Returns the restores of a pod, ended or not, newest first. */
+    /** Returns the restores of a pod, whether or not the pod has ended, newest first. */
     async listRestoresOf(
       caller: UserIdentity,
       podId: string,
@@ -181,7 +182,7 @@ export function createOperationService(deps: OperationServiceDeps) {
       return backupRow(await requireOwnBackup(db, caller, id), clock.now());
     },
 
-    /** Marks a backup as deleted; its data is removed later. Throws `bad_request` while it runs. */
+    /** Marks a backup as deleted; its data is removed later. Throws `bad_request` while the backup runs. */
     removeBackup(caller: UserIdentity, id: string): Promise<BackupLogResponse> {
       return db.transaction().execute(async (tx) => {
         const row = await requireOwnBackup(tx, caller, id);

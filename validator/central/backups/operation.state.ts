@@ -33,7 +33,7 @@ const TRANSITIONS: Record<OperationState, readonly OperationState[]> = {
   DELETED: [],
 };
 
-/** Returns the states with a transition to `to`: the condition of the update that makes it. */
+/** Returns the states that have a transition to `to`, for the condition of the update. */
 export function sourcesOf(to: OperationState): OperationState[] {
   return BACKUP_STATES.filter((from) => TRANSITIONS[from].includes(to));
 }
@@ -52,7 +52,7 @@ export const VERIFY_STATUSES = [
 ] as const;
 export type VerifyStatus = (typeof VERIFY_STATUSES)[number];
 
-/** Error codes that mean that the backup cannot be restored. */
+/** Error codes which mean that the backup cannot be restored. */
 const VERDICT_CODES: readonly (string | null)[] = [
   'RepositoryMissing',
   'RepositoryAuth',

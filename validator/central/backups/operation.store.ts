@@ -1,4 +1,6 @@
-/** Queries of backup_logs, restore_logs and backup_drills. A state changes only where the transition is allowed. */
+/**
+ * Queries of backup_logs, restore_logs and backup_drills. An update changes a state only if the transition is allowed.
+ */
 
 import type { SelectQueryBuilder, Updateable } from 'kysely';
 import type { BackupLogsTable, OperationColumns } from '../platform/database/tables/backups.ts';
@@ -115,7 +117,7 @@ export async function hasOpenStartupRestore(db: Db, podId: string): Promise<bool
   return found !== undefined;
 }
 
-/** Returns true if an open operation reads from or writes to the repository. */
+/** Returns true if an open operation uses the repository. */
 export async function isInUse(db: Db, repositoryId: string): Promise<boolean> {
   for (const kind of KINDS) {
     const query = open(db, kind).where('repository_id', '=', repositoryId);
@@ -166,7 +168,7 @@ export async function listStrandedDrills(db: Db, limit: number): Promise<Operati
   return rows.map((row) => withKind('drill', row));
 }
 
-/** Returns operations that ended without their node, which still has to be instructed to cancel them. */
+/** Returns operations that were ended without their node, so that the node still has to cancel them. */
 export async function listAbandonedOn(db: Db, executorId: string): Promise<OperationRef[]> {
   const abandoned = (kind: OperationKind) =>
     db
@@ -181,7 +183,7 @@ export async function listAbandonedOn(db: Db, executorId: string): Promise<Opera
   return found.flat();
 }
 
-/** Makes a transition to `to`; returns false if the present state does not allow it. */
+/** Makes a transition to `to`; returns false if the present state does not allow the transition. */
 export async function moveOperation(
   db: Db,
   { kind, id }: OperationRef,
@@ -213,7 +215,10 @@ export async function cancelUnsent(
   return done.numUpdatedRows > 0n;
 }
 
-/** Records the first send, before it happens; returns false if the operation has ended or is being cancelled. */
+/**
+ * Records the first request to the node before it is sent. Returns false if the operation has ended or is being
+ * cancelled.
+ */
 export async function markSent(
   db: Db,
   { kind, id }: OperationRef,
@@ -229,7 +234,7 @@ export async function markSent(
   return done.numUpdatedRows > 0n;
 }
 
-/** Changes an open operation; does nothing to one that has ended. */
+/** Changes an open operation; has no effect on an ended operation. */
 export async function changeOpen(
   db: Db,
   { kind, id }: OperationRef,
@@ -292,7 +297,8 @@ function openDrills(db: Db) {
 }
 
 /**
- * Converts `row`, which must come from the table of `kind`. The type of a query over several tables does not report which.
+ * Adds `kind` to `row`, which must come from the table of `kind`. The type of a query over several tables does not name
+ * the table.
  */
 function withKind(kind: OperationKind, row: unknown): Operation {
   return { ...(row as object), kind } as Operation;

@@ -8,12 +8,12 @@ import type { Pod } from '../platform/database/tables.ts';
 const HOME = '/root';
 const Volumes = z.object({ volumes: z.array(z.string()).optional() });
 
-/** Returns the path of a backup that names none: the pod's first volume, or else `/root`. */
+/** Returns the path of a backup request without a path: the pod's first volume, or `/root`. */
 export function defaultPathOf(pod: Pick<Pod, 'spec_json' | 'template_json'>): string {
   return volumesOf(pod)[0] ?? HOME;
 }
 
-/** Returns the data volumes of a pod: from its present spec, or else from the template of its rental. */
+/** Returns the data volumes of a pod from its present spec; without a spec, from the template of its rental. */
 function volumesOf({ spec_json, template_json }: Pick<Pod, 'spec_json' | 'template_json'>) {
   const named =
     Volumes.parse(JSON.parse(spec_json)).volumes ??
@@ -21,7 +21,7 @@ function volumesOf({ spec_json, template_json }: Pick<Pod, 'spec_json' | 'templa
   return (named ?? []).map(withoutTrailingSlash);
 }
 
-/** Returns the path without a trailing slash. Throws 400 `bad_request` if it cannot be backed up. */
+/** Returns the path without a trailing slash. Throws 400 `bad_request` if the path cannot be backed up. */
 export function checkedPath(requested: string): string {
   const path = withoutTrailingSlash(requested);
   const problem = problemOf(path);

@@ -19,7 +19,7 @@ export function createRepositories(deps: {
   clock: Clock;
   random: Random;
   secret: Uint8Array;
-  /** Null: backups can neither be made nor restored. */
+  /** Null if backups can be neither made nor restored. */
   storage: BackupStorage | null;
 }) {
   const { db, clock, random, storage } = deps;
@@ -31,7 +31,7 @@ export function createRepositories(deps: {
     requireStorage(): void {
       if (storage !== null) return;
       throw new ApiError('bad_request', 'This marketplace has no storage for backups', {
-        hint: 'Copy the data over SSH; ask the operator for backup storage.',
+        hint: 'Copy the data over SSH, or ask the operator to configure storage for backups.',
       });
     },
 
@@ -74,7 +74,10 @@ export function createRepositories(deps: {
   };
 }
 
-/** Returns the repository, locked until the transaction ends: other transactions begin neither an operation nor a cleanup on it. */
+/**
+ * Returns the repository, locked until the transaction ends. Meanwhile other transactions begin neither an operation
+ * nor a cleanup on it.
+ */
 export async function lockRepository(tx: Db, id: string): Promise<BackupRepository> {
   await lockRow(tx, 'backup_repositories', id);
   const row = await findRepository(tx, id);

@@ -27,7 +27,10 @@ export async function markNotEmpty(db: Db, id: string, nowMs: number): Promise<v
     .execute();
 }
 
-/** Returns repositories with snapshots to remove, and those of ended pods without a completed backup; `only` restricts the result to one. */
+/**
+ * Returns repositories with snapshots to remove, and repositories of ended pods without a completed backup. `only`
+ * restricts the result to one repository.
+ */
 export async function listToClean(
   db: Db,
   limit: number,
@@ -79,7 +82,7 @@ export async function setCleaner(db: Db, id: string, bootId: string | null): Pro
     .execute();
 }
 
-/** Records that the repository was removed from the storage; `removedAt`: for ever. */
+/** Records that the repository was removed from the storage. `removedAt`: set if it was removed permanently. */
 export async function markEmpty(db: Db, id: string, removedAt: number | null): Promise<void> {
   await db
     .updateTable('backup_repositories')

@@ -73,7 +73,7 @@ it('restores /root into a pod on another node, without volumes', async () => {
   }
 });
 
-it('refuses to restore to a folder that is never saved, and to back it up', async () => {
+it('refuses to restore into a folder that is never backed up, and to back up such a folder', async () => {
   const never = ['/tmp/x', '/var/tmp', '/mnt', '/proc/1/root', '/sys', '/dev/shm'];
   for (const path of [...never, '/', '/root/..', '/workspace/../etc', 'root']) {
     const days = { backup_frequency_hours: 1, retention_days: 1 };
@@ -146,7 +146,7 @@ it('refuses a `new_only` restore into a folder that is not empty', async () => {
   });
   expect([status, await scene.restores()]).toEqual([409, []]);
   expect((await trigger({ ...body, restore_path: '/tmp/x' })).status).toBe(400);
-  // A repeat of an accepted request is not checked again.
+  // The target is not checked again for a repeat of an accepted request.
   const sent = { headers: { ...scene.account.key, 'idempotency-key': 'once' } };
   const path = `/pods/${scene.podId}/restore`;
   const fresh = { ...sent, body: { ...body, restore_path: '/workspace/new' } };
@@ -156,7 +156,7 @@ it('refuses a `new_only` restore into a folder that is not empty', async () => {
   await scene.market.sync();
   scene.operations.finish(taken.body.restore_log_id);
   await scene.later(2_000);
-  // A node that does not answer now checks the target when it restores.
+  // A node that does not answer now checks the target before the restore.
   scene.host.up = false;
   expect((await trigger(body)).status).toBe(200);
 });
@@ -202,7 +202,7 @@ describe('a restore with a rental', () => {
     ]);
   });
 
-  it('does not count against the time limit of the launch, which begins again afterwards', async () => {
+  it('does not count against the time limit of the launch, which starts again after the restore', async () => {
     const rented = await rent({ backup_log_id: backupId, restore_path: '/workspace' });
     const { id } = rented.body;
     await scene.market.sync();
@@ -236,7 +236,7 @@ describe('a restore with a rental', () => {
     expect((await scene.restores(id))[0]).toMatchObject({ error_message: 'a pack is damaged' });
   });
 
-  it('ends when its pod ends without having run', async () => {
+  it('ends when its pod ends before it has run', async () => {
     scene.host.arrives = 'failed';
     const { id } = (await rent({ backup_log_id: backupId, restore_path: '/workspace' })).body;
     await scene.market.sync();
@@ -246,7 +246,7 @@ describe('a restore with a rental', () => {
     expect(rows).toMatchObject([{ state: 'FAILED', error_code: 'PodGone' }]);
   });
 
-  it('requires both the backup and the path, and a backup that can be restored', async () => {
+  it('requires backup and path together, and a backup that can be restored', async () => {
     for (const body of [
       { backup_log_id: backupId },
       { restore_path: '/workspace' },

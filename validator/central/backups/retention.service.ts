@@ -1,4 +1,6 @@
-/** Ends the retention of backups and removes the data of expired and deleted ones from the storage. */
+/**
+ * Expires backups at the end of their retention, and removes the data of expired and deleted backups from the storage.
+ */
 
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -55,22 +57,25 @@ export type CleanupDeps = {
   processes: Processes;
   repositories: Repositories;
   storage: BackupStorage;
-  /** Null: snapshots stay until their repository is removed. */
+  /** Null if snapshots are kept until their repository is removed. */
   prune: PruneRepository | null;
 };
 
-/** Returns a function that makes one pass over the repositories to clean. */
+/** Returns a function that runs one pass over the repositories to clean. */
 export function createCleanup(deps: CleanupDeps) {
   const { db, clock, log, processes, storage } = deps;
 
-  /** Reserves the repository for this process; returns false while it is in use, or if another live process cleans it or has cleaned it. */
+  /**
+   * Reserves the repository for this process. Returns false while the repository is in use, or if another live process
+   * is cleaning or has cleaned it.
+   */
   function claim({ id }: BackupRepository): Promise<boolean> {
     return db.transaction().execute(async (tx) => {
       const { cleaning_boot_id: holder } = await lockRepository(tx, id);
       if (holder !== null && holder !== processes.bootId && (await processes.isAlive(tx, holder))) {
         return false;
       }
-      // Another process may have cleaned it since it was listed.
+      // Another process may have cleaned the repository after it was listed.
       if ((await listToClean(tx, 1, id)).length === 0) return false;
       const isFree = !(await isInUse(tx, id));
       await setCleaner(tx, id, isFree ? processes.bootId : null);
@@ -78,14 +83,14 @@ export function createCleanup(deps: CleanupDeps) {
     });
   }
 
-  /** Removes all snapshots except the retained ones; returns the reason if that is impossible. */
+  /** Removes all snapshots except the retained ones; returns the reason if they cannot be removed. */
   async function removeSnapshots(id: string, retained: readonly string[]): Promise<string | null> {
     if (retained.length === 0) {
       await storage.remove(id);
       return null;
     }
     const notInstalled =
-      'Its space is freed with the last backup of its pod: restic is not installed';
+      'The space is freed after the last backup of the pod was deleted, because restic is not installed';
     if (deps.prune === null) return notInstalled;
     const { isMade: _, ...access } = await deps.repositories.access(id, 'full');
     return (await deps.prune(access, retained)) ? null : notInstalled;

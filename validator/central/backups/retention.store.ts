@@ -2,7 +2,10 @@
 import type { Db } from '../platform/database/tables.ts';
 import { sourcesOf } from './operation.state.ts';
 
-/** Expires or deletes a backup and schedules the cleanup of its snapshot; returns false if its state does not allow it. */
+/**
+ * Expires or deletes a backup and schedules the cleanup of its snapshot; returns false if the state of the backup does
+ * not allow this.
+ */
 export async function discardBackup(
   db: Db,
   id: string,
@@ -52,7 +55,7 @@ export async function listDeletableOf(db: Db, accountId: string): Promise<string
   return rows.map((row) => row.id);
 }
 
-/** Erases an account's texts and deactivates its schedules. */
+/** Erases the texts of an account's backups and deactivates its schedules. */
 export async function clearAccount(db: Db, accountId: string): Promise<void> {
   await db
     .updateTable('backup_logs')

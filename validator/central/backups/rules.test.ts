@@ -25,7 +25,7 @@ it.each([
   expect(() => checkedPath(given)).toThrow(/^The path /);
 });
 
-it('backs up the first volume of the present spec, or else of the template, or else /root', () => {
+it('backs up the first volume of the present spec, otherwise of the template, otherwise /root', () => {
   const template_json = JSON.stringify({ volumes: ['/workspace/', '/root'] });
   expect(defaultPathOf({ spec_json: '{}', template_json })).toBe('/workspace');
   expect(defaultPathOf({ spec_json: '{"volumes":["/a"]}', template_json })).toBe('/a');

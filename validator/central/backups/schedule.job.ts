@@ -31,15 +31,18 @@ export function createScheduleJob(deps: {
   clock: Clock;
   random: Random;
   repositories: Repositories;
-  /** Hours between two drills of a schedule; 0: no drills. */
+  /** Hours between two drills of a schedule; 0 disables drills. */
   drillEveryHours: number;
 }) {
   const { db, clock, drillEveryHours } = deps;
 
-  /** Drills have a different offset than the backups of the pod. */
+  /** Drills have an offset that differs from the offset of the pod's backups. */
   const nextDrillAt = (podId: string) => nextRunAt(`drill ${podId}`, drillEveryHours, clock.now());
 
-  /** Returns the executor of the backup that began, or null: not due any more, skipped, or retried later. */
+  /**
+   * Returns the executor of the backup that began. Returns null if the backup is no longer due, was skipped, or is
+   * retried later.
+   */
   function beginDueBackup(configId: string): Promise<string | null> {
     return db.transaction().execute(async (tx) => {
       const found = await findConfig(tx, configId);
@@ -60,7 +63,7 @@ export function createScheduleJob(deps: {
     });
   }
 
-  /** Returns the executor of the drill that began, or null. At most one drill is open on a node. */
+  /** Returns the executor of the drill that began, or null. A node runs at most one drill at a time. */
   function beginDueDrill(configId: string, podId: string): Promise<string | null> {
     return db.transaction().execute(async (tx) => {
       const pod = await findAnyPod(tx, podId);
@@ -84,7 +87,7 @@ export function createScheduleJob(deps: {
   }
 
   return {
-    /** Begins due backups, one for each schedule after a downtime; returns their executors. */
+    /** Begins due backups and returns their executors. After a downtime, begins only one backup per schedule. */
     async beginDueBackups(): Promise<string[]> {
       const executorIds: string[] = [];
       for (const { id } of await listDueConfigs(db, clock.now(), BATCH)) {
@@ -94,7 +97,7 @@ export function createScheduleJob(deps: {
       return executorIds;
     },
 
-    /** Begins due drills, one for each schedule after a downtime; returns their executors. */
+    /** Begins due drills and returns their executors. After a downtime, begins only one drill per schedule. */
     async beginDueDrills(): Promise<string[]> {
       if (drillEveryHours === 0) return [];
       const executorIds: string[] = [];
@@ -105,7 +108,10 @@ export function createScheduleJob(deps: {
       return executorIds;
     },
 
-    /** Begins a scheduled backup before its time, for a pod about to be removed; returns true if it began. The caller has locked the pod. */
+    /**
+     * Begins a scheduled backup before its time, for a pod that is about to be removed. Returns true if the backup
+     * began. The caller has locked the pod.
+     */
     async beginLastBackup(tx: Db, pod: Pod): Promise<boolean> {
       const config = await findConfigOf(tx, pod.id);
       if (config?.next_at == null || isBeingRemoved(pod)) return false;

@@ -22,8 +22,8 @@ import { findConfig, findConfigOf, listConfigs, putConfig, setNextRun } from './
 const HOUR_MS = 3_600_000;
 
 /**
- * Returns the next run after `nowMs`. Runs repeat at a fixed offset that a hash of the pod's id determines, so pods do
- * not all run at once, and a downtime delays at most one run.
+ * Returns the time of the next run after `nowMs`. Runs repeat at a fixed offset that a hash of the pod's id determines.
+ * So the pods do not all run at once, and a downtime delays at most one run.
  */
 export function nextRunAt(podId: string, frequencyHours: number, nowMs: number): number {
   const everyMs = frequencyHours * HOUR_MS;
@@ -79,12 +79,12 @@ export function createSchedules(deps: {
       return Promise.all(configs.map((config) => rowOf(db, config)));
     },
 
-    /** Null for a pod without an active schedule. */
+    /** Returns null for a pod without an active schedule. */
     async ofPod(caller: UserIdentity, podId: string): Promise<BackupConfigResponse | null> {
       return activeConfigOf(db, await requireAnyOwnPod(db, caller.accountId, podId));
     },
 
-    /** Deactivates the schedule and returns it; its backups stay. */
+    /** Deactivates the schedule and returns it; its backups are kept. */
     remove(caller: UserIdentity, id: string): Promise<BackupConfigResponse> {
       return db.transaction().execute(async (tx) => {
         const config = await findConfig(tx, id);

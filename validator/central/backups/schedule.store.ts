@@ -1,7 +1,7 @@
 /** Queries of backup_configs, the schedules of backups and drills. */
 import type { BackupConfig, BackupLog, Db } from '../platform/database/tables.ts';
 
-/** Stores the schedule of a pod and replaces its previous one. */
+/** Stores the schedule of a pod, replacing the previous one. */
 export async function putConfig(db: Db, config: BackupConfig): Promise<void> {
   const { id, created_at, pod_id, account_id, ...change } = config;
   await db
@@ -93,8 +93,8 @@ export function findNewestBackup(db: Db, podId: string): Promise<BackupLog | und
 }
 
 /**
- * Returns the verified node for a drill: the node of the backup's pod while the pod lives, or else of the newest pod of
- * the same account. Other nodes must not run it, because a drill exposes the data to its node.
+ * Returns the verified node for a drill: the node of the backup's pod while the pod exists, otherwise the node of the
+ * account's newest pod. Other nodes must not run the drill, because a drill exposes the data to its node.
  */
 export async function findDrillExecutor(
   db: Db,

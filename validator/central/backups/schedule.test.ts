@@ -30,7 +30,7 @@ async function run(): Promise<void> {
   await scene.market.sync();
 }
 
-it('stores one schedule for each pod: a repeat replaces it and reactivates a deleted one', async () => {
+it('stores one schedule for each pod: a repeated request replaces the schedule, or reactivates a deleted one', async () => {
   expect(await ofPod()).toMatchObject({ status: 200, body: null });
   const made = await put();
   expect(made).toMatchObject({
@@ -57,7 +57,7 @@ it('stores one schedule for each pod: a repeat replaces it and reactivates a del
   expect((await put()).body).toMatchObject({ id: made.body.id, is_active: true });
 });
 
-it('accepts the node in place of its only pod of the caller, in every route of a pod', async () => {
+it('accepts a node’s id instead of the pod’s id in every route of a pod, if the caller has one pod on the node', async () => {
   const { id: node } = scene.node;
   const made = await put({ pod_id: undefined, pod_executor_id: node });
   expect([made.status, made.body.pod_id]).toEqual([200, scene.podId]);
@@ -134,14 +134,14 @@ it('begins backups at the times of the schedule and sets their retention', async
   expect(await logs()).toHaveLength(2);
 });
 
-it('begins one missed run after a downtime', async () => {
+it('begins a single missed run after a downtime', async () => {
   await put({ backup_frequency_hours: 1 });
   await scene.tend(50 * HOUR_MS);
   await scene.tend();
   expect(await logs()).toHaveLength(1);
 });
 
-it('skips a run during another operation and reports it', async () => {
+it('skips a run during another operation and reports the skipped run', async () => {
   await put();
   await scene.backUp();
   await run();

@@ -1,4 +1,4 @@
-/** Composes what the central API sends to people and programs (mails, webhooks, events, streams), and uploads. */
+/** Composes the modules that send mails, webhooks, events and streams to people and programs, and the uploads. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import type { CredentialWatch } from '../accounts/auth/credential-watch.ts';
@@ -30,7 +30,7 @@ const SWEEP_INTERVAL_MS = 600_000;
 /** Dependencies of modules that send mails. */
 export type MailDeps = CentralDeps & {
   mails: Mails;
-  /** Sends waiting mails now. Call it after the commit. */
+  /** Sends waiting mails now. Call this function after the commit. */
   wakeMail(): void;
 };
 
@@ -39,7 +39,7 @@ export type DeliveryDeps = CentralDeps & {
   credentials: CredentialWatch;
 };
 
-/** Registers no route and starts no job. */
+/** Composes the modules; registers no route and starts no job. */
 export function createDelivery(deps: DeliveryDeps, pods: PodAccess) {
   const { ports, options, notifier, stopping, tickets, credentials } = deps;
   const { db, clock, random, log, secret, agents } = ports;

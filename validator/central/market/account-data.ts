@@ -1,4 +1,4 @@
-/** Data of one account in all parts of the market: its annotations of nodes, pods and templates, and their deletion. */
+/** Data of one account in all parts of the market: annotations of nodes, pods and templates, and their deletion. */
 import type { Db } from '../platform/database/tables.ts';
 import { deleteBookmarksOf, listBookmarkedNodes } from './bookmarks/bookmark.service.ts';
 import { NO_ANNOTATIONS, type NodeAnnotations } from './executors/node-annotations.ts';
@@ -48,7 +48,7 @@ export async function deleteMarketData(tx: Db, accountId: string, nowMs: number)
   await clearMachineRequestsOf(tx, accountId, nowMs);
 }
 
-/** Functions of the market that the accounts module requires through its ports. */
+/** Functions of the market that the accounts module receives through its ports. */
 export const marketForAccounts = {
   livePodsOf: listLiveOf,
   async templateFor(

@@ -27,11 +27,11 @@ import { createTemplateParts } from './templates/templates.ts';
 import { registerValidators } from './validators/validators.ts';
 import { createVolumeParts } from './volumes/volumes.ts';
 
-/** The part of backups that pods and rentals use; backups themselves are built on top of the market. */
+/** The part of backups that pods and rentals use. The backups module itself is built on top of the market. */
 export type BackupPort = {
   /** Work on backups and restores in each pass of the pod sync. */
   operations: PodPartsDeps['operations'];
-  /** Begins a backup by the pod's own schedule; false if none could begin. */
+  /** Begins a backup according to the pod's schedule. Returns false if no backup could begin. */
   lastBackup(tx: Db, pod: Pod): Promise<boolean>;
   /** Returns true while a backup or restore of the pod runs. */
   isBackingUp(tx: Db, podId: string): Promise<boolean>;
@@ -87,7 +87,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
   const recordsUploads = objects !== null && 'folder' in objects;
 
   return {
-    /** Routes below /api. */
+    /** Registers the routes below /api. */
     registerApi(api: HttpServer): void {
       templates.register(api);
       executors.register(api);
@@ -111,7 +111,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
       registerValidators(api, deps, wake);
     },
 
-    /** Services that the provider portal shows. */
+    /** Services for the provider portal. */
     portal: {
       idempotency,
       overview: executors.overview,

@@ -46,7 +46,7 @@ export type BillingPorts = {
   requirePodOf: StatementsDeps['requirePodOf'];
 };
 
-/** Money functions of the ports of accounts. */
+/** Functions of money that the ports of accounts need. */
 export const moneyForAccounts = {
   balanceOf,
   grantSignupCredit,
@@ -55,7 +55,7 @@ export const moneyForAccounts = {
   addReferral,
 };
 
-/** Starts no jobs and registers no routes. */
+/** Composes the module; starts no jobs and registers no routes. */
 export function createBilling(deps: MailDeps, above: BillingPorts) {
   const { db, clock, random, log, alphaRates = null } = deps.ports;
   const { mails, options } = deps;
@@ -84,7 +84,7 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
   }
 
   return {
-    /** Registers routes below /api. */
+    /** Registers the routes below /api. */
     registerApi(api: HttpServer, idempotency: Idempotency): void {
       registerLedgerRoutes(api, { db });
       registerStatement(api, statements);
@@ -98,15 +98,15 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
       registerTransferRoutes(api, { transfers, idempotency, clock, recordRefusal });
     },
 
-    /** Registers routes below /portal. */
+    /** Registers the routes below /portal. */
     registerPortal(portal: HttpServer): void {
       registerBilling(portal, { statements, clock });
     },
 
-    /** Onboarding of payout accounts; null if the payment processor has none. */
+    /** Onboarding of payout accounts; null if the payment processor cannot pay accounts. */
     onboarding: topUps.onboarding,
 
-    /** Registers routes at the origin. `completeOnboarding` returns false for an unknown payout account. */
+    /** Registers the routes at the origin. `completeOnboarding` returns false for an unknown payout account. */
     registerOrigin: topUps.registerOrigin,
 
     dueHandlers: topUps.dueHandlers,
@@ -123,7 +123,7 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
     /** Runs one pass over open payouts. For tests. */
     payOut: async () => payouts?.runOnce(),
 
-    /** Deletes settings and personal data of an account that is being removed. Records of money stay. */
+    /** Deletes settings and personal data of an account that is being removed. Records of money are kept. */
     async deleteAccountData(tx: Db, accountId: string): Promise<void> {
       await deleteLowBalanceData(tx, accountId);
       await deleteAutoTopUpData(tx, accountId);

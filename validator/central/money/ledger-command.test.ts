@@ -15,7 +15,7 @@ import { runMoneyLedgerCommand } from './ledger-command.ts';
 const folder = mkdtempSync(join(tmpdir(), 'podwright-money-'));
 let scene: PodScene;
 let target: string;
-/** A running central API with an account, a pod and a deleted pod. */
+/** Starts a central API with an account, a pod and a deleted pod. */
 beforeAll(async () => {
   target = onPostgres() ? await createPostgresDatabase() : join(folder, 'central.db');
   scene = await createPodScene({ db: await openCentralDatabase(target) });
@@ -51,7 +51,7 @@ async function run(words: string, change: { file?: string; format?: string } = {
   return { isWell, ...written };
 }
 
-/** Runs the program printed in the README. */
+/** Runs the program that the README contains. */
 function readdedBy(exported: string) {
   const readme = readFileSync(new URL('./README.md', import.meta.url), 'utf8');
   const [, program = ''] = /```js\n(\/\/ re-add\.mjs[\s\S]*?)```/.exec(readme) ?? [];
@@ -123,7 +123,7 @@ describe('ledger pay-in', () => {
     const other = await run(`pay-in ${email} 12.6 bank-1`);
     expect([other.isWell, other.err]).toEqual([
       false,
-      'bank-1: the reference is that of another payment\n',
+      'bank-1: another payment has this reference\n',
     ]);
     const { email: another } = await scene.market.signUp();
     expect((await run(`pay-in ${another} 12.5 bank-1`)).isWell).toBe(false);
@@ -149,7 +149,7 @@ describe('ledger pay-in', () => {
 });
 
 describe('ledger export', () => {
-  it("is recomputed by the README's program to the same balances", async () => {
+  it("has the same balances when the README's program recomputes them", async () => {
     const { out } = await run('export');
     const verified = await run('verify');
     const { status, said } = readdedBy(out);
@@ -163,7 +163,7 @@ describe('ledger export', () => {
     });
   });
 
-  it('gives the same rows as CSV', async () => {
+  it('exports the same rows as CSV', async () => {
     const lines = (await run('export', { format: 'csv' })).out.trimEnd().split('\n');
     const json = (await run('export')).out.trimEnd().split('\n');
     const [head = '', first = ''] = lines;

@@ -1,6 +1,6 @@
 /**
  * `npm run validator -- ledger verify|export|pay-in`: audits and exports the money ledger and records payments, in the
- * database of a central API that may be running.
+ * database of a central API, also while the central API runs.
  */
 
 import { usdToMicro } from '#shared/api/money.ts';

@@ -1,4 +1,4 @@
-/** Accounts as operators see them: a search, and one account with its balance and pods. */
+/** Accounts for operators: a search, and one account with its balance and pods. */
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -38,7 +38,7 @@ export function createAccountsForOperators(
       const account = await accountById(db, id);
       if (account === undefined) {
         throw new ApiError('not_found', 'No account has this id', {
-          hint: 'Search it with GET /operator/accounts.',
+          hint: 'Search for the account with GET /operator/accounts.',
         });
       }
       const { total, pods } = await listPodsOf(db, id, { page, limit });

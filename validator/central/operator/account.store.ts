@@ -1,4 +1,4 @@
-/** Queries of accounts and their pods for operators. Deleted accounts are never found. */
+/** Queries of accounts and their pods for operators. No query returns deleted accounts. */
 import { type SelectQueryBuilder, sql } from 'kysely';
 import type { Db, Tables } from '../platform/database/tables.ts';
 
@@ -22,7 +22,9 @@ function matching(db: Db, q: string): SelectQueryBuilder<Tables, 'accounts', obj
     );
 }
 
-/** Accounts whose address or name contains the text, or whose id it is; newest first, one page. */
+/**
+ * Lists one page of the accounts whose address or name contains the text, or whose id equals the text, newest first.
+ */
 export async function searchAccounts(db: Db, { q, page, limit }: AccountSearch) {
   const { total } = await matching(db, q)
     .select((eb) => eb.fn.countAll<number>().as('total'))
@@ -37,7 +39,7 @@ export async function searchAccounts(db: Db, { q, page, limit }: AccountSearch) 
   return { total: Number(total), rows };
 }
 
-/** One page of an account's pods with their charges, newest first; `total` counts all pages. */
+/** Lists one page of an account's pods with their charges, newest first. `total` is the number of pods on all pages. */
 export async function listPodsOf(
   db: Db,
   accountId: string,

@@ -38,7 +38,8 @@ export function registerAccounts(api: HttpServer, accounts: AccountsForOperators
       schema: {
         tags,
         summary: 'Search accounts',
-        description: 'Returns accounts by a part of their address or name, or by id.',
+        description:
+          'Returns the accounts whose address or name contains the text, or whose id is the text.',
         errors: { forbidden },
         querystring: AccountSearchQuery,
         response: { 200: OperatorAccountPage },
@@ -76,13 +77,13 @@ export function registerRefunds(
         tags,
         summary: 'Refund an ended pod',
         description:
-          "Returns what a renter paid for a pod, or a part of it; the platform pays it and the provider's earnings stay. Pods of the renter that waited for money restart. The renter gets an event, and an audit entry keeps the reason.",
+          'Returns the amount that a renter paid for a pod, or a part of this amount, to the balance of the renter. The platform pays the refund, and the provider keeps its earnings. Pods of the renter that were stopped for lack of money restart. The renter receives an event, and an audit entry records the reason.',
         errors: {
           forbidden,
-          pod_not_found: 'no pod with this id was ever charged',
+          pod_not_found: 'no pod with this id has been charged',
           pod_state_conflict: 'the pod has not ended',
-          conflict: 'the pod was refunded before; a pod is refunded once',
-          bad_request: 'the amount is above what the renter paid, or the renter paid nothing',
+          conflict: 'the pod was already refunded; a pod can be refunded only once',
+          bad_request: 'the amount is above the amount that the renter paid, or the renter paid nothing',
         },
         params: IdParams,
         body: RefundPod,
@@ -108,12 +109,12 @@ export function registerBans(
     ban: {
       summary: 'Ban a provider',
       description:
-        'Ends new rentals and payouts of a provider; its running pods stay. An audit entry keeps the reason.',
+        "Prevents new rentals of the provider's nodes and payouts to the provider. Running pods continue. An audit entry records the reason.",
     },
     unban: {
       summary: 'End the ban of a provider',
       description:
-        'Ends the ban. The nodes are offered again once a validator verifies them. An audit entry keeps the reason.',
+        'Ends the ban. The nodes are offered again once a validator has verified them. An audit entry records the reason.',
     },
   };
   for (const act of ['ban', 'unban'] as const) {
@@ -125,7 +126,8 @@ export function registerBans(
           tags,
           ...texts[act],
           errors: { forbidden, not_found: 'no provider has this hotkey' },
-          retry: 'Safe: a repeat changes nothing and writes another audit entry.',
+          retry:
+            'Safe: a repeated request changes nothing, except that it writes another audit entry.',
           params: ProviderParams,
           body: ChangeBan,
           response: { 200: BanChanged },
@@ -148,7 +150,7 @@ export function registerAudit(api: HttpServer, { db }: { db: Database }): void {
       config,
       schema: {
         tags,
-        summary: 'List changes by operators',
+        summary: 'List the actions of operators',
         description:
           'Returns audit entries with their reasons, newest first, of one subject or of all. Entries never change.',
         errors: { forbidden },

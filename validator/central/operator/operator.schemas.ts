@@ -14,12 +14,12 @@ const SMALLEST_USD = 0.000001;
 const MAX_USD = 1_000_000;
 
 const Reason = displayText(MAX_REASON_CHARS).trim().min(1);
-const REASON = `Why, in 1 to ${MAX_REASON_CHARS} characters. The audit entry keeps it.`;
+const REASON = `Reason for the action, in 1 to ${MAX_REASON_CHARS} characters. The audit entry contains it.`;
 
 export const AccountSearchQuery = PageQuery.extend(
   described(
     { q: z.string().max(MAX_QUERY_CHARS).default('') },
-    { q: 'Part of the e-mail address or name, or the whole id; absent for every account.' },
+    { q: 'Part of the e-mail address or name, or the complete id; absent for all accounts.' },
   ),
 ).meta({ example: { q: 'example.com', page: 1, limit: 20 } });
 
@@ -97,7 +97,7 @@ export const OperatorAccount = z
         total: z.int(),
       },
       {
-        account: 'The account with its balance, as its owner sees it.',
+        account: 'The account with its balance, in the form that its owner receives.',
         pods: 'Pods of this page, newest first.',
         page: PAGE,
         limit: LIMIT,
@@ -108,7 +108,7 @@ export const OperatorAccount = z
   .meta({ id: 'OperatorAccount' });
 export type OperatorAccount = z.output<typeof OperatorAccount>;
 
-/** The body costs money, so a misspelt `amount` must not refund everything. */
+/** The request moves money, so the API must not ignore a misspelt `amount` and refund the whole charge. */
 export const REFUND_FIELD_NAMES: FieldNames = { synonyms: { amount_usd: 'amount', usd: 'amount' } };
 
 export const RefundPod = z
@@ -162,7 +162,8 @@ export const BanChanged = z
       {
         hotkey: "ss58 of the provider's hotkey.",
         banned: 'True if the provider is banned now.',
-        changed: 'False if it was so before. The audit entry is written in any case.',
+        changed:
+          'False if the provider was already in this state. An audit entry is written in both cases.',
       },
     ),
   )
@@ -202,12 +203,13 @@ export const AuditEntries = z
         },
         {
           seq: 'Number of the entry, ascending.',
-          operator: 'Id of the account, or name of the login on the host for a command.',
+          operator:
+            "Id of the operator's account; for a command, the name of the login on the host.",
           action:
-            'What was done: `provider.ban`, `provider.unban`, `pod.refund`, `operator.grant` or `operator.revoke`.',
+            'Action: `provider.ban`, `provider.unban`, `pod.refund`, `operator.grant` or `operator.revoke`.',
           subject_type: 'Kind of the subject: `provider`, `pod` or `account`.',
           subject_id: 'Id of the subject.',
-          reason: 'Why it was done.',
+          reason: 'Reason for the action.',
           at: 'Time of the action (UTC).',
         },
       ),

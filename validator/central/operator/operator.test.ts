@@ -38,7 +38,7 @@ async function endedPod(): Promise<string> {
   return id;
 }
 
-it('refuses accounts without the role before anything is looked up, also after a revocation', async () => {
+it('rejects accounts without the role before it validates the request, also after the role was revoked', async () => {
   const paths: ['GET' | 'POST', string][] = [
     ['GET', '/accounts'],
     ['GET', `/accounts/${UNKNOWN}`],
@@ -50,7 +50,7 @@ it('refuses accounts without the role before anything is looked up, also after a
   const codes = async (headers: Record<string, string>) => {
     const answers = [];
     for (const [method, path] of paths) {
-      // The body is invalid, so that a check after the role would answer 422.
+      // The body is invalid. Operators receive 422, and all others must receive 403 before the validation.
       const body = method === 'POST' ? {} : undefined;
       const { status, body: answer } = await ask(method, path, body, headers);
       answers.push([status, answer.error?.code ?? null]);
@@ -84,7 +84,7 @@ it('requires the scope of the route from an API key of an operator', async () =>
   ]);
 });
 
-it('finds accounts by address, name and id, and reads one with its balance and pods', async () => {
+it('finds accounts by address, name and id, and returns one account with its balance and pods', async () => {
   const id = await scene.running();
   const find = async (query: string) => (await ask('GET', `/accounts?${query}`)).body;
   const all = await find('limit=1&page=2');
@@ -94,7 +94,7 @@ it('finds accounts by address, name and id, and reads one with its balance and p
     const { accounts } = await find(`q=${encodeURIComponent(q)}`);
     expect(accounts).toMatchObject([{ id: scene.account.id, email, admin: false }]);
   }
-  // Wildcards of SQL are plain characters.
+  // The wildcards of SQL have no special meaning in a search.
   expect((await find('q=%25')).total).toBe(0);
   expect((await find('q=user_')).total).toBe(0);
   const one = (await ask('GET', `/accounts/${scene.account.id}`)).body;
@@ -105,7 +105,7 @@ it('finds accounts by address, name and id, and reads one with its balance and p
   expect((await ask('GET', `/accounts/${UNKNOWN}`)).body.error.code).toBe('not_found');
 });
 
-it('refunds an ended pod once: the platform pays, the provider keeps its earnings, the ledger is sound', async () => {
+it('refunds an ended pod once: the platform pays, the provider keeps its earnings, and the ledger balances', async () => {
   const id = await endedPod();
   const before = await scene.ledger();
   const { charged_uusd: charged } = await scene.meter(id);
@@ -138,7 +138,7 @@ it('refunds an ended pod once: the platform pays, the provider keeps its earning
   expect((await auditLedger(scene.db)).findings).toEqual([]);
 });
 
-it('refunds the whole charge without an amount, and refuses what is not refundable', async () => {
+it('refunds the whole charge if no amount is given, and rejects refunds that are not possible', async () => {
   const live = await scene.running();
   const refund = (id: string, body: object) => ask('POST', `/pods/${id}/refund`, body);
   const code = async (id: string, body: object) => (await refund(id, body)).body.error.code;
@@ -151,7 +151,7 @@ it('refunds the whole charge without an amount, and refuses what is not refundab
   expect(await code(live, { reason, amount: 5 })).toBe('bad_request');
   expect((await refund(live, { amount: 0.01 })).status).toBe(422);
   expect((await refund(live, { reason: ' ' })).status).toBe(422);
-  // A misspelt amount must not refund everything.
+  // A misspelt amount must not cause a refund of the whole charge.
   expect((await refund(live, { reason, amuont: 0.01 })).status).toBe(422);
   expect(await audit()).toHaveLength(1);
   expect((await refund(live, { reason })).status).toBe(200);

@@ -23,7 +23,7 @@ export type OperatorParts = {
   idempotency: Idempotency;
   refunds: OperatorRefunds;
   proofs: LedgerProofs;
-  /** Functions that complete the view of an account. */
+  /** Functions that return further data of an account. */
   views: Pick<AccountPorts, 'balanceOf' | 'earnedByReferrals' | 'validators'>;
 };
 

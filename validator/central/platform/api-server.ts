@@ -1,6 +1,6 @@
 /**
- * Creates the HTTP server, installs the hooks of every request in their order, and the OpenAPI descriptions of the API
- * and the portal.
+ * Creates the HTTP server, installs the hooks that run for every request in their order, and generates the OpenAPI
+ * descriptions of the API and the portal.
  */
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { CentralOptions, CentralPorts } from './central-deps.ts';

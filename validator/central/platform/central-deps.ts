@@ -34,36 +34,36 @@ export type CentralPorts = {
   /** 32 bytes, the same in all processes of the deployment: signs sessions and encrypts API keys at rest. */
   secret: Uint8Array;
   agents: Agents;
-  /** Null or absent: mails stay in the database and can be read at GET /_local/outbox. */
+  /** Null or absent: mails remain in the database and can be read at GET /_local/outbox. */
   mailer?: Mailer | null;
   /** Storage of uploads; null or absent: uploads are rejected. */
   objects?: ObjectStore | null;
   /** Storage of backups; null or absent: `backupFolder` is used. Without both, backups are rejected. */
   backupStorage?: BackupStorage | null;
   backupFolder?: BackupFolder | null;
-  /** Chat platform whose users can be linked to accounts; null or absent: none. */
+  /** Chat platform whose users can be linked to accounts; null or absent if there is no chat platform. */
   chat?: ChatPlatform | null;
-  /** The central miner server; null or absent: none. */
+  /** Central miner server; null or absent if there is none. */
   centralMiner?: CentralMiner | null;
-  /** Service that creates support channels; null or absent: they exist in the database only. */
+  /** Service that creates support channels. Null or absent: channels exist only in the database. */
   channels?: SupportChannels | null;
-  /** Frees the space of single backups; null or absent: space is freed only when a whole repository is removed. */
+  /** Frees the space of single backups. Null or absent: space is freed only when a whole repository is removed. */
   pruneBackups?: PruneRepository | null;
-  /** Payment processor; `simulated` moves no money. Null or absent: no payments. */
+  /** Payment processor; `simulated` moves no money. Null or absent: payments are not possible. */
   payments?: Payments | 'simulated' | null;
-  /** Processor of payouts; `simulated` moves no money. Null or absent: requested payouts wait. */
+  /** Processor of payouts; `simulated` moves no money. Null or absent: requested payouts are not paid. */
   payoutProcessor?: PayoutProcessor | 'simulated' | null;
-  /** Rates of alpha tokens; null or absent: unknown. */
+  /** Rates of alpha tokens; null or absent if they are unknown. */
   alphaRates?: AlphaRates | null;
-  /** Table with which the places of nodes are compared; null or absent: none. */
+  /** Table that the places of nodes are compared with; null or absent: places are not compared with a table. */
   addresses?: AddressTable | null;
-  /** Feed of deposits; null or absent: only those that the operator records. */
+  /** Feed of deposits. Null or absent: there are only the deposits that the operator records. */
   collateralFeed?: CollateralFeed | null;
-  /** Audits a snapshot of the ledger beside this process's work; absent: in a transaction of `db`, for tests. */
+  /** Audits a snapshot of the ledger, concurrently with this process. Absent in tests: then a transaction of `db` is used. */
   auditLedger?: (signal: AbortSignal) => Promise<LedgerAudit>;
-  /** Metrics of requests and of the backlog; absent: none are collected. */
+  /** Metrics of requests and of the backlog; null or absent: no metrics are collected. */
   metrics?: CentralMetrics | null;
-  /** Absent: notifications reach this process only. */
+  /** Absent: notifications do not reach other processes. */
   notifier?: Notifier;
 };
 
@@ -84,23 +84,28 @@ export type CentralOptions = {
   audience?: string;
   /** True if owners can read their API keys again after creation. Default: true. */
   apiKeysRetrievable?: boolean;
-  /** Base URL of the console, where users verify addresses and reset passwords; without it mails contain the token. */
+  /**
+   * Base URL of the console, where users verify addresses and reset passwords. If it is null or absent, mails contain
+   * the token.
+   */
   consoleUrl?: string | null;
-  /** Base URL of support channels that exist in the database only; null or absent: none. */
+  /** Base URL of support channels that exist only in the database; null or absent: these channels have no URL. */
   channelUrl?: string | null;
-  /** Address that receives the messages of support channels; null or absent: they stay in the database. */
+  /** Address that receives the messages of support channels. Null or absent: the messages remain in the database. */
   supportEmail?: string | null;
-  /** Hours between two restore drills of a backup schedule's newest backup. Default: 720; 0 for none. */
+  /**
+   * Hours between two restore drills of a backup schedule's newest backup. Default: 720. With 0 there are no drills.
+   */
   backupDrillHours?: number;
   /** Interval between two settlements of a running pod. Default: one minute. */
   meterTickMs?: number;
-  /** Time limit of a launch whose image does not arrive. Default: 10 minutes; at most 2 hours. */
+  /** Time limit of a launch while no part of its image arrives. Default: 10 minutes; at most 2 hours. */
   launchLimitMs?: number;
   /** Time for which topped-up credit cannot be transferred. Default: one day. */
   topUpWaitMs?: number;
   /** Maximum size of a volume's data. Default: 20 GiB. */
   volumeLimitBytes?: number;
-  /** URL of the documentation of checks; null or absent: none. */
+  /** URL of the documentation of checks; null or absent if there is none. */
   docsUrl?: string | null;
   /** Addresses that webhooks may have. Default: `public`. */
   webhookTargets?: 'public' | 'loopback';
@@ -113,10 +118,10 @@ export type CentralOptions = {
 };
 
 export type CentralDeps = {
-  /** `db` sends notifications through `notifier`. */
+  /** Its `db` sends notifications through `notifier`. */
   ports: CentralPorts;
   options: CentralOptions;
   notifier: Notifier;
-  /** Aborts when the server stops, which ends streams and waits. */
+  /** Aborts when the server stops. Streams and waits then end. */
   stopping: AbortSignal;
 };

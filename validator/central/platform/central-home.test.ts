@@ -6,7 +6,7 @@ import { ConfigError } from '#shared/runtime/config.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { centralSecret } from './central-home.ts';
 
-it('creates the secret once, for its owner only, and rejects a changed file', () => {
+it('creates the secret once with access for its owner only, and rejects a changed file', () => {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-'));
   const file = join(folder, 'home', 'central.secret');
   const open = () => centralSecret(file, systemRandom);
@@ -18,7 +18,7 @@ it('creates the secret once, for its owner only, and rejects a changed file', ()
   expect(open).toThrow(`${file} may be read by others (mode 644): chmod 600`);
   chmodSync(file, 0o600);
   writeFileSync(file, 'x');
-  expect(open).toThrow(/holds 1 bytes of the 32/);
+  expect(open).toThrow(/has 1 of at least 32 bytes/);
   expect(open).toThrow(ConfigError);
   rmSync(folder, { recursive: true });
 });

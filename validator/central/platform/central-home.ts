@@ -1,7 +1,4 @@
-/**
- * Location of the central API's database and secret, for the central API itself and for commands that open its
- * database.
- */
+/** Location of the central API's database and secret, for the central API and for commands that open its database. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ConfigError, type Environment, parseConfig, secret } from '#shared/runtime/config.ts';
@@ -24,12 +21,12 @@ export function centralDatabaseOf(place: z.output<typeof DatabasePlace>): string
   return place.CENTRAL_DATABASE ?? join(place.CENTRAL_HOME, 'central.db');
 }
 
-/** Address of the database, for commands that open only the database. Ignores the other variables. */
+/** Returns the address of the database, for commands that open only the database. Ignores the other variables. */
 export function centralDatabaseIn(environment: Environment): string {
   return centralDatabaseOf(parseConfig({ schema: DatabasePlace, prefix: 'CENTRAL_' }, environment));
 }
 
-/** An address, and the variable or option that names it in error messages. */
+/** Address of a database, and the variable or option that error messages name. */
 export type CentralPlace = { address: string; variable: string };
 
 export type NamedDatabase = {
@@ -45,7 +42,9 @@ export type NamedDatabase = {
  */
 export function namedDatabase({ databaseFile, usualDatabase }: NamedDatabase): CentralPlace {
   if (databaseFile !== null && isPostgresAddress(databaseFile)) {
-    throw new ConfigError('--database takes a file; name a server in CENTRAL_DATABASE');
+    throw new ConfigError(
+      '--database accepts only a file; set CENTRAL_DATABASE to the address of a server',
+    );
   }
   return databaseFile === null
     ? { address: usualDatabase, variable: 'CENTRAL_DATABASE' }
@@ -62,6 +61,6 @@ export function centralSecret(path: string, random: Random): Uint8Array {
   const secret = readOrCreatePrivateFile(path, () => random.bytes(SECRET_BYTES), random);
   if (secret.length >= SECRET_BYTES) return secret;
   throw new ConfigError(
-    `${path} holds ${secret.length} bytes of the ${SECRET_BYTES} of a secret: restore the original file`,
+    `${path} has ${secret.length} of at least ${SECRET_BYTES} bytes: restore the original file`,
   );
 }

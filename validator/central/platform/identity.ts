@@ -2,11 +2,11 @@
 import type { FastifyRequest } from 'fastify';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 
-/** Kinds of clients, which requests state in X-Source. */
+/** Kinds of clients. Requests state the kind in the header X-Source. */
 export const SOURCES = ['ui', 'cli', 'sdk', 'mcp', 'programmatic'] as const;
 export type Source = (typeof SOURCES)[number];
 
-/** Rights of an API key. A key without a list of scopes has all of them. */
+/** Rights of an API key. A key without a list of scopes has all rights. */
 export const KEY_SCOPES = ['read', 'rent', 'manage'] as const;
 export type KeyScope = (typeof KEY_SCOPES)[number];
 
@@ -43,9 +43,10 @@ export type ValidatorIdentity = { kind: 'validator'; hotkey: Hotkey; accountId: 
 export type Identity = UserIdentity | PortalIdentity | ValidatorIdentity;
 
 /**
- * Credential that a route requires. `none`: no credential, but a valid one is attached and may enrich the answer; `user`:
- * API key or session; `session`: session only; `portal`: portal token; `validator`: signed headers;
- * `operator`: API key or session of an account with the operator's role; `validator-or-account`: signed headers or a session of the validator's account; `weights`: a signature over the body
+ * Credential that a route requires. `none`: no credential is required, but a valid credential identifies the caller,
+ * and the response may then contain more; `user`: API key or session; `session`: session only; `portal`: portal token;
+ * `validator`: signed headers; `operator`: API key or session of an account with the operator's role;
+ * `validator-or-account`: signed headers or a session of the validator's account; `weights`: a signature over the body
  * in Authorization, which the handler verifies.
  */
 export type AuthRule =
@@ -60,7 +61,7 @@ export type AuthRule =
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Required: routes without a rule are rejected at registration. */
+    /** Required: a route without a rule is rejected when it is registered. */
     auth?: AuthRule;
   }
   interface FastifyRequest {
@@ -74,7 +75,7 @@ export function userOf(request: FastifyRequest): UserIdentity {
   return request.identity;
 }
 
-/** Returns the account if a request to a `none` route has a valid credential. */
+/** Returns the account that authenticated on a `none` route; null if the request has no valid credential. */
 export function userIfAny(request: FastifyRequest): UserIdentity | null {
   return request.identity?.kind === 'user' ? request.identity : null;
 }
@@ -92,7 +93,7 @@ export function validatorOf(request: FastifyRequest): ValidatorIdentity {
   return request.identity;
 }
 
-/** Originator of an action, as recorded in events and in the ledger. */
+/** Originator of an action, recorded in events and in the ledger. */
 export type Actor = {
   auth: 'session' | 'api_key' | 'provider' | 'validator' | 'system';
   apiKeyId: string | null;
@@ -116,7 +117,7 @@ export function actorOf(request: FastifyRequest): Actor {
   }
 }
 
-/** The account of a request, and the actor that its events name. */
+/** Account of a request, and the actor that events of the request contain. */
 export type Caller = { identity: UserIdentity; actor: Actor };
 
 /** Returns the caller of a route that requires an account. */

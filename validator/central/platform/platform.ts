@@ -1,6 +1,6 @@
 /**
- * Composes the platform: the database handle that sends notifications, the processes that share it, idempotency and the
- * schedule.
+ * Composes the platform: the database handle that sends notifications, the processes that share the database,
+ * idempotency and the schedule.
  */
 import { isPostgres } from '../../database/engine.ts';
 import type { CentralPorts } from './central-deps.ts';
@@ -12,7 +12,7 @@ import { createSchedule, type DueHandlers } from './schedule/schedule.ts';
 
 export type Platform = ReturnType<typeof createPlatform>;
 
-/** Starts nothing. */
+/** Composes the parts without starting them. */
 export function createPlatform(ports: CentralPorts) {
   const { clock, random, log } = ports;
   const { notifier = createNotifier(clock) } = ports;

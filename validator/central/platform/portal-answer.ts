@@ -24,7 +24,7 @@ export const PageQuery = z
   .meta({ example: { page: 1, limit: 20 } });
 export type PageQuery = z.output<typeof PageQuery>;
 
-const ANSWERED_AT = 'Time of the answer (UTC).';
+const ANSWERED_AT = 'Time of the response (UTC).';
 
 /** Schema `{success, data, timestamp}` around one object. */
 export function portalAnswer<Data extends z.ZodType>(data: Data) {
@@ -65,7 +65,7 @@ export function portalList<Item extends z.ZodType>(item: Item) {
         total: TOTAL,
         page: PAGE,
         limit: LIMIT,
-        pagination: 'The page, as some clients read it.',
+        pagination: 'The page in the form that some clients read.',
         timestamp: ANSWERED_AT,
       },
     ),

@@ -21,14 +21,17 @@ export type TerminalOptions = { query: TerminalQuery; requestId: string; signal:
 
 /** Agents, reached through the gateway of a validator. */
 export type Agents = {
-  /** Hotkey that signs commands. Gateways accept commands from no other. */
+  /** Hotkey that signs commands. Gateways accept commands of this hotkey only. */
   hotkey: Hotkey;
   gateway: { host: string; port: number };
-  /** Calls reject with `upstream_unavailable` if the gateway or the agent does not answer. */
+  /**
+   * Returns a client for an agent. Calls reject with `upstream_unavailable` if the gateway or the agent does not
+   * respond.
+   */
   clientOf(executorId: string): AgentClient;
-  /** Opens a pod's terminal, paused. Rejects with the node's error or `upstream_unavailable`. */
+  /** Opens a pod's terminal, paused. Rejects with the node's error or with `upstream_unavailable`. */
   terminalOf(executorId: string, podId: string, options: TerminalOptions): Promise<WebSocket>;
-  /** Makes the validator check the executor now. Rejects with `upstream_unavailable`. */
+  /** Requests an immediate check of the executor from the validator. Rejects with `upstream_unavailable`. */
   checkNow(executorId: string, wish: CheckRequest): Promise<HealthReport>;
   /** Returns the digest of the agent release, signed by the validator. Rejects with `upstream_unavailable`. */
   signedDigest(): Promise<SignedDigest>;
@@ -41,7 +44,7 @@ export type Agents = {
   record<T>(path: string, schema: z.ZodType<T>): Promise<T>;
 };
 
-/** A mail to one address. `id` is the same for all attempts. */
+/** Mail to one address. `id` is the same for all attempts. */
 export type OutgoingMail = { id: string; to: string; subject: string; text: string; html: string };
 
 export type Mailer = {
@@ -59,12 +62,12 @@ export class MailRefused extends Error {
 export type WebhookRequest = { url: string; headers: Record<string, string>; body: string };
 
 /**
- * Sends the request once, to an allowed address, and follows no redirect. Resolves also after a failure; rejects only
- * when `signal` aborts.
+ * Sends the request once, to an allowed address, and does not follow redirects. Resolves also after a failure; rejects
+ * only when `signal` aborts.
  */
 export type PostWebhook = (request: WebhookRequest, signal: AbortSignal) => Promise<Attempt>;
 
-/** One upload of exactly this size and type. */
+/** Upload of a file with exactly this size and type. */
 export type RemoteUpload = {
   key: string;
   contentType: string;
@@ -74,7 +77,7 @@ export type RemoteUpload = {
 
 /** An external object store. */
 export type RemoteObjects = {
-  /** Returns a URL that accepts the object by PUT with these headers; `publicUrl` is its public URL. */
+  /** Returns a URL that accepts the object by PUT with these headers. `publicUrl` is the public URL of the object. */
   sign(
     upload: RemoteUpload,
   ): Promise<{ url: string; headers: Record<string, string>; publicUrl: string | null }>;
@@ -82,7 +85,7 @@ export type RemoteObjects = {
   remove(key: string): Promise<void>;
 };
 
-/** `folder`: objects are stored on this host's disk by the embedded object store. */
+/** Object store for uploads. With `folder`, the embedded object store stores objects on this host's disk. */
 export type ObjectStore = RemoteObjects | { folder: string };
 
 export type ChatUser = { id: string; username: string };
@@ -92,12 +95,12 @@ export type ChatPlatform = {
   authorizationUrl(ask: { state: string; codeChallenge: string }): string;
   /**
    * Returns the user. Rejects with `bad_request` if the platform rejects the code, and with `upstream_unavailable` if
-   * it does not answer.
+   * the platform does not respond.
    */
   identify(proof: { code: string; verifier: string }): Promise<ChatUser>;
 };
 
-/** A node in the central miner server's list. */
+/** Node in the list of the central miner server. */
 export type MinerNode = {
   ipAddress: string;
   port: number;
@@ -110,9 +113,9 @@ export type MinerNode = {
 /** Numbers of nodes that a synchronisation added, updated and removed. */
 export type SyncCounts = { added: number; updated: number; removed: number };
 
-/** The server that answers validators on behalf of providers who opted in, with a list of each provider's nodes. */
+/** Server that responds to validators on behalf of providers who opted in. It has a list of each provider's nodes. */
 export type CentralMiner = {
-  /** Address shown to providers. */
+  /** Address that providers receive. */
   host: string;
   port: number;
   /** Returns a provider's nodes. Rejects with `upstream_unavailable`. */
@@ -126,7 +129,7 @@ export type ChannelRequest = {
   podId: string;
   accountId: string;
   name: string;
-  /** The renter on the chat platform, whom the service invites to the channel. */
+  /** The renter's user on the chat platform, whom the service invites to the channel. */
   chatUserId: string;
   topic: string | null;
   message: string | null;
@@ -134,9 +137,9 @@ export type ChannelRequest = {
 export type SupportChannel = {
   id: string;
   name: string;
-  /** URL of the channel; null if it has none. */
+  /** URL of the channel; null if the channel has none. */
   url: string | null;
-  /** True if this call created it. */
+  /** True if this call created the channel. */
   created: boolean;
   createdAtMs: number;
 };
@@ -161,15 +164,15 @@ export type BackupFolder = {
   folder: string;
   /** Limit for the total size of one account's repositories. */
   bytesPerAccount: number;
-  /** Returns the space on the file system of `folder`. Default: the operating system's figures. For tests. */
+  /** Returns the space on the file system of `folder`. Default: the operating system's figures. Set only in tests. */
   spaceOf?: (folder: string) => Promise<{ totalBytes: number; freeBytes: number }>;
 };
 
-/** Storage of backup repositories: one for each pod or volume, with its id. */
+/** Storage of backup repositories. Each pod or volume has one repository, whose id is that of the pod or volume. */
 export type BackupStorage = {
   /**
-   * Returns the location of a repository with credentials: `append` may add, read, and remove its own locks; `full` may
-   * also prune.
+   * Returns the location of a repository with credentials. With `append` rights, the holder may add and read data, and
+   * remove its own locks; with `full` rights, it may also prune.
    */
   place(
     repository: { id: string; accountId: string },
@@ -182,15 +185,15 @@ export type BackupStorage = {
 };
 
 /**
- * Removes every snapshot except `keepSnapshots` from a repository and frees their space. No other process may use the
- * repository meanwhile. Returns false if restic is not installed; rejects if it fails.
+ * Removes every snapshot except `keepSnapshots` from a repository and frees the space. Meanwhile, no other process may
+ * use the repository. Returns false if restic is not installed; rejects if restic fails.
  */
 export type PruneRepository = (
   access: RepositoryAccess,
   keepSnapshots: readonly string[],
 ) => Promise<boolean>;
 
-/** One charge of a stored payment method. `key` is the idempotency key. */
+/** Charge of a stored payment method. `key` is the idempotency key. */
 export type ChargeOrder = {
   key: string;
   customerId: string | null;
@@ -202,7 +205,7 @@ export type ChargeAnswer =
   /** `reason` is shown to the payer. */
   | { state: 'declined'; externalId: string | null; reason: string };
 
-/** A change of a charge after the processor's first answer. */
+/** Change of a charge after the processor's first response. */
 export type PaymentEvent = {
   externalId: string;
   /** Idempotency key of the charge; null if the processor does not return it. */
@@ -215,14 +218,14 @@ export type PaymentEvent = {
     | { kind: 'disputed'; amountUusd: number };
 };
 
-/** A request of the processor to the callback route, unparsed. */
+/** Request of the processor to the callback route, unparsed. */
 export type PaymentCallback = { body: Uint8Array; signature: string };
 
 /** Accounts at the payment processor that receive payouts. */
 export type Onboarding = {
   /**
-   * Creates the owner's payout account unless `payoutAccountId` is set, and returns a page on which the owner completes
-   * its onboarding. Rejects with `upstream_unavailable`.
+   * Creates the owner's payout account unless `payoutAccountId` is set. Returns the URL of a page on which the owner
+   * completes the onboarding. Rejects with `upstream_unavailable`.
    */
   begin(owner: {
     accountId: string;
@@ -231,21 +234,21 @@ export type Onboarding = {
     /** Origin of the API. */
     origin: string;
   }): Promise<{ payoutAccountId: string; url: string }>;
-  /** Returns true if the account can be paid. Rejects with `upstream_unavailable`. */
+  /** Returns true if payouts to the account are possible. Rejects with `upstream_unavailable`. */
   isComplete(payoutAccountId: string): Promise<boolean>;
 };
 
-/** The processor reports that the owner of a payout account completed its onboarding. */
+/** Report of the processor that the owner of a payout account has completed the onboarding. */
 export type OnboardingEvent = { onboarded: string };
 
 export type Payments = {
-  /** The processor's name, stored with each charge. */
+  /** Name of the processor, stored with each charge. */
   name: string;
-  /** Absent: the processor pays no accounts. */
+  /** Absent if the processor cannot pay to accounts. */
   onboarding?: Onboarding;
   /**
-   * Stores a payment method for charges without its owner's participation, and returns the owner's customer id. Rejects
-   * with `bad_request` if the method cannot be stored.
+   * Stores a payment method that can be charged without its owner's participation, and returns the owner's customer id.
+   * Rejects with `bad_request` if the method cannot be stored.
    */
   attach(method: {
     accountId: string;
@@ -253,22 +256,22 @@ export type Payments = {
     paymentMethodId: string;
   }): Promise<{ customerId: string | null }>;
   /**
-   * Charges the method. Rejects if the processor does not answer. A repeated request with the same key does not charge
+   * Charges the method. Rejects if the processor does not respond. A repeated request with the same key does not charge
    * again.
    */
   charge(order: ChargeOrder): Promise<ChargeAnswer>;
   /** Returns the present state of a charge. */
   findCharge(externalId: string): Promise<ChargeAnswer>;
   /**
-   * Parses a callback; null if it concerns neither a charge nor a payout account. Rejects with `unauthorized` unless the processor has
-   * signed it. Absent: the processor sends no callbacks.
+   * Parses a callback. Returns null if the callback concerns neither a charge nor a payout account. Rejects with
+   * `unauthorized` unless the processor has signed the callback. Absent if the processor sends no callbacks.
    */
   parseCallback?(callback: PaymentCallback): Promise<PaymentEvent | OnboardingEvent | null>;
-  /** Passes events that arrive without a callback to `apply`; repeats an event if `apply` rejects. */
+  /** Passes events that arrive without a callback to `apply`. Passes an event again if `apply` rejects. */
   poll?(apply: (event: PaymentEvent) => Promise<void>): Promise<void>;
 };
 
-/** A payout. `key` is the idempotency key; it does not expire. */
+/** Payout. `key` is the idempotency key; it does not expire. */
 export type PayoutOrder = {
   key: string;
   amountUusd: number;
@@ -282,10 +285,10 @@ export type PayoutAnswer =
   | { state: 'declined'; externalId: string | null; reason: string };
 
 export type PayoutProcessor = {
-  /** The processor's name, stored with each payout. */
+  /** Name of the processor, stored with each payout. */
   name: string;
   /**
-   * Pays, or returns the state of the payout with this key. Rejects if the processor does not answer; the caller
+   * Pays, or returns the state of the payout with this key. Rejects if the processor does not respond; then the caller
    * retries.
    */
   send(order: PayoutOrder): Promise<PayoutAnswer>;
@@ -293,7 +296,10 @@ export type PayoutProcessor = {
 
 /** Source of deposits. */
 export type CollateralFeed = {
-  /** Returns the ids of nodes and hotkeys of providers with a deposit, sorted. Rejects if the source fails. */
+  /**
+   * Returns the ids of nodes with a deposit and the hotkeys of providers with a deposit, sorted. Rejects if the source
+   * fails.
+   */
   subjects(): Promise<string[]>;
 };
 
@@ -303,12 +309,12 @@ export type AddressPlace = {
   countryCode: string;
   lat: number | null;
   lon: number | null;
-  /** Radius around the coordinates; null if the table states none. */
+  /** Radius around the coordinates; null if the table does not contain it. */
   accuracyKm: number | null;
 };
 
 export type AddressTable = {
-  /** Returns null for an address that the table does not contain. Answers from memory. */
+  /** Returns the place of an address; null if the table does not contain the address. Reads from memory. */
   find(ip: string): AddressPlace | null;
 };
 

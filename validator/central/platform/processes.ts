@@ -1,7 +1,7 @@
 /**
- * Heartbeats of the central API's processes. A process without a heartbeat for LEASE_MS counts as dead, and other
- * processes may take over its claims. If it was only slow, the transaction that depends on its lost claim is rolled
- * back, so nothing is done twice.
+ * Heartbeats of the processes of the central API. A process without a heartbeat for LEASE_MS counts as dead, and other
+ * processes may take over its claims. If the process was alive and only slow, its transaction that depends on a lost
+ * claim is rolled back, so nothing is done twice.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -11,7 +11,7 @@ import { isDiskFull } from '#shared/runtime/sqlite.ts';
 import type { Database, Db } from './database/tables.ts';
 
 const BEAT_INTERVAL_MS = 2_000;
-/** Much longer than the heartbeat interval and than the clock differences between synchronised hosts. */
+/** Much longer than the heartbeat interval, and than clock differences between synchronised hosts. */
 export const LEASE_MS = 10_000;
 
 export type ProcessesDeps = {
@@ -19,7 +19,7 @@ export type ProcessesDeps = {
   clock: Clock;
   log: Log;
   bootId: string;
-  /** False if no other process can use the database (SQLite). */
+  /** True if other processes can use the database (PostgreSQL). */
   shared: boolean;
 };
 
@@ -36,8 +36,8 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
   }
 
   /**
-   * Stores a heartbeat. A failure because PostgreSQL is unreachable or a disk is full is not reported as a problem,
-   * because a restart would not help.
+   * Stores a heartbeat. A failure because PostgreSQL is unreachable or a disk is full is not reported as a problem of
+   * this process, because a restart would not help.
    */
   async function beat(): Promise<void> {
     try {
@@ -50,10 +50,10 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
   }
 
   return {
-    /** Returns why the last heartbeat could not be stored, if a restart may help; otherwise null. */
+    /** Returns the reason why the last heartbeat could not be stored, if a restart may help; otherwise null. */
     problemOfStore: () => problem,
 
-    /** Id of this process and of its claims; new at each start. */
+    /** Id of this process, also stored in its claims; new at each start. */
     bootId,
     others,
 
@@ -98,7 +98,7 @@ async function storeHeartbeat(db: Db, bootId: string, nowMs: number): Promise<vo
     .execute();
 }
 
-/** Processes with a heartbeat after `sinceMs`. */
+/** Lists the processes with a heartbeat after `sinceMs`. */
 async function listAliveSince(db: Db, sinceMs: number): Promise<string[]> {
   const rows = await db
     .selectFrom('central_processes')

@@ -23,7 +23,7 @@ it.each([
   expect(Name.safeParse(text).success).toBe(false);
 });
 
-it('texts may contain line breaks and tabs, but no other characters that names reject', () => {
+it('a text may contain line breaks and tabs; other characters that names may not contain are rejected', () => {
   const Text = displayText(20);
   expect(Text.parse('two\r\n\tlines\n')).toBe('two\r\n\tlines\n');
   expect(Text.parse('')).toBe('');

@@ -25,8 +25,8 @@ export function withDefault<Schema extends z.ZodType>(
 }
 
 /**
- * Control characters, direction overrides and lone surrogates, which break terminals, logs and JSON. Emoji joiners are
- * allowed.
+ * Control characters, direction overrides and lone surrogates, which disturb terminals, logs and JSON. Joiners of emoji
+ * are allowed.
  */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Co}\p{Cn}]|(?!\u200d)\p{Cf}/u;
 
@@ -52,7 +52,7 @@ export function displayText(maxLength: number) {
 }
 
 export const MAX_EMAIL_CHARS = 254;
-/** Maximum length before the @ (RFC 5321, section 4.5.3.1.1). */
+/** Maximum length of the part before the @ (RFC 5321, section 4.5.3.1.1). */
 const MAX_LOCAL_PART = 64;
 
 export const EmailAddress = z
@@ -65,12 +65,12 @@ export const EmailAddress = z
     'More than 64 characters before the @',
   );
 
-/** A time in a response: UTC with microseconds and without offset, as `naiveUtc` formats it. */
+/** Time in a response: UTC with microseconds and without offset, in the format of `naiveUtc`. */
 export const NaiveTime = z.string().meta({
   description: 'UTC without offset, e.g. 2026-11-20T23:50:00.123456',
 });
 
-/** A time in a request, parsed to milliseconds since the epoch. A time without offset is UTC. */
+/** Time in a request, parsed to milliseconds since the epoch. A time without offset is UTC. */
 export const IsoTime = z
   .string()
   .max(64)
@@ -87,7 +87,7 @@ export const Uuid = z.uuid().toLowerCase();
 /** US dollars as a JSON number with at most 6 decimals. */
 export const Usd = z.number().meta({ description: 'USD' });
 
-/** Path parameter of routes that concern one resource. */
+/** Path parameter of routes with the id of one resource. */
 export const IdParams = z.object({ id: Uuid });
 
 /** US dollars in a request, between `min` and `max`, in whole micro-dollars. */

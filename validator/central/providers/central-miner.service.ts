@@ -31,7 +31,7 @@ export type CentralMinerSyncDeps = {
   miner: CentralMiner | null;
 };
 
-/** Answer if no central miner server is configured. */
+/** Response if no central miner server is configured. */
 const NO_CHANGES: SyncAnswer = { added: 0, updated: 0, removed: 0, kept: 0 };
 
 export type CentralMinerSync = ReturnType<typeof createCentralMinerSync>;
@@ -41,8 +41,8 @@ export function createCentralMinerSync({ miner, ...deps }: CentralMinerSyncDeps)
 
   return {
     /**
-     * Applies the server's list to the provider's nodes, by the rules of the portal. If one node is rejected, nothing
-     * changes. A node with pods that the server does not list remains and counts as kept.
+     * Applies the server's list to the provider's nodes, by the rules of the portal. If one node is rejected, no node
+     * changes. A node that the server does not list remains if it has pods, and counts as kept.
      */
     async pull({ providerId, hotkey }: PortalIdentity): Promise<SyncAnswer> {
       if (miner === null) return NO_CHANGES;
@@ -53,7 +53,7 @@ export function createCentralMinerSync({ miner, ...deps }: CentralMinerSyncDeps)
       });
     },
 
-    /** Replaces the server's list with the provider's nodes. */
+    /** Replaces the server's list by the provider's nodes. */
     async push({ providerId, hotkey }: PortalIdentity): Promise<SyncAnswer> {
       if (miner === null) return NO_CHANGES;
       const nodes = await listOfProvider(db, providerId);
@@ -92,7 +92,7 @@ async function applyList(
   return counts;
 }
 
-/** Returns false if the node already matches. */
+/** Returns false if the node already has the listed values. */
 async function updateNode(
   tx: Db,
   deps: OfferDeps,
@@ -106,7 +106,10 @@ async function updateNode(
   return hasGpusChanged || hasPriceChanged;
 }
 
-/** Returns the canonical address and port. `addNode` checks whether the address may be used. Throws 400 for an invalid address. */
+/**
+ * Returns the canonical address and port. `addNode` checks whether the address is allowed. Throws 400 for an invalid
+ * address.
+ */
 function placeOf({ ipAddress, port }: Pick<MinerNode, 'ipAddress' | 'port'>): string {
   return `${nodeAddress(ipAddress, 'private')} ${port}`;
 }

@@ -10,7 +10,7 @@ const TOKEN = 'miner secret';
 type MinerNode = Record<string, unknown>;
 
 let server: Server;
-/** The server's list, and the last list that it received. */
+/** List that the server returns, and the last list that it received. */
 let list: unknown;
 let received: MinerNode[];
 let status: number;
@@ -96,7 +96,7 @@ it.each([
   ['a price outside the band', { price_per_gpu: 100 }, 400],
   ['a link-local address', { ip_address: '169.254.169.254' }, 400],
   ['a malformed port', { port: 'x' }, 502],
-])('changes nothing if one node has %s', async (_, change, expected) => {
+])('changes no node if one listed node has %s', async (_, change, expected) => {
   const node = await market.verifiedNode();
   list = { executors: [wireNode(9_001), wireNode(9_002, change)] };
   const { status: code } = await pull();
@@ -110,16 +110,19 @@ it.each([
   ['a body that is not JSON', () => ([list, status] = ['<html>', 200])],
   ['a body above the limit', () => ([list, status] = ['x'.repeat(1024 * 1024 + 1), 200])],
   ['a redirect', () => ([list, status] = [{}, 302])],
-])('changes nothing on %s, and does not reveal the address of the server', async (_, arrange) => {
-  const node = await market.verifiedNode();
-  arrange();
-  const { status: code, body } = await pull();
-  expect([code, body.error.code]).toEqual([502, 'upstream_unavailable']);
-  expect(JSON.stringify(body)).not.toMatch(/127\.0\.0\.1|secret/);
-  expect((await nodes()).map(({ id }: { id: string }) => id)).toEqual([node.id]);
-});
+])(
+  'changes no node after %s, and does not reveal the address of the server',
+  async (_, arrange) => {
+    const node = await market.verifiedNode();
+    arrange();
+    const { status: code, body } = await pull();
+    expect([code, body.error.code]).toEqual([502, 'upstream_unavailable']);
+    expect(JSON.stringify(body)).not.toMatch(/127\.0\.0\.1|secret/);
+    expect((await nodes()).map(({ id }: { id: string }) => id)).toEqual([node.id]);
+  },
+);
 
-it("sends the provider's nodes to the server, and shows the address of the server", async () => {
+it("sends the provider's nodes to the server, and returns the address of the server", async () => {
   const node = await market.verifiedNode({ price: 3.1 });
   const { body } = await push();
   expect(body.data).toEqual({ added: 1, updated: 0, removed: 1, kept: 0 });
@@ -134,7 +137,7 @@ it("sends the provider's nodes to the server, and shows the address of the serve
   });
 });
 
-it('rejects a list with too many nodes that never passed the checks', async () => {
+it('rejects a list with too many nodes that have never passed the checks', async () => {
   list = { executors: Array.from({ length: 21 }, (_, index) => wireNode(9_000 + index)) };
   const { status: code, body } = await pull();
   expect([code, body.message]).toEqual([400, expect.stringContaining('at most 20 nodes')]);
@@ -143,7 +146,7 @@ it('rejects a list with too many nodes that never passed the checks', async () =
   expect((await pull()).body.data).toMatchObject({ added: 20 });
 });
 
-it('changes nothing if no server is configured', async () => {
+it('changes no node if no server is configured', async () => {
   const alone = await createTestMarket();
   const by = await alone.logIn();
   for (const name of ['central-miner', 'central-provider', 'miner-portal']) {

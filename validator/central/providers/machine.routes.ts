@@ -1,4 +1,4 @@
-/** Routes that need no credential: the machine catalogue, reward estimates, the shared configuration. */
+/** Routes that require no credential: the machine catalogue, reward estimates, the shared configuration. */
 import type { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import {
@@ -32,7 +32,7 @@ export function registerMachineRoutes(portal: HttpServer, deps: MachineRoutesDep
         tags,
         summary: 'List GPU types',
         description:
-          'Returns every GPU type with its reference price, how many there are, and which fraction is rented.',
+          'Returns every GPU type with its reference price, the number of GPUs, and the fraction that is rented.',
         querystring: MachinePageQuery,
         response: { 200: portalList(MachineResponse) },
       },
@@ -47,10 +47,10 @@ export function registerMachineRoutes(portal: HttpServer, deps: MachineRoutesDep
         tags,
         summary: 'Estimate the income of a node',
         description:
-          'Returns the expected share of rewards and the rental income of a node that need not exist yet. It is an estimate from the present market.',
+          'Returns the expected share of rewards and the rental income of a node, which need not exist yet. The values are estimates from the present market.',
         errors: {
-          bad_request: 'the GPU type is unknown; the message lists the known ones',
-          upstream_unavailable: 'no validator answers',
+          bad_request: 'the GPU type is unknown; the message lists the known types',
+          upstream_unavailable: 'no validator responds',
         },
         querystring: MachineQuery,
         response: { 200: portalAnswer(RewardEstimate) },
@@ -77,7 +77,7 @@ export function registerSharedConfig(server: HttpServer): void {
         tags: ['General'],
         summary: 'Read reference prices and fees',
         description:
-          'Returns the reference price of each GPU type, the allowed range of prices and the fee. The answer is the same below `/api`, below `/portal` and at the origin.',
+          'Returns the reference price of each GPU type, the allowed range of prices and the fee. The response is the same below `/api`, below `/portal` and at the origin.',
         response: { 200: SharedConfig },
       },
     },

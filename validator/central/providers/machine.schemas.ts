@@ -1,4 +1,6 @@
-/** Requests and responses of the routes that need no credential: machines, reward estimates, shared configuration. */
+/**
+ * Requests and responses of the routes that require no credential: machines, reward estimates, shared configuration.
+ */
 
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
@@ -8,7 +10,7 @@ import { GpuType } from './provider.schemas.ts';
 
 const MAX_GPUS = 64;
 
-/** Page of the machine catalogue; the whole catalogue by default. */
+/** Page of the machine catalogue. Without parameters, the page contains the whole catalogue. */
 export const MachinePageQuery = PageQuery.extend(
   described(
     { limit: queryNumber(z.int().min(1).max(MAX_PORTAL_LIMIT).default(MAX_PORTAL_LIMIT)) },
@@ -27,7 +29,7 @@ export const MachineQuery = z
       {
         gpu_type: 'Short type or full name of the GPU.',
         gpu_count: 'Number of GPUs of the node, 1 to 64.',
-        gpu_price: 'USD per GPU and hour; absent for the reference price.',
+        gpu_price: 'Price in USD per GPU and hour; absent for the reference price.',
       },
     ),
   )
@@ -54,16 +56,18 @@ export const RewardEstimate = z
       {
         rewards_on_subnet:
           "Share of the subnet's total weight at the expected utilization, 0 to 1.",
-        rewards_while_rented: 'Share of the total weight while the node is rented, 0 to 1.',
-        rewards_while_idle: 'Share of the total weight while the node is free, 0 to 1.',
+        rewards_while_rented:
+          "Share of the subnet's total weight while the node is rented, 0 to 1.",
+        rewards_while_idle: "Share of the subnet's total weight while the node is free, 0 to 1.",
         reward_obstacles:
-          'Names of the weight rules because of which the node would earn nothing; empty if it would earn.',
-        rental_income_per_hour: 'USD per hour while all GPUs are rented, before the fee.',
+          'Names of the weight rules that would prevent rewards for the node; empty if none would.',
+        rental_income_per_hour:
+          'Rental income in USD per hour while all GPUs are rented, before the fee.',
         platform_fee_per_hour: 'Fee of the marketplace in USD per hour.',
         expected_utilization: 'Fraction of such GPUs that is rented now, 0 to 1.',
         gpu_type: 'Full name of the GPU type.',
         gpu_count: 'Number of GPUs.',
-        gpu_price: 'USD per GPU and hour that the estimate assumes.',
+        gpu_price: 'Price in USD per GPU and hour that the estimate assumes.',
       },
     ),
   )

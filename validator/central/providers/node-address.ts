@@ -3,11 +3,14 @@ import { BlockList, isIP } from 'node:net';
 import { isPublicAddress } from '#shared/http/addresses.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 
-/** `public` allows only public addresses; `private` also allows private networks and loopback. */
+/** `public` allows only public addresses. `private` also allows private networks and loopback. */
 export const NODE_PLACES = ['public', 'private'] as const;
 export type NodePlaces = (typeof NODE_PLACES)[number];
 
-/** Never allowed: unspecified, link-local (which includes cloud metadata), multicast and reserved networks. */
+/**
+ * Networks that are never allowed: unspecified, link-local (which includes cloud metadata), multicast and reserved
+ * networks.
+ */
 const BLOCKED = [
   ['0.0.0.0', 8, 'ipv4'],
   ['169.254.0.0', 16, 'ipv4'],
@@ -25,7 +28,10 @@ const BLOCKED = [
 const blocked = new BlockList();
 for (const [network, prefix, kind] of BLOCKED) blocked.addSubnet(network, prefix, kind);
 
-/** Returns the canonical form, so that two spellings of one address are equal. Throws 400 for anything but a permitted IP address. */
+/**
+ * Returns the canonical form of an address, so that two notations of the same address are equal. Throws 400 for text
+ * that is not an allowed IP address.
+ */
 export function nodeAddress(text: string, places: NodePlaces): string {
   const family = isIP(text);
   if (family === 0 || text.includes('%')) {
@@ -41,7 +47,7 @@ export function nodeAddress(text: string, places: NodePlaces): string {
   });
 }
 
-/** Returns the shortest form in lower case; an IPv4-mapped address as IPv4. */
+/** Returns the shortest form in lower case. Returns an IPv4-mapped address as IPv4. */
 function canonicalIpv6(text: string): string {
   const short = new URL(`http://[${text}]`).hostname.slice(1, -1);
   const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(short);

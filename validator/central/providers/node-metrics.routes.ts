@@ -24,12 +24,12 @@ export function registerNodeMetrics(
         tags: ['Portal'],
         summary: 'Read the history of a node',
         description:
-          'Returns what was measured in each interval, also while no pod ran: GPUs, processors, memory, network and disk. Intervals without a measurement are null, never interpolated. The figures of single pods are visible to their renters only.',
+          'Returns the measurements of GPUs, processors, memory, network and disk in each interval, including intervals in which no pod ran. Intervals without a measurement are null and are not interpolated. Measurements of single pods are available only to the renters of the pods.',
         errors: {
-          node_not_found: 'there is no such node',
+          node_not_found: 'no node has this id',
           forbidden: 'the node belongs to another provider',
           validation_error:
-            '`from` is not before `to` or in the future, or the resolution is unknown',
+            '`from` is not before `to`, `from` is in the future, or the resolution is unknown',
         },
         params: NodeParams,
         querystring: HistoryQuery,

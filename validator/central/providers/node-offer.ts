@@ -23,14 +23,18 @@ import { isPriceAllowed, nodePriceUusd, requireKnownType, requireTypeName } from
 
 export type OfferDeps = { clock: Clock; random: Random; nodePlaces: NodePlaces };
 
-/** Nodes of one provider that never passed the checks. Limits the addresses that the validator contacts for it. */
+/**
+ * Maximum number of a provider's nodes that have never passed the checks. It limits the addresses that the validator
+ * contacts for the provider.
+ */
 const MAX_UNPROVEN = 20;
-/** Time after which another provider may take over the address of a node that never passed the checks. */
+/** Time after which another provider may take over the address of a node that has never passed the checks. */
 const UNPROVEN_CLAIM_MS = 60 * 60 * 1000;
 
 /**
- * Adds a node in state `queued`, to be checked by the validator. The caller has locked the provider's row. Throws 400
- * for an invalid type, price or address and if too many nodes of the provider never passed; 409 if the address is in use.
+ * Adds a node in state `queued`; the validator then checks the node. The caller has locked the provider's row. Throws
+ * 400 for an invalid type, price or address, and if too many nodes of the provider have never passed the checks. Throws
+ * 409 if the address is in use.
  */
 export async function addNode(
   tx: Db,
@@ -59,7 +63,7 @@ export async function addNode(
     await recheckDeposit(tx, row.id);
     return requireExecutor(tx, row.id);
   }
-  throw new ApiError('conflict', `There is already a node at ${row.ip_address}:${row.port}`, {
+  throw new ApiError('conflict', `A node at ${row.ip_address}:${row.port} already exists`, {
     hint: 'Remove that node first, or use another port. If it belongs to another provider and never passes the checks, its address is released after an hour.',
   });
 }
@@ -73,7 +77,10 @@ async function requireFewUnproven(tx: Db, providerId: string): Promise<void> {
   );
 }
 
-/** Removes another provider's old, never verified node at that address. Returns false if a node remains there. */
+/**
+ * Removes a node of another provider at that address if the node is old and has never passed the checks. Returns false
+ * if a node remains at the address.
+ */
 async function removeStaleClaim(tx: Db, deps: OfferDeps, wanted: NewExecutor): Promise<boolean> {
   const claimant = () => findExecutorAt(tx, wanted.ip_address, wanted.port);
   await lockRow(tx, 'executors', (await claimant())?.id ?? wanted.id);
@@ -87,7 +94,7 @@ async function removeStaleClaim(tx: Db, deps: OfferDeps, wanted: NewExecutor): P
   return true;
 }
 
-/** Sets the price of future rentals; null sets the reference price. Returns false if nothing changes. */
+/** Sets the price of future rentals; null sets the reference price. Returns false if the price does not change. */
 export async function changePrice(
   tx: Db,
   { clock }: OfferDeps,
@@ -105,8 +112,8 @@ export async function changePrice(
 
 /**
  * Changes the GPU type or count. The node accepts no rentals until the validator has verified the new offer; current
- * rentals continue. A price outside the band of the new type becomes its reference price. Returns false if nothing
- * changes.
+ * rentals continue. If the price is outside the band of the new type, it is set to the type's reference price. Returns
+ * false if neither type nor count changes.
  */
 export async function changeGpus(
   tx: Db,
@@ -125,9 +132,13 @@ export async function changeGpus(
     });
   }
   if (node.min_gpu_count !== null && gpuCount < node.min_gpu_count) {
-    throw new ApiError('bad_request', `The node rents ${node.min_gpu_count} GPUs or more`, {
-      hint: 'Lower or clear the minimum first.',
-    });
+    throw new ApiError(
+      'bad_request',
+      `Rentals of the node require at least ${node.min_gpu_count} GPUs`,
+      {
+        hint: 'Lower or clear the minimum first.',
+      },
+    );
   }
   const nowMs = clock.now();
   const price = node.price_uusd_per_gpu_hour;
@@ -136,7 +147,7 @@ export async function changeGpus(
     gpu_count: gpuCount,
     price_uusd_per_gpu_hour: isPriceAllowed(entry, price) ? price : nodePriceUusd(entry, null),
     state: 'queued',
-    // The validator's clock may be ahead of this server's clock.
+    // The clock of the validator may be ahead of the clock of this server.
     offer_changed_at: Math.max(nowMs, node.verdict_at ?? 0),
     updated_at: nowMs,
   });
@@ -151,8 +162,8 @@ export async function removalObstacle(
   node: ExecutorEntry,
 ): Promise<ApiError | null> {
   if (node.slots_free < node.slots_total) {
-    return new ApiError('bad_request', 'There are pods on this node', {
-      hint: 'Announce a notice period with permanent_removal instead; it ends the pods at the announced time.',
+    return new ApiError('bad_request', 'This node has pods', {
+      hint: 'Announce a notice period with permanent_removal instead. The pods end at the announced time.',
     });
   }
   if (!(await hasUnsaved(tx, node.id, clock.now()))) return null;
@@ -161,12 +172,12 @@ export async function removalObstacle(
   });
 }
 
-/** Removes the node permanently. The caller has checked `removalObstacle`. */
+/** Removes the node permanently. The caller must have checked `removalObstacle`. */
 export async function removeNode(tx: Db, { clock }: OfferDeps, id: string): Promise<void> {
   await retireExecutor(tx, id, clock.now());
 }
 
-/** Column values of a node before its first verdict. */
+/** Returns the column values of a node before its first verdict. */
 function unchecked(nowMs: number) {
   return {
     min_gpu_count: null,
@@ -197,8 +208,8 @@ function unchecked(nowMs: number) {
 type Splittable = Pick<ExecutorEntry, 'gpu_count' | 'can_split'>;
 
 /**
- * Throws 400 if the minimum exceeds the node's GPUs, or if it would split a node that cannot be split. Splitting
- * requires a GPU runtime that passes single GPUs to containers, and a disk limit for each pod.
+ * Throws 400 if the minimum exceeds the number of GPUs of the node, or if the minimum would split a node that cannot be
+ * split. Splitting requires a GPU runtime that passes single GPUs to containers, and a disk limit for each pod.
  */
 export function requireMinimum({ gpu_count: total, can_split }: Splittable, minimum: number): void {
   if (minimum > total) {

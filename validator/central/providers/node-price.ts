@@ -17,21 +17,24 @@ export function requireKnownType(gpuType: string): CatalogueEntry {
   if (entry !== undefined) return entry;
   const known = MACHINE_CATALOGUE.map(({ name }) => name);
   throw new ApiError('bad_request', `Unknown GPU type ${gpuType}. Known: ${known.join(', ')}`, {
-    hint: 'Use a GPU type of GET /v1/shared-config.',
+    hint: 'Use a GPU type from GET /v1/shared-config.',
     details: { known_gpu_types: known },
   });
 }
 
-/** Returns the canonical name, so that no text of a provider is published. Throws 400 for an unknown type. */
+/** Returns the canonical name of a type, so that no text of a provider is published. Throws 400 for an unknown type. */
 export function requireTypeName(gpuType: string): string {
   return knownTypeName(gpuType) ?? requireKnownType(gpuType).name;
 }
 
-/** Returns micro-dollars per GPU and hour; the reference price if `statedUsd` is null. Throws 400 outside the band. */
+/**
+ * Returns the price in micro-dollars per GPU and hour; the reference price if `statedUsd` is null. Throws 400 if the
+ * price is outside the band.
+ */
 export function nodePriceUusd(entry: CatalogueEntry, statedUsd: number | null): number {
   if (statedUsd === null) return usdToMicro(entry.usdPerGpuHour);
   const { lowest, highest } = bandOf(entry);
-  // Checked before the conversion, which fails for numbers beyond the safe integer range.
+  // The band is checked before the conversion, because the conversion fails for numbers beyond the safe integer range.
   const isNear = statedUsd >= 0 && statedUsd <= 2 * microToUsd(highest);
   const price = isNear ? usdToMicro(statedUsd) : Number.POSITIVE_INFINITY;
   if (price >= lowest && price <= highest) return price;

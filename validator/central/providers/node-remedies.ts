@@ -1,11 +1,13 @@
-/** Commands that fix and verify failed checks, by reason code. They supplement the validator's text. Pure data. */
+/**
+ * Commands that fix failed checks and verify the fix, by reason code. They supplement the validator's text. Pure data.
+ */
 
 export type NodeRemedy = {
   /** Null if no single command fixes the fault. */
   fix_command: string | null;
-  /** Shows whether the fault is fixed, before the validator's next check. */
+  /** Command that tests whether the fault is fixed, before the validator's next check. */
   verify_command: string;
-  /** Privileges that the fix needs; null if those of the agent suffice. */
+  /** Requirements of the fix command; null if the agent's privileges suffice. */
   requires: string | null;
 };
 
@@ -38,7 +40,7 @@ const BY_CODE: Readonly<Record<string, Partial<NodeRemedy>>> = {
   GPU_MODEL_MISMATCH: { verify_command: 'nvidia-smi -L' },
   GPU_RUNTIME_DEVICE_FAULT: {
     fix_command: 'nvidia-ctk runtime configure --runtime=docker && systemctl restart docker',
-    requires: `${ROOT}, and no pod on it`,
+    requires: `${ROOT}, and no pod on the host`,
   },
   CONTAINER_START_FAILED: { verify_command: 'docker run --rm hello-world' },
   BACKUP_ENGINE_MISSING: {
@@ -58,7 +60,7 @@ const BY_CODE: Readonly<Record<string, Partial<NodeRemedy>>> = {
   },
 };
 
-/** Returns the remedy for a code; an unknown code gets the doctor as its verify command. */
+/** Returns the remedy for a code. The verify command of an unknown code is the doctor. */
 export function remedyOf(code: string): NodeRemedy {
   const known = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined;
   return { fix_command: null, verify_command: DOCTOR, requires: null, ...known };

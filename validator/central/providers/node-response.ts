@@ -14,13 +14,13 @@ import type { Pod } from '../platform/database/tables.ts';
 import type { BlockingReason, NodePod, PortalNode, Verification } from './node.schemas.ts';
 import { remedyOf } from './node-remedies.ts';
 
-/** Documentation of the checks; null if no URL is configured. */
+/** URL of the documentation of checks; null if none is configured. */
 export type DocsUrl = string | null;
 
-/** GPU type of nodes that were added before types were validated. */
+/** GPU type of nodes that were added before GPU types were validated. */
 const UNKNOWN_TYPE = 'unknown';
 
-/** Returns the node's row; for another provider's node only the public fields. */
+/** Returns the node's row. For a node of another provider, the row has only the public fields. */
 export function nodeRow(executor: ExecutorEntry, isOwn: boolean, docsUrl: DocsUrl): PortalNode {
   return {
     id: executor.id,
@@ -74,7 +74,10 @@ function checksOf(executor: ExecutorEntry): CheckResult[] {
   return JSON.parse(executor.checks_json) as CheckResult[];
 }
 
-/** Why the node gets no new rentals: decisions of its provider and the operator first, then failed checks. */
+/**
+ * Returns the reasons why the node receives no new rentals: first the decisions of its provider and the operator, then
+ * failed checks.
+ */
 function blockingReasons(executor: ExecutorEntry, docsUrl: DocsUrl): BlockingReason[] {
   const failed = checksOf(executor).filter(isBlocking);
   return [...decisionsOn(executor), ...failed.map((check) => failedCheck(check, docsUrl))];
@@ -95,7 +98,7 @@ function failedCheck(check: CheckResult, docsUrl: DocsUrl): BlockingReason {
   };
 }
 
-/** Decisions that keep a node from the market, whatever its checks report. */
+/** Returns the decisions that exclude a node from the market, regardless of its checks. */
 function decisionsOn({ banned_at, opted_in, paused }: ExecutorEntry): BlockingReason[] {
   const decisions = [
     banned_at !== null && {
@@ -107,14 +110,14 @@ function decisionsOn({ banned_at, opted_in, paused }: ExecutorEntry): BlockingRe
     },
     opted_in === 0 && {
       code: 'PROVIDER_OPTED_OUT',
-      message: 'The provider has opted out, so none of its nodes takes new rentals',
+      message: 'The provider has opted out, so its nodes accept no new rentals',
       measured: 'opted out',
       required: 'opted in',
       fix: 'Opt in again: POST /providers/opt-in with {"opt_in_status": true}.',
     },
     paused === 1 && {
       code: 'NODE_PAUSED',
-      message: 'The provider has paused this node, or its announced removal has begun',
+      message: 'The provider has paused this node, or its announced removal has started',
       measured: 'paused',
       required: 'not paused',
       fix: 'Resume it: POST /executors/{id}/resume.',
@@ -133,12 +136,15 @@ const NO_COMMANDS = {
 
 const REFERENCE_CHARS = 22;
 
-/** Pseudonym of a renter: the same for all pods on one provider's nodes, different for every provider. */
+/**
+ * Returns the pseudonym of a renter. It is the same for all pods on the nodes of one provider, and different for each
+ * provider.
+ */
 export type RenterReference = (providerId: string, accountId: string) => string;
 
 /**
- * Creates the hash of account ids for providers. It is keyed with the deployment's secret, so that a provider cannot
- * test account ids.
+ * Creates the function that returns pseudonyms: a hash of the account id. The hash is keyed with the deployment's
+ * secret, so that a provider cannot test whether a pseudonym belongs to an account id.
  */
 export function createRenterReference({ secret }: { secret: Uint8Array }): RenterReference {
   const key = deriveKey(secret, 'renter-reference');

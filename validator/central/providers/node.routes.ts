@@ -40,11 +40,11 @@ export function registerNodeRoutes(portal: HttpServer, deps: NodeRoutesDeps): vo
         tags,
         summary: 'Add a node',
         description:
-          'Stores the node; a validator checks it next, and it can be rented once it is verified. Then `status` changes from `queued` to `available`.',
+          'Stores the node. A validator then checks it. Once the node is verified, it can be rented, and `status` changes from `queued` to `available`.',
         errors: {
           bad_request:
-            'the GPU type is unknown, the price outside the allowed range, or the address not acceptable; the message names the allowed values',
-          conflict: 'there is a node with this address and port',
+            'the GPU type is unknown, the price is outside the allowed range, or the address is not allowed; the message names the allowed values',
+          conflict: 'a node with this address and port already exists',
         },
         body: AddNode,
         response: node,
@@ -66,7 +66,7 @@ export function registerNodeRoutes(portal: HttpServer, deps: NodeRoutesDeps): vo
         tags,
         summary: 'List nodes',
         description:
-          "Returns the provider's nodes. Nodes of others are returned with public columns only.",
+          "Returns the provider's nodes. Nodes of other providers are returned with public columns only.",
         querystring: NodeListQuery,
         response: { 200: portalList(PortalNode) },
       },
@@ -85,7 +85,7 @@ export function registerNodeRoutes(portal: HttpServer, deps: NodeRoutesDeps): vo
         summary: 'Read a node',
         description: 'Returns one node with the reasons that prevent its rental.',
         errors: {
-          node_not_found: 'there is no such node',
+          node_not_found: 'no node has this id',
           forbidden: 'the node belongs to another provider',
         },
         params,
@@ -102,10 +102,10 @@ export function registerNodeRoutes(portal: HttpServer, deps: NodeRoutesDeps): vo
         tags,
         summary: 'Remove a node',
         description:
-          'Removes a node without pods at once. With live pods, announce a permanent removal instead.',
+          'Removes a node without pods immediately. If the node has pods, announce a permanent removal instead.',
         errors: {
-          bad_request: 'pods are on the node, or volumes of renters are being saved on it',
-          node_not_found: 'there is no such node',
+          bad_request: 'the node has pods, or volumes of renters are being saved on it',
+          node_not_found: 'no node has this id',
           forbidden: 'the node belongs to another provider',
         },
         retry: 'Safe: a repeat returns 404 and changes nothing.',
@@ -123,9 +123,9 @@ export function registerNodeRoutes(portal: HttpServer, deps: NodeRoutesDeps): vo
         tags,
         summary: 'Read the last verdict on a node',
         description:
-          'Returns each check with what was measured and required, and what to do about a failed one.',
+          'Returns each check with the measured and the required value, and the remedy for each failed check.',
         errors: {
-          node_not_found: 'there is no such node',
+          node_not_found: 'no node has this id',
           forbidden: 'the node belongs to another provider',
         },
         params,
@@ -144,7 +144,7 @@ export function registerNodeRoutes(portal: HttpServer, deps: NodeRoutesDeps): vo
         summary: 'List pods on a node',
         description: 'Returns the pods of renters on this node, with a pseudonym for each renter.',
         errors: {
-          node_not_found: 'there is no such node',
+          node_not_found: 'no node has this id',
           forbidden: 'the node belongs to another provider',
         },
         params,
@@ -170,12 +170,12 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
         tags,
         summary: 'Pause a node',
         description:
-          'Ends new rentals of the node: they get 409 `node_paused_by_provider`. Its pods continue.',
+          'Prevents new rentals of the node: they are rejected with 409 `node_paused_by_provider`. Pods on the node continue.',
         errors: {
           node_not_found: 'there is no such node',
           forbidden: 'the node belongs to another provider',
         },
-        retry: 'Safe: a paused node stays paused.',
+        retry: 'Safe: a paused node remains paused.',
         params,
         response: node,
       },
@@ -193,9 +193,9 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
         errors: {
           node_not_found: 'there is no such node',
           forbidden: 'the node belongs to another provider',
-          conflict: 'the announced removal of the node has begun',
+          conflict: 'the announced removal of the node has started',
         },
-        retry: 'Safe: a node that is offered stays offered.',
+        retry: 'Safe: a node that is offered remains offered.',
         params,
         response: node,
       },
@@ -209,10 +209,11 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
       schema: {
         tags,
         summary: 'Change the price of a node',
-        description: 'Changes the price for new rentals at once. Running pods retain theirs.',
+        description:
+          'Changes the price for new rentals immediately. The prices of running pods do not change.',
         errors: {
           bad_request: 'the price is outside the allowed range',
-          node_not_found: 'there is no such node',
+          node_not_found: 'no node has this id',
           forbidden: 'the node belongs to another provider',
         },
         retry: 'Safe: a repeat stores the same price again.',
@@ -232,11 +233,12 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
       config,
       schema: {
         tags,
-        summary: 'Change type or number of GPUs of a node',
-        description: 'Changes what the provider states about the node. The next verdict checks it.',
+        summary: 'Change the GPU type or the number of GPUs of a node',
+        description:
+          'Changes the GPU type or the number of GPUs that the provider states. The next verdict checks the new values.',
         errors: {
-          bad_request: 'the GPU type is unknown, or pods use more GPUs',
-          node_not_found: 'there is no such node',
+          bad_request: 'the GPU type is unknown, or pods use more GPUs than the new number',
+          node_not_found: 'no node has this id',
           forbidden: 'the node belongs to another provider',
         },
         retry: 'Safe: a repeat stores the same values again.',
@@ -256,12 +258,12 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
       config,
       schema: {
         tags,
-        summary: 'Let renters take a part of a node',
+        summary: 'Allow rentals of a part of a node',
         description: 'Sets the smallest number of GPUs that a rental may take.',
         errors: {
-          bad_request: 'the number is above the GPUs of the node',
+          bad_request: 'the number exceeds the number of GPUs of the node',
           gpu_split_not_allowed: 'the host cannot separate the disks of several pods',
-          node_not_found: 'there is no such node',
+          node_not_found: 'no node has this id',
           forbidden: 'the node belongs to another provider',
         },
         retry: 'Safe: a repeat stores the same number again.',
@@ -281,11 +283,11 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
       config,
       schema: {
         tags,
-        summary: 'Rent a node as a whole only',
+        summary: 'Allow only rentals of the whole node',
         description: 'Clears the minimum, so that a rental takes all GPUs of the node.',
         errors: {
           bad_request: 'pods use a part of the node',
-          node_not_found: 'there is no such node',
+          node_not_found: 'no node has this id',
           forbidden: 'the node belongs to another provider',
         },
         retry: 'Safe: a repeat changes nothing.',
@@ -313,7 +315,7 @@ function registerLocation(portal: HttpServer, { answers, nodes }: NodeRoutesDeps
         tags,
         summary: 'Read the place of a node',
         description:
-          'Returns the place that the provider entered, the result of its comparison with the address table and with measured round trips, and the evidence.',
+          'Returns the place that the provider entered, the evidence (address table and measured round trips), and the result of the comparison with this evidence.',
         errors,
         params,
         response,
@@ -329,7 +331,7 @@ function registerLocation(portal: HttpServer, { answers, nodes }: NodeRoutesDeps
         tags,
         summary: 'Enter the place of a node',
         description:
-          'Replaces the place of the node, compares it with the evidence and shows it to renters at once, unless the evidence contradicts it. Filters by country, region and distance use it. Every verdict of a validator repeats the comparison.',
+          'Replaces the place of the node and compares the new place with the evidence. Unless the evidence contradicts the place, renters see it immediately, and filters by country, region and distance use it. The comparison is repeated with every verdict of a validator.',
         errors,
         retry: 'Safe: a repeat stores the same place again.',
         params,
@@ -350,7 +352,7 @@ function registerLocation(portal: HttpServer, { answers, nodes }: NodeRoutesDeps
         tags,
         summary: 'Remove the place of a node',
         description:
-          'Removes the entered place. The node then matches no filter by country, region or distance.',
+          'Removes the place that the provider entered. The node then matches no filter by country, region or distance.',
         errors,
         retry: 'Safe: a repeat changes nothing.',
         params,

@@ -30,11 +30,11 @@ export const AddNode = z
       },
       {
         gpu_type: 'Short type or full name of the GPU, as in the shared configuration.',
-        ip_address: 'IP address at which the agent answers. Required, here or as `ip`.',
-        ip: 'Another name of `ip_address`.',
+        ip_address: 'IP address of the agent. Either this field or `ip` is required.',
+        ip: 'Alternative name of `ip_address`.',
         port: 'Port of the agent.',
         price_per_gpu:
-          'USD per GPU and hour within the allowed range; absent for the reference price.',
+          'Price in USD per GPU and hour, within the allowed range; absent for the reference price.',
         gpu_count: 'Number of GPUs, 1 to 64.',
       },
     ),
@@ -81,15 +81,15 @@ export const BlockingReason = z.object(
     {
       code: 'Code of the reason.',
       gating: 'True if the reason prevents rentals.',
-      message: 'What is wrong, as a sentence.',
-      measured: 'What was measured.',
-      required: 'What is required.',
-      fix: 'What to do.',
-      fix_command: 'Command that mends it; null for none.',
-      verify_command: 'Command that checks it; null for none.',
-      requires: 'What the command needs, for example root; null for nothing.',
-      docs_url: 'Address of further instructions; null for none.',
-      kind: 'Kind of the reason: a failed check, or a decision of provider or operator.',
+      message: 'Description of the problem, as a sentence.',
+      measured: 'Measured value.',
+      required: 'Required value.',
+      fix: 'Recommended action.',
+      fix_command: 'Command that fixes the problem; null if there is none.',
+      verify_command: 'Command that tests whether the problem is fixed; null if there is none.',
+      requires: 'Requirement of the fix command, for example root; null if there is none.',
+      docs_url: 'URL of further instructions; null if there are none.',
+      kind: 'Kind of the reason: a failed check, or a decision of the provider or the operator.',
     },
   ),
 );
@@ -126,21 +126,22 @@ export const PortalNode = z
         gpu_count: 'Number of GPUs.',
         executor_ip_address: 'IP address of the agent.',
         executor_ip_port: 'Port of the agent, as text.',
-        price_per_gpu: 'USD per GPU and hour for new rentals.',
-        validator_hotkey: 'ss58 of the validator with the last verdict; null before the first.',
+        price_per_gpu: 'Price in USD per GPU and hour for new rentals.',
+        validator_hotkey:
+          'ss58 of the validator that reported the last verdict; null before the first verdict.',
         miner_hotkey: 'ss58 of the provider.',
         rented: 'True if at least one GPU is rented.',
         status:
-          'State of the node: waits for its first check, can be rented, paused, failed its checks, or removed.',
+          'State of the node: waiting for its first check, available, paused, failed, or removed.',
         min_gpu_count_for_rental:
           'Smallest number of GPUs that a rental may take; null if only the whole node can be rented.',
         available_gpu_count: 'Number of free GPUs.',
         notice_period: 'Announced maintenance or removal; null for none.',
         location:
-          'Place as the market shows it; null if none was entered, or if the evidence contradicts it.',
+          'Place that the market shows; null if none was entered, or if evidence contradicts it.',
         location_check:
-          'Result for the place that the provider entered: `entered` (not compared yet, or the evidence does not decide), `confirmed` or `contradicted`; null if none was entered. A contradicted place is not shown.',
-        blocking_reasons: 'Reasons why the node cannot be rented, and what to do.',
+          'Result of comparing the place that the provider entered with the evidence: `confirmed`, `contradicted`, or `entered` if it was not compared yet or the evidence is not sufficient. Null if no place was entered. A contradicted place is not shown.',
+        blocking_reasons: 'Reasons why the node cannot be rented, with their remedies.',
         created_at: CREATED_AT,
         updated_at: UPDATED_AT,
       },
@@ -154,8 +155,9 @@ export const NodeListQuery = PageQuery.extend(
     { miner_hotkey: Hotkey.optional(), scope: z.enum(['own', 'all']).optional() },
     {
       miner_hotkey:
-        "ss58 of a provider, for its nodes with public columns; absent for the caller's.",
-      scope: "`own` for the caller's nodes; `all` for every provider's, with public columns.",
+        "ss58 of the provider whose nodes are returned, with public columns; absent for the caller's nodes.",
+      scope:
+        "`own` for the caller's nodes; `all` for the nodes of all providers, with public columns.",
     },
   ),
 ).meta({ example: { scope: 'own' } });
@@ -186,8 +188,8 @@ export const Verification = z
               {
                 name: 'Name of the check.',
                 passed: 'True if the node passed.',
-                measured: 'What was measured.',
-                required: 'What is required.',
+                measured: 'Measured value.',
+                required: 'Required value.',
                 message: 'The result, as a sentence.',
               },
             ),
@@ -196,12 +198,12 @@ export const Verification = z
         blocking_reasons: z.array(BlockingReason),
       },
       {
-        verified: 'True if the last verdict lets the node be rented.',
-        checked_at: 'Time of the last verdict (UTC); null before the first.',
+        verified: 'True if the node can be rented according to the last verdict.',
+        checked_at: 'Time of the last verdict (UTC); null before the first verdict.',
         validator_hotkey: 'ss58 of the validator; empty before the first verdict.',
-        score: 'Always null: verdicts have no score.',
+        score: 'Always null, because verdicts have no score.',
         checks: 'Checks of the last verdict.',
-        blocking_reasons: 'Reasons why the node cannot be rented, and what to do.',
+        blocking_reasons: 'Reasons why the node cannot be rented, with their remedies.',
       },
     ),
   )
@@ -214,14 +216,14 @@ export const UpdatePrice = z
       { price_per_gpu: z.number().min(0) },
       {
         price_per_gpu:
-          'USD per GPU and hour, within the allowed range. Running pods retain their price.',
+          'Price in USD per GPU and hour, within the allowed range. The prices of running pods do not change.',
       },
     ),
   )
   .meta({ id: 'UpdatePrice', example: { price_per_gpu: 2.2 } });
 export type UpdatePrice = z.output<typeof UpdatePrice>;
 
-/** Absent fields keep their values. */
+/** Absent fields remain unchanged. */
 export const UpdateGpu = z
   .object(
     described(
@@ -247,7 +249,7 @@ export const SetMinimum = z
   )
   .meta({ id: 'SetMinimum', example: { min_gpu_count_for_rental: 1 } });
 
-/** Pod as the node's provider sees it. */
+/** Pod in the form that the provider of its node receives. */
 export const NodePod = z
   .object(
     described(
@@ -266,10 +268,11 @@ export const NodePod = z
         pod_name: 'Name of the pod.',
         status: 'Status of the pod.',
         gpu_count: 'Number of GPUs of the pod.',
-        price: 'USD per hour for all GPUs of the pod.',
+        price: 'Price in USD per hour for all GPUs of the pod.',
         created_at: CREATED_AT,
-        removal_scheduled_at: 'Time of the scheduled removal (UTC); null for none.',
-        renter_ref: "Pseudonym of the renter, the same for all its pods on this provider's nodes.",
+        removal_scheduled_at: 'Time of the scheduled removal (UTC); null if none is scheduled.',
+        renter_ref:
+          "Pseudonym of the renter. It is the same for all pods of the renter on this provider's nodes.",
       },
     ),
   )

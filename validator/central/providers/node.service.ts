@@ -44,7 +44,7 @@ export type NodesDeps = PlaceDeps & {
   random: Random;
   nodePlaces: NodePlaces;
   renterReference: RenterReference;
-  /** Documentation of the checks; null if no URL is configured. */
+  /** URL of the documentation of checks; null if none is configured. */
   docsUrl: string | null;
 };
 
@@ -95,7 +95,7 @@ export function createNodes(deps: NodesDeps) {
     verification: async (caller: PortalIdentity, id: string): Promise<Verification> =>
       verificationOf(await requireOwnNode(db, caller, id), docsUrl),
 
-    /** Lists the pods that have not ended and are not being deleted, oldest first. */
+    /** Lists the pods that have not ended and whose deletion has not started, oldest first. */
     async pods(
       caller: PortalIdentity,
       id: string,
@@ -117,7 +117,7 @@ export function createNodes(deps: NodesDeps) {
         }),
       ),
 
-    /** Allows rentals of a part of the node, of at least `minimum` GPUs. */
+    /** Allows rentals of a part of the node, with at least `minimum` GPUs. */
     setMinimum: (caller: PortalIdentity, id: string, minimum: number): Promise<PortalNode> =>
       update(caller, id, async (tx, node) => {
         requireMinimum(node, minimum);
@@ -144,15 +144,21 @@ export function createNodes(deps: NodesDeps) {
       return this.location(caller, id);
     },
 
-    /** Refuses new rentals of the node with `node_paused_by_provider`. Its pods stay. Idempotent. */
+    /**
+     * Makes the market reject new rentals of the node with `node_paused_by_provider`. Pods on the node continue.
+     * Idempotent.
+     */
     pause: (caller: PortalIdentity, id: string): Promise<PortalNode> =>
       update(caller, id, (tx) => updateExecutor(tx, id, { paused: 1, updated_at: clock.now() })),
 
-    /** Offers the node again. Idempotent. Throws `conflict` once an announced removal of the node has begun. */
+    /**
+     * Offers the node for new rentals again. Idempotent. Throws `conflict` once an announced removal of the node has
+     * started.
+     */
     resume: (caller: PortalIdentity, id: string): Promise<PortalNode> =>
       update(caller, id, async (tx, node) => {
         if (isLeaving(node, clock.now())) {
-          throw new ApiError('conflict', 'The announced removal of this node has begun', {
+          throw new ApiError('conflict', 'The announced removal of this node has started', {
             hint: 'Add the node again after its removal.',
           });
         }

@@ -30,7 +30,7 @@ const priceOnMarket = async (id: string) =>
     ?.price_per_gpu;
 
 describe('the price', () => {
-  it('changes within its band, for new rentals only', async () => {
+  it('can be changed within its band, for new rentals only', async () => {
     const { id } = await market.verifiedNode({ gpus: 2, minimum: 1 });
     const renter = await market.renter();
     const before = (await market.rent(renter, id, { gpu_count: 1 })).body;
@@ -53,14 +53,17 @@ describe('the price', () => {
     ['2', 422],
     [null, 422],
     [undefined, 422],
-  ])('is accepted or rejected by its value: %s returns %d', async (price_per_gpu, status) => {
-    const { id } = await market.addNode();
-    expect((await change(id, 'update-price', { price_per_gpu })).status).toBe(status);
-  });
+  ])(
+    'is accepted or rejected depending on its value: %s returns %d',
+    async (price_per_gpu, status) => {
+      const { id } = await market.addNode();
+      expect((await change(id, 'update-price', { price_per_gpu })).status).toBe(status);
+    },
+  );
 });
 
-describe('the offer of a node', () => {
-  it('is off the market after a change until the validator has verified it', async () => {
+describe('a node', () => {
+  it('cannot be rented after its GPU type or count changed until the validator has verified the change', async () => {
     const node = await market.verifiedNode({ gpus: 2 });
     const late = market.clock.now();
     await market.clock.advance(1_000);
@@ -70,14 +73,14 @@ describe('the offer of a node', () => {
       { gpu_count: 4, status: 'queued', available_gpu_count: 0, rented: false },
     ]);
     expect(await priceOnMarket(node.id)).toBeUndefined();
-    // Reports a check that began before the change, and one of a validator that has not received the change.
+    // Reports a check that started before the change, and a check by a validator that has not received the change.
     await market.report(node, { checked_at_ms: late }, { gpus: 4 });
     await market.report(node, {}, { gpus: 2 });
     expect((await nodeOf(node.id)).status).toBe('queued');
     await market.clock.advance(1_000);
     await market.report(node, {}, { gpus: 4 });
     expect(await nodeOf(node.id)).toMatchObject({ status: 'available', available_gpu_count: 4 });
-    // From now on the number of GPUs follows the measurements.
+    // After this report the number of GPUs follows the measurements.
     await market.clock.advance(1_000);
     await market.report(node, {}, { gpus: 3 });
     expect(await nodeOf(node.id)).toMatchObject({ status: 'available', available_gpu_count: 3 });
@@ -86,7 +89,7 @@ describe('the offer of a node', () => {
     expect(row).toMatchObject({ gpu_type: H100, gpu_count: 4 });
   });
 
-  it('cannot have fewer GPUs than the pods use, or than the minimum', async () => {
+  it('cannot have fewer GPUs than its pods use, or than the minimum of a rental', async () => {
     const node = await market.verifiedNode({ gpus: 4, minimum: 2 });
     const renter = await market.renter();
     const pod = (await market.rent(renter, node.id, { gpu_count: 3 })).body;
@@ -101,7 +104,7 @@ describe('the offer of a node', () => {
     expect((await change(node.id, 'update-gpu', { gpu_count: 1 })).status).toBe(200);
   });
 
-  it('requires a known type; a price above the band becomes the reference price', async () => {
+  it('requires a known type; a price above the band of the new type is set to the reference price', async () => {
     const { id } = await market.addNode();
     const unknown = await change(id, 'update-gpu', { gpu_type: 'Voodoo 2' });
     expect([unknown.status, unknown.body.message]).toEqual([
@@ -125,7 +128,7 @@ describe('the offer of a node', () => {
   );
 });
 
-describe('the minimum number of GPUs for a rental', () => {
+describe('the minimum number of GPUs of a rental', () => {
   it('allows rentals of a part, and cannot be cleared while a part is rented', async () => {
     const { id } = await market.verifiedNode({ gpus: 4 });
     const renter = await market.renter();
@@ -151,7 +154,7 @@ describe('the minimum number of GPUs for a rental', () => {
     expect((await clearMinimum(id)).status).toBe(200);
   });
 
-  it('is rejected for a node without disk quotas, and for a node that was never measured', async () => {
+  it('is rejected for a node without disk quotas, and for a node that has never been measured', async () => {
     const node = await market.addNode({ gpus: 2 });
     const early = await setMinimum(node.id, 1);
     expect([early.status, early.body.error.code]).toEqual([400, 'gpu_split_not_allowed']);
@@ -160,7 +163,7 @@ describe('the minimum number of GPUs for a rental', () => {
     await market.report(node, { inventory: { ...inventory, isolation } });
     const refused = await setMinimum(node.id, 1);
     expect([refused.status, refused.body.error.code]).toEqual([400, 'gpu_split_not_allowed']);
-    // A minimum of all GPUs does not split the node.
+    // A minimum that equals the number of GPUs does not split the node.
     expect((await setMinimum(node.id, 2)).status).toBe(200);
   });
 
@@ -203,7 +206,7 @@ it('lists the pods on a node with pseudonyms of their renters', async () => {
   }
 });
 
-it('returns why a node is not on the market, and the remedy', async () => {
+it('returns the reasons why a node is not on the market, with their remedies', async () => {
   const node = await market.addNode();
   const check = {
     check_id: 'clock',
@@ -315,7 +318,7 @@ describe('the reward estimate', () => {
     ['gpu_type=H100&gpu_count=1&gpu_price=x', 422],
     ['gpu_type=H100&gpu_count=1&gpu_price=100', 400],
     ['gpu_type=Voodoo&gpu_count=1', 400],
-  ])('checks the query: %s returns %d', async (query, status) => {
+  ])('validates the query: %s returns %d', async (query, status) => {
     expect((await estimate(query)).status).toBe(status);
   });
 
@@ -325,7 +328,7 @@ describe('the reward estimate', () => {
     expect([status, body.error.code]).toEqual([502, 'upstream_unavailable']);
   });
 
-  it('needs no credential, like the machine catalogue', async () => {
+  it('requires no credential, like the machine catalogue', async () => {
     const { body } = await market.portal('GET', '/machines');
     expect(body.data.length).toBe(body.total);
     expect(body.data).toContainEqual(expect.objectContaining({ name: H100, price: 2.2 }));

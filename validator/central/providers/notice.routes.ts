@@ -23,14 +23,14 @@ export function registerNoticeRoutes(
         tags,
         summary: 'Announce maintenance or the removal of a node',
         description:
-          'Stores the announcement and notifies the renters on the node. A removal ends their pods at the announced time.',
+          'Stores the announcement and notifies the renters of pods on the node. A removal ends the pods at the announced time.',
         errors: {
-          bad_request: 'begin and length break a rule; the message names it',
-          conflict: 'an announcement is open already',
-          node_not_found: 'there is no such node',
+          bad_request: 'the start or the length violates a rule; the message names the rule',
+          conflict: 'there is already an open announcement',
+          node_not_found: 'no node has this id',
           forbidden: 'the node belongs to another provider',
         },
-        retry: 'Safe: a repeat is refused with 409 and sends no notification.',
+        retry: 'Safe: a repeat is rejected with 409 and sends no notification.',
         params: NodeParams,
         body: SetNotice,
         response,
@@ -48,13 +48,14 @@ export function registerNoticeRoutes(
       schema: {
         tags,
         summary: 'Withdraw an announcement',
-        description: 'Removes an announcement that has not begun and notifies the renters.',
+        description:
+          'Withdraws an announcement whose period has not started, and notifies the renters of pods on the node.',
         errors: {
-          bad_request: 'there is no announcement, or it has begun',
-          node_not_found: 'there is no such node',
+          bad_request: 'there is no announcement, or its period has started',
+          node_not_found: 'no node has this id',
           forbidden: 'the node belongs to another provider',
         },
-        retry: 'Safe: a repeat is refused and changes nothing.',
+        retry: 'Safe: a repeat is rejected and changes nothing.',
         params: NodeParams,
         response,
       },

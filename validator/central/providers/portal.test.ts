@@ -30,7 +30,7 @@ describe('the log-in with a hotkey', () => {
     return market.portal('POST', '/auth/login-flexible', { body });
   }
 
-  it('returns a token, and the same provider each time', async () => {
+  it('returns a token, and returns the same provider for each log-in', async () => {
     const first = await logIn();
     expect(first.body).toMatchObject({
       success: true,
@@ -63,7 +63,7 @@ describe('the log-in with a hotkey', () => {
     expect((await logIn({ ageSeconds: 300 })).status).toBe(200);
   });
 
-  it('rejects another key, other texts, stale and future times, and a replay', async () => {
+  it('rejects a signature by another key, a signature over other text, a time that is too old or in the future, and a second use', async () => {
     expect((await logIn({}, testSigner(9))).status).toBe(401);
     expect((await logIn({ text: 'something else' })).status).toBe(401);
     const server = Math.floor(market.clock.now() / 1_000);
@@ -83,7 +83,7 @@ describe('the log-in with a hotkey', () => {
     ]);
   });
 
-  it('is invalid after the log-out', async () => {
+  it('returns a token that is invalid after the log-out', async () => {
     const token = await market.logIn();
     expect((await market.portal('POST', '/auth/logout', { token })).body).toMatchObject({
       data: {},
@@ -91,7 +91,7 @@ describe('the log-in with a hotkey', () => {
     expect((await market.portal('GET', '/auth/me', { token })).status).toBe(401);
   });
 
-  it("does not accept a renter's token, and the renters' API does not accept a portal token", async () => {
+  it("the portal does not accept a renter's token, and the API for renters does not accept a portal token", async () => {
     const { token } = await market.signUp();
     expect((await market.portal('GET', '/executors', { token })).status).toBe(401);
     const portalToken = await market.logIn();
@@ -111,7 +111,7 @@ describe('a node', () => {
     return market.portal('POST', '/executors', { token, body });
   }
 
-  it('is queued with the defaults', async () => {
+  it('is added with the defaults in state `queued`', async () => {
     const { status, body } = await add();
     expect(status).toBe(200);
     expect(body.data).toMatchObject({
@@ -133,7 +133,7 @@ describe('a node', () => {
     ['above the band', 8.81, 400],
     ['a null', null, 200],
     ['a negative price', -1, 422],
-  ])('is accepted or rejected by its price: %s', async (_, price_per_gpu, status) => {
+  ])('is accepted or rejected depending on its price: %s', async (_, price_per_gpu, status) => {
     expect((await add({ price_per_gpu })).status).toBe(status);
   });
 
@@ -154,7 +154,7 @@ describe('a node', () => {
     '::ffff:169.254.169.254',
     'example.com',
     '10.0.0.256',
-  ])('cannot be at %s', async (ip_address) => {
+  ])('cannot have the address %s', async (ip_address) => {
     expect((await add({ ip_address })).status).toBe(400);
   });
 
@@ -171,16 +171,19 @@ describe('a node', () => {
   it.each([
     ['::ffff:10.1.2.3', '10.1.2.3'],
     ['2001:DB8:0:0:0:0:0:1', '2001:db8::1'],
-  ])('has one canonical address for %s', async (written, kept) => {
+  ])('has a canonical address if it is written as %s', async (written, kept) => {
     const { body } = await add({ ip_address: written });
     expect(body.data.executor_ip_address).toBe(kept);
     expect((await add({ ip_address: kept })).status).toBe(409);
   });
 
-  it.each([1e308, Number.MAX_SAFE_INTEGER, 0])('cannot cost %d', async (price_per_gpu) => {
-    const { status, body } = await add({ price_per_gpu });
-    expect([status, body.error.code]).toEqual([400, 'bad_request']);
-  });
+  it.each([1e308, Number.MAX_SAFE_INTEGER, 0])(
+    'cannot have the price %d',
+    async (price_per_gpu) => {
+      const { status, body } = await add({ price_per_gpu });
+      expect([status, body.error.code]).toEqual([400, 'bad_request']);
+    },
+  );
 
   it.each([{ gpu_type: 'H100\u0000' }, { ip_address: '10.1.2.3\u0000' }])(
     'is rejected with the name of the field in the error: %j',
@@ -191,12 +194,12 @@ describe('a node', () => {
     },
   );
 
-  it('accepts `ip` as an alias of the address', async () => {
+  it('can be added with `ip` instead of `ip_address`', async () => {
     const { body } = await add({ ip_address: undefined, ip: '10.9.9.9' });
     expect(body.data.executor_ip_address).toBe('10.9.9.9');
   });
 
-  it('reserves its address until it is removed', async () => {
+  it('excludes another node at its address until it is removed', async () => {
     const { id } = (await add()).body.data;
     const again = await add();
     expect(again.status).toBe(409);
@@ -209,7 +212,7 @@ describe('a node', () => {
     expect((await market.portal('DELETE', `/executors/${id}`, { token })).status).toBe(404);
   });
 
-  it('can lose its address to another provider if it has not passed the checks for an hour', async () => {
+  it('is replaced if another provider adds its address, once it has not passed the checks for an hour', async () => {
     const first = (await add()).body.data;
     const passed = await market.verifiedNode();
     const owner = await market.logIn(testSigner(9));
@@ -226,7 +229,7 @@ describe('a node', () => {
     expect(status).toBe(404);
   });
 
-  it('is rejected if twenty of the provider never passed the checks, also for concurrent requests', async () => {
+  it('is rejected if the provider already has twenty nodes that have never passed the checks, also for concurrent requests', async () => {
     const ports = Array.from({ length: 22 }, (_, index) => 9_000 + index);
     const statuses = await Promise.all(ports.map(async (port) => (await add({ port })).status));
     expect(statuses.filter((status) => status === 200)).toHaveLength(20);
@@ -249,7 +252,7 @@ describe('a node', () => {
     expect((await market.rent(account, node.id)).body.error.code).toBe('node_not_found');
   });
 
-  it('is listed for its provider, and without its port for others', async () => {
+  it('is listed for its provider, and is listed without its port for other providers', async () => {
     await add();
     await add({ port: 8_081 });
     const other = await market.logIn(testSigner(9));

@@ -1,6 +1,6 @@
 /**
- * Bans of providers by the operator. A banned provider gets no new rentals and no payouts, and the validator fails its
- * nodes. Running pods stay, so that renters keep their data.
+ * Bans of providers by the operator. Nodes of a banned provider cannot be rented, the provider receives no payouts, and
+ * the validator fails its nodes. Running pods continue, so that renters keep their data.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -11,7 +11,7 @@ import { findProvider, findProviderByHotkey, updateProvider } from './provider.s
 
 export type BanRequest = {
   hotkey: string;
-  /** Required; it is stored in the audit entry. */
+  /** Reason for the action, stored in the audit entry; required. */
   reason: string;
   /** Name of a login on the host, or id of an account; stored in the audit entry. */
   operator: string;
@@ -19,7 +19,10 @@ export type BanRequest = {
 
 export type ProviderBans = ReturnType<typeof createProviderBans>;
 
-/** Methods run in the caller's transaction and return true if the state changed. Each call writes one audit entry. */
+/**
+ * Creates the bans. The methods run in the caller's transaction and return true if the state changed. Each call writes
+ * one audit entry.
+ */
 export function createProviderBans({ clock }: { clock: Clock }) {
   async function change(
     tx: Db,
@@ -48,9 +51,9 @@ export function createProviderBans({ clock }: { clock: Clock }) {
   }
 
   return {
-    /** Throws 400 `bad_request` without a reason, 404 `not_found` for an unknown hotkey. */
+    /** Throws 400 `bad_request` without a reason, and 404 `not_found` for an unknown hotkey. */
     ban: (tx: Db, request: BanRequest) => change(tx, request, 'provider.ban'),
-    /** Throws the same errors as `ban`. The nodes are offered again once the validator verifies them. */
+    /** Throws the same errors as `ban`. The nodes are offered again once the validator has verified them. */
     unban: (tx: Db, request: BanRequest) => change(tx, request, 'provider.unban'),
   };
 }
@@ -59,6 +62,6 @@ async function requireProvider(tx: Db, hotkey: string): Promise<Provider> {
   const provider = await findProviderByHotkey(tx, hotkey);
   if (provider !== undefined) return provider;
   throw new ApiError('not_found', `No provider has the hotkey ${hotkey}`, {
-    hint: 'Name the ss58 address with which the provider logs in.',
+    hint: 'State the ss58 address with which the provider logs in.',
   });
 }

@@ -29,7 +29,7 @@ function change(action: 'ban' | 'unban', request: { hotkey?: string; reason?: st
 
 const audit = () => listAudit(scene.market.ports.db, { limit: 10 });
 
-it('pauses one node: no new rentals, and its pods stay', async () => {
+it('pauses one node: it accepts no new rentals, and its pods continue', async () => {
   const id = await scene.running();
   const other = await scene.market.verifiedNode({ gpus: 2, minimum: 1 });
   const paused = await scene.market.portal('POST', `${path()}/pause`, { token });
@@ -41,7 +41,7 @@ it('pauses one node: no new rentals, and its pods stay', async () => {
   expect(list.map((row: { id: string }) => row.id)).toEqual([other.id]);
   await scene.later(60_000);
   expect((await scene.pod(id)).status).toBe('RUNNING');
-  // Repeating it changes nothing.
+  // A repeated request changes nothing.
   expect((await scene.market.portal('POST', `${path()}/pause`, { token })).status).toBe(200);
 
   const resumed = await scene.market.portal('POST', `${path()}/resume`, { token });
@@ -58,7 +58,7 @@ it('lets only the provider of a node pause and resume it', async () => {
   expect((await node()).status).toBe('available');
 });
 
-it('does not resume a node whose announced removal has begun', async () => {
+it('does not resume a node whose announced removal has started', async () => {
   const starting = scene.market.clock.now() + 49 * 3_600_000;
   const body = { starting_at: `${naiveUtc(starting)}Z`, permanent_removal: true };
   const notice = await scene.market.portal('POST', `${path()}/notice-period`, { token, body });
@@ -69,7 +69,7 @@ it('does not resume a node whose announced removal has begun', async () => {
   expect([refused.status, refused.body.error.code]).toEqual([409, 'conflict']);
 });
 
-it('names the opt-out among the blocking reasons until the provider opts in again', async () => {
+it('returns the opt-out as a blocking reason until the provider opts in again', async () => {
   const optIn = (opt_in_status: boolean) =>
     scene.market.portal('POST', '/providers/opt-in', { token, body: { opt_in_status } });
   expect((await optIn(false)).status).toBe(200);
@@ -95,7 +95,7 @@ it('names the opt-out among the blocking reasons until the provider opts in agai
   expect(await codes()).toEqual([]);
 });
 
-it('bans and unbans a provider, with an audit entry for each call; its pods stay', async () => {
+it('bans and unbans a provider, with an audit entry for each call; pods on its nodes continue', async () => {
   const id = await scene.running();
   expect(await change('ban')).toBe(true);
   expect(await change('ban', { reason: 'again' })).toBe(false);
@@ -174,7 +174,7 @@ it.each([
   [{ reason: ' ' }, 'A reason of 1 to 500 characters is required'],
   [{ reason: 'x'.repeat(501) }, 'A reason of 1 to 500 characters is required'],
   [{ hotkey: 'nobody' }, 'No provider has the hotkey nobody'],
-])('refuses %j and writes no entry', async (request, message) => {
+])('rejects %j and writes no audit entry', async (request, message) => {
   await expect(change('ban', request)).rejects.toThrow(message);
   expect(await audit()).toEqual([]);
 });

@@ -34,7 +34,7 @@ async function run(words: string, reason: string | null = null): Promise<object[
   return lines.map((line) => JSON.parse(line) as object);
 }
 
-it('bans, unbans and lists what was done, on the database of a central API', async () => {
+it('bans and unbans providers and lists the audit entries, on the database of a central API', async () => {
   expect(await run(`ban|${HOTKEY}`, 'fraud')).toEqual([
     { hotkey: HOTKEY, banned: true, changed: true },
   ]);
@@ -53,7 +53,7 @@ it.each([
   ['ban|unknown', 'fraud', 'No provider has the hotkey unknown'],
   ['ban', 'fraud', 'unknown command provider ban; see --help'],
   [`forgive|${HOTKEY}`, 'fraud', 'unknown command provider forgive'],
-])('refuses %s with the reason %j', async (words, reason, message) => {
+])('rejects the command %s with the reason %j', async (words, reason, message) => {
   await expect(run(words, reason)).rejects.toThrow(message);
   expect(await run('audit')).toEqual([]);
 });

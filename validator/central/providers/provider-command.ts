@@ -1,4 +1,7 @@
-/** `npm run central -- provider ban|unban HOTKEY --reason TEXT`, and `provider audit`, beside a running central API. */
+/**
+ * `npm run central -- provider ban|unban HOTKEY --reason TEXT` and `provider audit`. The commands also work while a
+ * central API uses the database.
+ */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -10,7 +13,7 @@ import { besideCentral, readCentralDatabase } from '../platform/database/databas
 import { moneyTransaction } from '../platform/database/transactions.ts';
 import { createProviderBans } from './provider-ban.service.ts';
 
-/** Entries listed, newest first. */
+/** Maximum number of listed entries, newest first. */
 const MAX_LISTED = 1_000;
 
 export type ProviderCommand = Pick<NamedDatabase, 'usualDatabase'> & {
@@ -21,7 +24,10 @@ export type ProviderCommand = Pick<NamedDatabase, 'usualDatabase'> & {
 };
 type Ports = { clock: Clock; random: Random; print(text: string): void };
 
-/** Prints one line of JSON per result. Rejects with ConfigError for an unknown command, hotkey or missing reason. */
+/**
+ * Prints one line of JSON per result. Rejects with ConfigError for an unknown command, an unknown hotkey or a missing
+ * reason.
+ */
 export async function runProviderCommand(command: ProviderCommand, ports: Ports): Promise<void> {
   const { words, reason, databaseFile } = auditedArguments(command.args);
   const target = namedDatabase({ databaseFile, usualDatabase: command.usualDatabase });

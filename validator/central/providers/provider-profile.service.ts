@@ -27,7 +27,7 @@ export type ProfilesDeps = {
   db: Database;
   clock: Clock;
   chat: ChatHandshake;
-  /** Address shown to providers who opt in or out. */
+  /** Address that is returned to providers who opt in or out. */
   minerAddress: Pick<CentralMiner, 'host' | 'port'>;
 };
 
@@ -44,7 +44,7 @@ export function createProfiles({ db, clock, chat, minerAddress }: ProfilesDeps) 
     return profileOf(await requireProvider(handle, id), await listSubscriptions(handle, id));
   }
 
-  /** Updates the provider and runs `also` in one transaction. Returns the new profile. */
+  /** Updates the provider and runs `also` in the same transaction. Returns the new profile. */
   function update(
     { providerId }: PortalIdentity,
     change: ProviderChange,
@@ -69,7 +69,7 @@ export function createProfiles({ db, clock, chat, minerAddress }: ProfilesDeps) 
       return update(caller, {}, (tx) => replaceSubscriptions(tx, caller.providerId, distinct));
     },
 
-    /** Opts the provider in or out. On opt-out its free nodes leave the market at once; rentals continue. */
+    /** Opts the provider in or out. After an opt-out, its free nodes cannot be rented; current rentals continue. */
     async setOptIn(caller: PortalIdentity, isIn: boolean): Promise<OptInAnswer> {
       const profile = await update(caller, { opted_in: isIn ? 1 : 0 });
       return {
@@ -83,7 +83,10 @@ export function createProfiles({ db, clock, chat, minerAddress }: ProfilesDeps) 
 
     beginChat: ({ providerId }: PortalIdentity) => chat.begin(providerId),
 
-    /** Links the chat account. Returns null if the provider declined on the platform. Throws 409 if another provider has linked the account. */
+    /**
+     * Links the chat account. Returns null if the user has denied access on the platform. Throws 409 if the account is
+     * linked to another provider.
+     */
     async finishChat(
       caller: PortalIdentity,
       query: ChatCallbackQuery,
@@ -97,7 +100,7 @@ export function createProfiles({ db, clock, chat, minerAddress }: ProfilesDeps) 
       return { connected: true, discord_id: user.id, discord_username: user.username };
     },
 
-    /** Does nothing if no chat account is linked. */
+    /** Unlinks the chat account. Has no effect if none is linked. */
     unlinkChat: (caller: PortalIdentity) =>
       update(caller, { chat_user_id: null, chat_username: null }),
   };

@@ -1,4 +1,4 @@
-/** Provider tokens `lpk_…`, with which programs of a provider sign in to the portal without a session. */
+/** Provider tokens `lpk_…`, with which a provider's programs sign in to the portal without a session. */
 
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -27,7 +27,7 @@ const SECRET_BYTES = 32;
 const SHOWN_LAST = 5;
 const MAX_PER_PROVIDER = 20;
 const MAX_TOKEN_CHARS = 100;
-/** Shortest time between two writes of a token's last use. */
+/** Minimum time between two writes of a token's last use. */
 const LAST_USED_RESOLUTION_MS = 60_000;
 
 export type ProviderTokens = ReturnType<typeof createProviderTokens>;
@@ -50,7 +50,7 @@ export function createProviderTokens(deps: { db: Database; clock: Clock; random:
       return { state: 'valid', tokenId, providerId, hotkey: row.hotkey as Hotkey };
     },
 
-    /** Creates a token; only this response contains it in full. Throws 403 if the caller signed in with a token. */
+    /** Creates a token. Only this response contains the full token. Throws 403 if the caller signed in with a token. */
     async create(caller: PortalIdentity, body: CreateProviderToken): Promise<NewProviderToken> {
       requireSession(caller);
       const nowMs = clock.now();
@@ -85,7 +85,7 @@ export function createProviderTokens(deps: { db: Database; clock: Clock; random:
       return (await listProviderTokens(db, caller.providerId)).map(rowOf);
     },
 
-    /** Deletes a token, which is rejected from then on. Throws 404 if the provider has no such token. */
+    /** Deletes a token. The token is then rejected. Throws 404 if the provider has no such token. */
     async remove(caller: PortalIdentity, id: string): Promise<ProviderTokenRow> {
       requireSession(caller);
       const row = await deleteProviderToken(db, caller.providerId, id);

@@ -16,7 +16,7 @@ const byHash = prepared((db, { hash }: Slots<{ hash: string }>) =>
     .where('token_hash', '=', hash),
 );
 
-/** Finds a token and its provider's hotkey by the hash of the token, expired or not. */
+/** Finds a token and its provider's hotkey by the hash of the token. Also returns expired tokens. */
 export async function findProviderToken(
   db: Db,
   hash: string,
@@ -53,7 +53,7 @@ export function deleteProviderToken(
     .executeTakeFirst();
 }
 
-/** Records a use at `nowMs` unless one after `staleMs` is already recorded. */
+/** Records a use at `nowMs` unless a use after `staleMs` is already recorded. */
 export async function touchProviderToken(
   db: Db,
   id: string,

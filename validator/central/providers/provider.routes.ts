@@ -28,7 +28,7 @@ import type { ProviderTokens } from './provider-token.service.ts';
 
 const tags = ['Portal'];
 const config = { auth: 'portal' } as const;
-/** These routes need no token, and each request costs a signature verification or a password hash. */
+/** These routes require no token, and each request costs the verification of a signature or a password hash. */
 const bySignature = { auth: 'none', limit: 'login' } as const;
 
 export type ProviderRoutesDeps = {
@@ -50,14 +50,14 @@ export function registerProviderRoutes(portal: HttpServer, deps: ProviderRoutesD
         tags,
         summary: 'Log in with a hotkey',
         description:
-          'Checks the signature and returns a session token for 7 days. The first log-in of a hotkey creates the provider.',
+          'Verifies the signature and returns a session token that is valid for 7 days. The first log-in of a hotkey creates the provider.',
         errors: {
           unauthorized:
-            'the signature is wrong, the time is too far off, or the message was used before',
+            "the signature is invalid, the signed time differs too much from the server's time, or the message was already used",
           forbidden: 'the hotkey belongs to a validator',
           rate_limited: 'too many attempts from this address',
         },
-        retry: 'Not safe: a message works once. Sign a new one.',
+        retry: 'Not safe: a message is accepted only once. Sign a new message.',
         body: PortalLogin,
         response: { 200: portalAnswer(PortalSession) },
       },
@@ -72,13 +72,13 @@ export function registerProviderRoutes(portal: HttpServer, deps: ProviderRoutesD
         tags,
         summary: "Set the provider's password",
         description:
-          'Stores a password. The request needs a signature as a log-in does, and no session. Log-ins still need a signature.',
+          'Stores a password. The request requires a signature as a log-in does, and no session. Log-ins continue to require a signature.',
         errors: {
           unauthorized:
-            'the signature is wrong, the time is too far off, or the message was used before',
+            "the signature is invalid, the signed time differs too much from the server's time, or the message was already used",
           rate_limited: 'too many attempts from this address',
         },
-        retry: 'Not safe: a message works once. Sign a new one.',
+        retry: 'Not safe: a message is accepted only once. Sign a new message.',
         body: SetPassword,
         response: { 200: portalAnswer(z.object({})) },
       },
@@ -113,7 +113,8 @@ export function registerProviderRoutes(portal: HttpServer, deps: ProviderRoutesD
       schema: {
         tags,
         summary: 'Read the provider',
-        description: 'Returns the profile of the provider, without the envelope of other answers.',
+        description:
+          'Returns the profile of the provider. Unlike other responses, it has no envelope.',
         response: { 200: ProviderProfile },
       },
     },
@@ -143,7 +144,7 @@ export function registerProviderRoutes(portal: HttpServer, deps: ProviderRoutesD
         tags,
         summary: 'Subscribe to machine requests',
         description:
-          'Replaces the list of GPU types whose machine requests are mailed to the provider.',
+          'Replaces the list of GPU types for which the provider receives mails about machine requests.',
         retry: 'Safe: a repeat stores the same list again.',
         body: SetSubscription,
         response: profile,
@@ -163,7 +164,7 @@ export function registerProviderRoutes(portal: HttpServer, deps: ProviderRoutesD
           tags,
           summary: 'Offer nodes, or stop new rentals',
           description:
-            'Switches all nodes of the provider. Running pods are unaffected. Both paths are the same operation.',
+            'Offers all nodes of the provider, or stops new rentals of all of them. Running pods continue. Both paths are the same operation.',
           retry: 'Safe: a repeat changes nothing.',
           body: OptIn,
           response: { 200: portalAnswer(OptInAnswer) },
@@ -186,9 +187,9 @@ function registerChat(portal: HttpServer, { answers, profiles }: ProviderRoutesD
         tags,
         summary: 'Start linking a chat account',
         description:
-          'Returns the address at which the user allows the link; null if the marketplace has no chat platform.',
-        errors: { rate_limited: 'ten links were begun and not finished' },
-        retry: 'Safe: a repeat begins another link.',
+          'Returns the URL of the page on which the user allows the link; null if the marketplace has no chat platform.',
+        errors: { rate_limited: 'ten links were started and not finished' },
+        retry: 'Safe: a repeat starts another link.',
         response: { 200: portalAnswer(ChatOAuthAuthorizationUrlResponse) },
       },
     },
@@ -205,11 +206,11 @@ function registerChat(portal: HttpServer, { answers, profiles }: ProviderRoutesD
           'Receives the redirect of the chat platform and links its user to the provider. The data is null if the user denied access, or if the marketplace has no chat platform.',
         errors: {
           bad_request:
-            'the state is unknown, used, expired or of another provider, or the code is missing or refused',
+            'the state is unknown, used or expired, the state belongs to another provider, or the code is missing or was rejected',
           conflict: 'the chat user is linked to another provider',
           upstream_unavailable: 'the chat platform does not answer',
         },
-        retry: 'Not safe: a state works once. Begin a new link.',
+        retry: 'Not safe: a state is accepted only once. Start a new link.',
         querystring: ChatCallbackQuery,
         response: { 200: portalAnswer(ChatOAuthCallbackResponse.nullable()) },
       },
@@ -223,7 +224,7 @@ function registerChat(portal: HttpServer, { answers, profiles }: ProviderRoutesD
       schema: {
         tags,
         summary: 'Unlink the chat account',
-        description: 'Removes the link. Without one it has no effect.',
+        description: 'Removes the link. Has no effect if no chat account is linked.',
         retry: 'Safe: a repeat changes nothing.',
         response: { 200: portalAnswer(ProviderProfile) },
       },
@@ -253,12 +254,14 @@ function registerTokens(portal: HttpServer, { answers, providerTokens }: Provide
       schema: {
         tags,
         summary: 'Create a provider token',
-        description: 'Creates a token (`lpk_…`) for scripts. It is complete in this answer only.',
+        description:
+          'Creates a token (`lpk_…`) for scripts. Only this response contains the full token.',
         errors: {
           forbidden: 'the caller used a provider token; a session is required',
           bad_request: 'the expiry is in the past, or the provider has too many tokens',
         },
-        retry: 'Not safe: a repeat creates a second token. List the tokens first.',
+        retry:
+          'Not safe: a repeat creates a second token. List the tokens before you repeat the request.',
         body: CreateProviderToken,
         response: { 200: portalAnswer(NewProviderToken) },
       },
@@ -272,7 +275,7 @@ function registerTokens(portal: HttpServer, { answers, providerTokens }: Provide
       schema: {
         tags,
         summary: 'Delete a provider token',
-        description: 'Deletes the token, which stops working at once.',
+        description: 'Deletes the token. The portal rejects the token immediately.',
         errors: {
           forbidden: 'the caller used a provider token; a session is required',
           not_found: 'the provider has no such token',

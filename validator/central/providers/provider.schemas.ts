@@ -15,9 +15,10 @@ export const PortalLogin = z
       { miner_hotkey: Hotkey, message: z.string().max(64), signature: z.string().max(256) },
       {
         miner_hotkey: 'ss58 of the provider.',
-        message: 'Present time as unix seconds in decimal text; at most 300 seconds off.',
+        message:
+          "Present time as unix seconds in decimal notation. It may differ from the server's time by at most 300 seconds.",
         signature:
-          'sr25519 signature of the message by the hotkey, hex with or without `0x`; also over the message in `<Bytes>`.',
+          'sr25519 signature by the hotkey over the message, or over the message in `<Bytes>`; hex with or without `0x`.',
       },
     ),
   )
@@ -47,17 +48,17 @@ export const Miner = z
       {
         id: 'Id of the provider.',
         miner_hotkey: 'ss58 of the provider.',
-        miner_coldkey: 'ss58 of the coldkey; the hotkey if none is known.',
+        miner_coldkey: 'ss58 of the coldkey; the hotkey if the coldkey is unknown.',
         email: 'E-mail address; null for none.',
         discord_id: 'Id of the linked chat user; null for none.',
         machine_request_subscription:
-          'GPU types whose machine requests are mailed to the provider.',
+          'GPU types for which the provider receives mails about machine requests.',
         created_at: CREATED_AT,
         updated_at: UPDATED_AT,
       },
     ),
   )
-  .meta({ id: 'Miner', description: 'A provider, as its log-in returns it.' });
+  .meta({ id: 'Miner', description: 'A provider, in the form that the log-in returns.' });
 export type Miner = z.output<typeof Miner>;
 
 export const PortalSession = z.object(
@@ -70,7 +71,7 @@ export const PortalSession = z.object(
   ),
 );
 
-/** Flat, unlike the other responses of the portal. */
+/** Does not have the envelope of other responses of the portal. */
 export const ProviderProfile = z
   .object(
     described(
@@ -89,17 +90,17 @@ export const ProviderProfile = z
       },
       {
         provider_id: 'Id of the provider.',
-        miner_id: 'The same id.',
-        id: 'The same id.',
+        miner_id: 'Same as `provider_id`.',
+        id: 'Same as `provider_id`.',
         miner_hotkey: 'ss58 of the provider.',
         miner_coldkey: 'ss58 of the coldkey; null if unknown.',
         email: 'E-mail address; null for none.',
         discord_id: 'Id of the linked chat user; null for none.',
         discord_connected: 'True if a chat user is linked.',
         extra_incentive_eligible:
-          'True if a chat user is linked, which the extra incentive requires.',
+          'True if a chat user is linked. The extra incentive requires a linked chat user.',
         machine_request_subscription:
-          'GPU types whose machine requests are mailed to the provider.',
+          'GPU types for which the provider receives mails about machine requests.',
         opt_in_status: 'True if the provider offers its nodes.',
       },
     ),
@@ -107,7 +108,7 @@ export const ProviderProfile = z
   .meta({ id: 'ProviderProfile', description: 'The profile of a provider.' });
 export type ProviderProfile = z.output<typeof ProviderProfile>;
 
-/** Signed like a log-in. */
+/** Signed in the same way as a log-in. */
 export const SetPassword = PortalLogin.extend(
   described(
     { new_password: z.string().min(8).max(128) },
@@ -128,7 +129,7 @@ export const SetEmail = z
   .object(described({ email: EmailAddress }, { email: 'E-mail address for notifications.' }))
   .meta({ id: 'SetEmail', example: { email: 'provider@example.com' } });
 
-/** Short or full name of a GPU type; the shared configuration lists the known types. */
+/** Short or full name of a GPU type. The shared configuration lists the known types. */
 export const GpuType = displayName(MAX_GPU_TYPE_CHARS);
 
 export const SetSubscription = z
@@ -137,7 +138,7 @@ export const SetSubscription = z
       { machine_request_subscription: z.array(GpuType).max(MAX_SUBSCRIPTIONS) },
       {
         machine_request_subscription:
-          'GPU types whose machine requests are mailed to the provider, at most 100; empty ends the subscription.',
+          'At most 100 GPU types for which the provider receives mails about machine requests; empty ends the subscription.',
       },
     ),
   )
@@ -164,15 +165,15 @@ export const OptInAnswer = z
       },
       {
         miner_hotkey: 'ss58 of the provider.',
-        miner_coldkey: 'ss58 of the coldkey; the hotkey if none is known.',
+        miner_coldkey: 'ss58 of the coldkey; the hotkey if the coldkey is unknown.',
         central_miner_ip:
           "Host of the central miner server; the validator's gateway if none is configured.",
-        central_miner_port: 'Port of that server.',
+        central_miner_port: 'Port of the server at `central_miner_ip`.',
         opt_in_status: 'True if the provider offers its nodes.',
       },
     ),
   )
-  .meta({ id: 'OptInAnswer', description: 'Whether a provider offers its nodes.' });
+  .meta({ id: 'OptInAnswer', description: 'Result of an opt-in or opt-out.' });
 export type OptInAnswer = z.output<typeof OptInAnswer>;
 
 const Count = z.int().min(0);
@@ -185,7 +186,7 @@ export const SyncAnswer = z
         added: 'Number of nodes that were added.',
         updated: 'Number of nodes that were changed.',
         removed: 'Number of nodes that were removed.',
-        kept: "Number of nodes that are missing from the server's list and remain because they have pods.",
+        kept: 'Number of nodes that the server does not list and that remain because they have pods.',
       },
     ),
   )
@@ -198,7 +199,8 @@ export const CreateProviderToken = z
       { name: displayName(100), expires_at: optional(IsoTime) },
       {
         name: 'Name of the token, 1 to 100 characters.',
-        expires_at: 'Time of expiry (ISO 8601; UTC without an offset); absent for never.',
+        expires_at:
+          'Time of expiry (ISO 8601; UTC if it has no offset); absent if the token does not expire.',
       },
     ),
   )
@@ -222,10 +224,10 @@ export const ProviderTokenRow = z
       {
         id: 'Id of the token.',
         name: 'Name of the token.',
-        masked_token: 'Begin and end of the token.',
+        masked_token: 'First and last characters of the token.',
         created_at: CREATED_AT,
-        expires_at: 'Time of expiry (UTC); null for never.',
-        last_used: 'Time of the last use (UTC); null for never.',
+        expires_at: 'Time of expiry (UTC); null if the token does not expire.',
+        last_used: 'Time of the last use (UTC); null if the token was never used.',
       },
     ),
   )
@@ -233,7 +235,7 @@ export const ProviderTokenRow = z
 export type ProviderTokenRow = z.output<typeof ProviderTokenRow>;
 
 export const NewProviderToken = ProviderTokenRow.extend(
-  described({ token: z.string() }, { token: 'The whole token. It is in this answer only.' }),
+  described({ token: z.string() }, { token: 'The full token. Only this response contains it.' }),
 ).meta({
   id: 'NewProviderToken',
   description: 'A new provider token.',

@@ -1,5 +1,5 @@
 /**
- * Log-in, password and log-out of providers. A provider signs the current unix time in seconds with its hotkey; each
+ * Log-in, password and log-out of providers. A provider signs the current unix time in seconds with its hotkey. Each
  * signature is accepted once.
  */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
@@ -20,7 +20,7 @@ import {
   updateProvider,
 } from './provider.store.ts';
 
-/** Largest difference between the signed time and the server's time, in either direction. */
+/** Maximum difference between the signed time and the server's time, in either direction. */
 const LOGIN_WINDOW_MS = 300_000;
 const SECOND_MS = 1_000;
 
@@ -30,7 +30,7 @@ export type ProvidersDeps = {
   random: Random;
   sessions: Sessions;
   passwords: Passwords;
-  /** Hotkeys of validators, which providers may not use. */
+  /** Hotkeys of validators, which cannot log in as providers. */
   validators: readonly Hotkey[];
 };
 
@@ -39,9 +39,12 @@ export type Providers = ReturnType<typeof createProviders>;
 export function createProviders(deps: ProvidersDeps) {
   const { db, clock, random, sessions, passwords, validators } = deps;
 
-  /** Returns the expiry of the signature in milliseconds. Throws 401, with separate messages for a wrong time and a wrong signature. */
+  /**
+   * Returns the expiry of the signature in milliseconds. Throws 401, with different messages for a wrong time and a
+   * wrong signature.
+   */
   function requireSigned(login: PortalLogin): number {
-    // Signatures of validators for their routes have the same form as a log-in.
+    // Validators are rejected, because their signatures for other routes have the same form as a log-in.
     if (validators.some((hotkey) => hotkey === login.miner_hotkey)) throw validatorHotkey();
     const expiresAtMs = loginExpiry(login, clock.now());
     if (expiresAtMs === 'outside the window') throw timeOutsideWindow(clock.now());
@@ -49,7 +52,10 @@ export function createProviders(deps: ProvidersDeps) {
     return expiresAtMs;
   }
 
-  /** Records the use of the signature and creates the provider on its first log-in. Throws 401 if the signature was used before. */
+  /**
+   * Records the use of the signature, and creates the provider on its first log-in. Throws 401 if the signature was
+   * already used.
+   */
   async function useSignature(tx: Db, login: PortalLogin, expiresAtMs: number): Promise<Provider> {
     const nowMs = clock.now();
     const { miner_hotkey: hotkey, message } = login;
@@ -68,7 +74,7 @@ export function createProviders(deps: ProvidersDeps) {
       return { miner: minerOf(provider, classes), token };
     },
 
-    /** Sets the password. Requires no token: the signature identifies the provider. */
+    /** Sets the password. Requires no token, because the signature identifies the provider. */
     async setPassword({ new_password: password, ...login }: SetPassword): Promise<void> {
       const expiresAtMs = requireSigned(login);
       const passwordHash = await passwords.hash(password);
@@ -78,7 +84,7 @@ export function createProviders(deps: ProvidersDeps) {
       });
     },
 
-    /** Throws 400 for a provider token, which has no session. */
+    /** Ends the session. Throws 400 for a provider token, which has no session. */
     async logOut({ credential }: PortalIdentity): Promise<void> {
       if (credential.type === 'session') return sessions.revoke(db, credential.sessionId);
       throw new ApiError('bad_request', 'A provider token has no session to end', {
@@ -117,21 +123,21 @@ function badSignature(): ApiError {
 }
 
 /**
- * Error for a signed time outside the window. It may contain the server's time, which every response has in its Date
- * header.
+ * Returns the error for a signed time outside the window. It may contain the server's time, because every response
+ * contains it in its Date header.
  */
 function timeOutsideWindow(nowMs: number): ApiError {
   const server = Math.floor(nowMs / SECOND_MS);
   return new ApiError(
     'unauthorized',
     `The signed time is more than ${LOGIN_WINDOW_MS / SECOND_MS} seconds from the server's, which is ${server}`,
-    { hint: 'Set the clock, then sign the current unix time in seconds.' },
+    { hint: 'Correct the clock, then sign the current unix time in seconds.' },
   );
 }
 
 function alreadyUsed(): ApiError {
   return new ApiError('unauthorized', 'A log-in with this time was already used', {
-    hint: 'Wait a second, sign the new time, and send it once.',
+    hint: 'Wait a second, sign the new time, and send the signature once.',
   });
 }
 
@@ -148,7 +154,10 @@ function minerOf(provider: Provider, gpuClasses: string[]): Miner {
   };
 }
 
-/** Returns the key that receives the provider's earnings: the coldkey if it has one, otherwise the hotkey. Null for a banned provider. */
+/**
+ * Returns the key that receives the provider's earnings: the coldkey if it is known, otherwise the hotkey. Returns null
+ * for a banned provider.
+ */
 export async function payoutKeyOf(db: Db, providerId: string): Promise<string | null> {
   const provider = await findProvider(db, providerId);
   if (provider === undefined || provider.banned_at !== null) return null;
@@ -157,7 +166,7 @@ export async function payoutKeyOf(db: Db, providerId: string): Promise<string | 
 
 type LoginFault = 'not signed' | 'outside the window';
 
-/** Returns the expiry of the signature in milliseconds, or the fault if it is not valid now. */
+/** Returns the expiry of the signature in milliseconds, or the fault of the log-in. */
 function loginExpiry(
   { miner_hotkey, message, signature }: PortalLogin,
   nowMs: number,
@@ -169,7 +178,7 @@ function loginExpiry(
   const publicKey = publicKeyOf(miner_hotkey);
   const bytes = bytesOf(signature);
   if (publicKey === null || bytes === null) return 'not signed';
-  // Browser wallets sign the text inside `<Bytes>`.
+  // Browser wallets sign the text in the form `<Bytes>…</Bytes>`.
   const texts = [message, `<Bytes>${message}</Bytes>`].map((text) =>
     new TextEncoder().encode(text),
   );

@@ -11,7 +11,7 @@ export async function findProviderByHotkey(db: Db, hotkey: string): Promise<Prov
   return db.selectFrom('providers').selectAll().where('hotkey', '=', hotkey).executeTakeFirst();
 }
 
-/** Returns the provider with this hotkey; inserts `provider` if none exists. */
+/** Returns the provider with the hotkey of `provider`. Inserts `provider` if there is none. */
 export async function findOrInsertProvider(db: Db, provider: Provider): Promise<Provider> {
   await db
     .insertInto('providers')
@@ -53,7 +53,7 @@ export async function replaceSubscriptions(
   await tx.insertInto('provider_subscriptions').values(rows).execute();
 }
 
-/** Lists every type with at least one subscription, as the provider wrote it. */
+/** Lists every type with at least one subscription, in the form that the provider stored. */
 export async function listSubscribedTypes(db: Db): Promise<string[]> {
   const rows = await db
     .selectFrom('provider_subscriptions')
@@ -63,7 +63,10 @@ export async function listSubscribedTypes(db: Db): Promise<string[]> {
   return rows.map((row) => row.gpu_class);
 }
 
-/** Lists providers with an e-mail address and a subscription to one of these types, ordered by id, starting after `afterId`. */
+/**
+ * Lists providers with an e-mail address and a subscription to one of these types, ordered by id, starting after
+ * `afterId`.
+ */
 export async function listSubscribers(
   db: Db,
   gpuTypes: readonly string[],

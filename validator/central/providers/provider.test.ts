@@ -33,7 +33,7 @@ const post = (path: string, body: object, by = token) =>
   market.portal('POST', path, { token: by, body });
 const me = async (by = token) => (await market.portal('GET', '/auth/me', { token: by })).body;
 
-/** Advances the clock first, so that each message is new. */
+/** Returns a signed log-in. Advances the clock before, so that each message is new. */
 async function signed(signer = market.provider) {
   await market.clock.advance(1_000);
   const message = String(Math.floor(market.clock.now() / 1_000));
@@ -53,7 +53,7 @@ it('stores an e-mail address', async () => {
   }
 });
 
-it('sets a password with a fresh signature, which is accepted once for log-in or password', async () => {
+it('sets a password with a new signature; a signature is accepted once, either for a log-in or for a password', async () => {
   const send = (body: object) => market.portal('POST', '/auth/set-password', { body });
   const good = { ...(await signed()), new_password: 'correct horse' };
   expect((await send({ ...good, new_password: 'short' })).status).toBe(422);
@@ -99,7 +99,7 @@ it('subscribes to known GPU types; an empty list removes all subscriptions', asy
   expect((await set([])).body.data.machine_request_subscription).toEqual([]);
 });
 
-it('links a chat account to one provider, which becomes eligible for extra incentives', async () => {
+it('links a chat account to one provider only, which becomes eligible for extra incentives', async () => {
   const begin = async (by = token) =>
     (await market.portal('GET', '/auth/me/discord/oauth-url', { token: by })).body.data
       .authorization_url;
@@ -130,7 +130,7 @@ it('links a chat account to one provider, which becomes eligible for extra incen
   });
 });
 
-it('takes the nodes off the market on opt-out and lists them again on opt-in, while rentals continue', async () => {
+it('removes the nodes from the market on opt-out and lists them again on opt-in, while rentals continue', async () => {
   const free = await market.verifiedNode();
   const rented = await market.verifiedNode();
   const renter = await market.renter();
@@ -194,7 +194,7 @@ it('accepts provider tokens until they expire or are deleted', async () => {
   expect((await post('/auth/tokens', past)).status).toBe(400);
 });
 
-it('answers 419 to an expired session and 401 to an unknown token', async () => {
+it('returns 419 for an expired session and 401 for an unknown token', async () => {
   const short = await market.logIn();
   await market.clock.advance(7 * DAY_MS);
   const expired = await market.portal('GET', '/auth/me', { token: short });

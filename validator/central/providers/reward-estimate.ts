@@ -1,4 +1,4 @@
-/** Estimates the income of a node: rental income from its price, subnet rewards from the validator's weights. */
+/** Estimates the income of a node: rental income from its price, and subnet rewards from the validator's weights. */
 import type { RewardShares } from '#shared/api/central/validator-routes.ts';
 import { microToUsd } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -7,14 +7,17 @@ import type { Agents } from '../platform/ports.ts';
 import type { MachineQuery, RewardEstimate } from './machine.schemas.ts';
 import { nodePriceUusd, requireKnownType } from './node-price.ts';
 
-/** Weights change in cycles of minutes. */
+/** Time for which shares are served from memory. Weights change in cycles of minutes. */
 const CACHE_MS = 60_000;
 const MAX_CACHED = 1_000;
 
 export type RewardEstimatesDeps = {
   clock: Clock;
   agents: Pick<Agents, 'rewardShares'>;
-  /** Returns the fraction of a machine's GPUs that is rented now, 0 to 1; that of the whole market if there are none. */
+  /**
+   * Returns the fraction of a machine's GPUs that is rented now, 0 to 1. If the market has no such GPU, returns the
+   * fraction of the whole market.
+   */
   rentalRateOf(machine: string): Promise<number>;
 };
 
@@ -23,7 +26,10 @@ export type RewardEstimates = ReturnType<typeof createRewardEstimates>;
 export function createRewardEstimates({ clock, agents, rentalRateOf }: RewardEstimatesDeps) {
   const cached = new Map<string, { atMs: number; answer: Promise<RewardShares> }>();
 
-  /** Sends one query to the validator for concurrent callers. Failures are cached too, because they cost the validator as much. */
+  /**
+   * Sends one query to the validator for concurrent callers. Failures are cached, too, because they cost the validator
+   * as much as a success.
+   */
   function sharesOf(gpuModel: string, gpuCount: number, priceUusd: number): Promise<RewardShares> {
     const key = `${gpuModel} ${gpuCount} ${priceUusd}`;
     const nowMs = clock.monotonicMs();
@@ -39,7 +45,7 @@ export function createRewardEstimates({ clock, agents, rentalRateOf }: RewardEst
   }
 
   return {
-    /** Throws 400 for an unknown type or a price outside its band, 502 if the validator does not respond. */
+    /** Throws 400 for an unknown type or a price outside its band, and 502 if the validator does not respond. */
     async estimate(query: MachineQuery): Promise<RewardEstimate> {
       const entry = requireKnownType(query.gpu_type);
       const priceUusd = nodePriceUusd(entry, query.gpu_price ?? null);

@@ -34,7 +34,7 @@ The marketplace may be running; if it is not, checks that need its processes are
 check fails, 1 at least one does, 2 wrong usage or no marketplace in DIR.
 `;
 
-/** Longer than the deadlines of the agent's doctor together. */
+/** Limits of a doctor process. The timeout exceeds the sum of the deadlines in the agent's doctor. */
 const LIMITS = { timeoutMs: 180_000, maxOutputBytes: 1_000_000 };
 const Findings: z.ZodType<Finding[]> = z.array(
   z.object({
@@ -66,7 +66,7 @@ const marketplaceDoctor: Doctor<Options> = {
   archive: null,
 };
 
-/** Doctors run concurrently. Only one of them starts containers, since they would find each other's. */
+/** Doctors run concurrently. Only one of them starts containers, since each would report the others' containers. */
 async function examine({ home: folder, container }: Options): Promise<Finding[]> {
   const home = homeAt(folder);
   const start = `npm start -- --home ${folder}`;

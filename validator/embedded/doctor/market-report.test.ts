@@ -61,7 +61,7 @@ it('checks real GPUs, and reports a stopped marketplace once instead of each sil
   expect(idsOf(found)).toContain('nvidia-driver');
   expect(idsOf(found)).not.toContain('agent-1/agent');
   expect(idsOf(found).filter((id) => id.startsWith('validator/'))).toEqual(['validator/key']);
-  // A single silent process is a failure.
+  // One silent process beside running ones is a failure.
   const half = silent.map((each) =>
     each.id === 'gateway' ? finding('gateway', ok('answers')) : each,
   );

@@ -33,7 +33,7 @@ afterEach(() => store.destroy());
 const executor = (number: number, rented = false) =>
   checkRun({ number, atMs: 1_000, rented }).facts.executor;
 
-/** Lines of agents that all wait until the test continues and then refuse. */
+/** Starts measurements against agents that wait until the test continues and then refuse. */
 function lines() {
   return createLines({
     store,
@@ -61,7 +61,7 @@ it('measures two lines at a time, least recently tried first, and skips rented e
   await saveLine(store, { ...unmeasuredLine(first.id), tried_ms: clock.now() - HOUR_MS });
   const pass = lines().runOnce([first, second, third, executor(4, true)], stopping.signal);
   await eventually('two', () => waiting.length === 2);
-  // Two begin at once; their order depends on the database.
+  // Two measurements begin at once; their order depends on the database.
   const both = new Set([second.id, third.id]);
   expect(new Set(waiting.map(({ id }) => id))).toEqual(both);
   await clock.advance(HOUR_MS);
@@ -90,7 +90,7 @@ it('stops at once without measuring waiting executors or storing results', async
   expect([waiting.length, (await listLines(store)).size]).toEqual([2, 0]);
 });
 
-it('provides the measurement, the fastest recent one of other executors, and whether it was used before', async () => {
+it('provides the measurement, the fastest recent measurement of other executors, and whether the measurement was used before', async () => {
   const [own, other] = [executor(1), executor(2)];
   const service = lines();
   expect(await service.facts(own.id)).toBeNull();

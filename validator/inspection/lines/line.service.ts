@@ -1,4 +1,4 @@
-/** Measures the bandwidth of executors' lines one after the other and provides the results to the checks. */
+/** Measures the bandwidth of executors' lines, a few at a time, and provides the results to the checks. */
 import type { SignedConnect } from '#shared/api/agent/connect.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -14,7 +14,10 @@ import { betterOf, isDue, needsSecondSample, nextLine, unmeasuredLine } from './
 import { fastestOfOthers, findLine, listLines, markReported, saveLine } from './line.store.ts';
 import { type LineSample, type LineSize, measureLine } from './measure-line.ts';
 
-/** Maximum number of measurements in parallel: more would measure the validator's own line, which they share. */
+/**
+ * Maximum number of measurements in parallel. Parallel measurements share the validator's line, so more would measure
+ * that line.
+ */
 const MAX_PARALLEL = 2;
 /** Time for which a measurement of another executor proves the speed of the validator's line. */
 const PROVEN_MS = 24 * 3_600_000;
@@ -27,7 +30,10 @@ export type LineOptions = {
   random: Random;
   log: Log;
   connectTo(executor: ExecutorToCheck): SignedConnect;
-  /** Resolves with true if this process, of all that share the store, holds the lease on line measurements. */
+  /**
+   * Resolves with true if this process holds the lease on line measurements. Processes that share the store share the
+   * lease.
+   */
   holdsLease(): Promise<boolean>;
   /** A locked host is skipped: its agent would refuse the measurement. */
   hosts: Pick<HostLocks, 'run'>;
@@ -51,7 +57,7 @@ export function createLines(options: LineOptions) {
     signal: AbortSignal,
   ): Promise<void> {
     const before = (await findLine(store, executor.id)) ?? unmeasuredLine(executor.id);
-    // Another process may have measured it meanwhile.
+    // Another process may have measured the line meanwhile.
     if (!isDue(before, clock.now(), options.intervalMs) || !(await options.holdsLease())) return;
     const deps = { connect: options.connectTo(executor), clock, random, size, signal };
     let sample: LineSample = await measureLine(deps, executor.id);
@@ -94,7 +100,7 @@ export function createLines(options: LineOptions) {
       if (line === undefined) return null;
       const others = await fastestOfOthers(store, executorId, clock.now() - PROVEN_MS);
       const { executor_id: _, tried_ms: triedMs, told_ms: toldMs, ...figures } = line;
-      // For a line that was never measured, the time of the last attempt.
+      // For a line that was never measured: the time of the last attempt.
       const knownMs = line.measured_ms ?? triedMs;
       const isRepeated = toldMs === knownMs;
       if (!isRepeated) await markReported(store, executorId, knownMs);

@@ -36,7 +36,7 @@ it('does not change the mean after failed measurements or altered data', () => {
   expect([after(FALSE).false_stream, after(FALSE, sample(1)).false_stream]).toEqual(['up', null]);
 });
 
-it('repeats a low first sample and uses the faster one per direction', () => {
+it('repeats a low first sample and uses the faster sample per direction', () => {
   const fresh = unmeasuredLine('e');
   expect(needsSecondSample(fresh, sample(500_000, 5_000), 100_000)).toBe(true);
   expect(needsSecondSample(fresh, sample(500_000), 100_000)).toBe(false);

@@ -6,7 +6,7 @@ import type { LineSample } from './measure-line.ts';
 const NEW_SHARE = 0.3;
 /** Pause after a failed measurement. */
 const RETRY_MS = 5 * 60_000;
-/** Factor of the interval beyond which a wait means that the clock was set back. */
+/** Waits longer than this multiple of the interval mean that the clock was set back. */
 const MAX_WAIT_FACTOR = 2;
 
 /** State of a line that was never tried. */
@@ -26,7 +26,7 @@ export function unmeasuredLine(executorId: string): LineRow {
   };
 }
 
-/** State after an attempt at `nowMs`. A failed attempt changes no speed. */
+/** State after an attempt at `nowMs`. A failed attempt does not change the speeds. */
 export function nextLine(before: LineRow, sample: LineSample, nowMs: number): LineRow {
   const tried = { ...before, tried_ms: nowMs };
   if (sample.status === 'not_measured') return tried;
@@ -45,7 +45,7 @@ export function nextLine(before: LineRow, sample: LineSample, nowMs: number): Li
   };
 }
 
-/** Returns true for a low first sample, which may be accidental; the better of two counts per direction. */
+/** Returns true for a low first sample, which may be accidental. Of two samples the faster counts, per direction. */
 export function needsSecondSample(before: LineRow, sample: LineSample, lowKbit: number): boolean {
   if (sample.status !== 'measured' || sample.falseStream !== null) return false;
   return before.samples === 0 && Math.min(sample.downKbit, sample.upKbit) < lowKbit;

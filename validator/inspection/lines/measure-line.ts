@@ -1,4 +1,7 @@
-/** Measures the bandwidth to one executor with streams of random bytes in both directions, growing until one takes long enough. */
+/**
+ * Measures the bandwidth to one executor with streams of random bytes in both directions. The streams grow until one
+ * takes long enough.
+ */
 import { createHash } from 'node:crypto';
 import type { WebSocket } from 'ws';
 import type { SignedConnect } from '#shared/api/agent/connect.ts';
@@ -19,7 +22,10 @@ const GROWTH = 8;
 /** Timeout of a stream; a stalled stream counts with this duration. */
 const STALLED_MS = 30_000;
 
-/** Stream sizes: each stream is larger until one takes `enoughMs`; at most `mostBytes` or `mostMs`. */
+/**
+ * Stream sizes: each stream is larger than the one before until a stream takes `enoughMs`; at most `mostBytes` or
+ * `mostMs`.
+ */
 export type LineSize = { firstBytes: number; mostBytes: number; enoughMs: number; mostMs: number };
 
 export const FULL_LINE: LineSize = {
@@ -34,10 +40,10 @@ export const SMALL_LINE: LineSize = { ...FULL_LINE, mostBytes: 2 * 1024 * 1024 }
 export type LineSample =
   | {
       status: 'measured';
-      /** Directions from the executor's side: down is towards it, up is from it. */
+      /** Directions as seen from the executor: down is towards the executor, up is from it. */
       downKbit: number;
       upKbit: number;
-      /** Direction in which other bytes arrived than were sent. */
+      /** Direction in which the received bytes differed from the sent bytes. */
       falseStream: 'down' | 'up' | null;
     }
   /** The agent refused the measurement. */
@@ -64,7 +70,7 @@ export async function measureLine(deps: LineDeps, executorId: string): Promise<L
     signal.addEventListener('abort', abort, { once: true });
     try {
       const down = await grow(deps, socket, streamDown);
-      // A stalled direction skips the other: the slower one counts in any case.
+      // After a stalled direction the other direction is skipped, because the slower direction counts in any case.
       const isDecided = down.isFalse || down.ms >= STALLED_MS;
       const up = isDecided ? down : await grow(deps, socket, streamUp);
       const falseStream = down.isFalse ? 'down' : up.isFalse ? 'up' : null;
@@ -85,7 +91,7 @@ const CONFLICT = 409;
 type Streamed = { bytes: number; ms: number; isFalse: boolean };
 type Stream = (deps: LineDeps, socket: WebSocket, bytes: number) => Promise<Streamed>;
 
-/** Repeats the stream with growing sizes until one takes long enough; its speed counts. */
+/** Repeats the stream with growing sizes until one takes long enough. The speed of the last stream counts. */
 async function grow(deps: LineDeps, socket: WebSocket, stream: Stream) {
   const { firstBytes, mostBytes, enoughMs } = deps.size;
   for (let bytes = firstBytes; ; bytes = Math.min(mostBytes, bytes * GROWTH)) {
@@ -96,7 +102,7 @@ async function grow(deps: LineDeps, socket: WebSocket, stream: Stream) {
   }
 }
 
-/** Sends bytes until the executor confirms their hash, which it cannot know before the last byte. */
+/** Sends bytes until the executor confirms their hash, which cannot be computed before the last byte has arrived. */
 async function streamDown(deps: LineDeps, socket: WebSocket, bytes: number): Promise<Streamed> {
   const { clock, random, size } = deps;
   const next = keystreamFrom(random.bytes(SEED_BYTES));
@@ -122,7 +128,7 @@ async function streamDown(deps: LineDeps, socket: WebSocket, bytes: number): Pro
   return { bytes: sent, ms: passedMs(), isFalse };
 }
 
-/** Receives bytes until the executor has sent all, or long enough. */
+/** Receives bytes until the executor has sent all of them, or has sent for long enough. */
 async function streamUp(deps: LineDeps, socket: WebSocket, bytes: number): Promise<Streamed> {
   const { clock, random, size } = deps;
   const seed = random.bytes(SEED_BYTES);

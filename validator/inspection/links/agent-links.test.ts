@@ -33,7 +33,7 @@ type AgentState = {
   shown: ListenerCertificate | null;
   /** Changes an answer after it was signed. */
   alter: ((body: string) => string) | null;
-  /** Sends the signature of an old answer again, or none. */
+  /** Signature of the answer: its own, none, or that of an earlier answer. */
   signature: 'own' | 'none' | 'replayed';
 };
 
@@ -139,7 +139,7 @@ function callerOf(port: string, tls: 'auto' | 'on') {
     links,
     executor,
     send,
-    /** Returns a caller without cached links, like a restarted validator. */
+    /** Returns a caller without cached links, as after a restart of the validator. */
     again: () => callerOf(port, tls),
     refusal: (change: Partial<ExecutorToCheck> = {}) =>
       send(change).then(
@@ -167,9 +167,12 @@ it.each(['auto', 'on'] as const)(
 
 it.each<[string, () => Partial<AgentState>]>([
   ['without an enrolment', () => ({ enrolment: null })],
-  ['of another provider', () => ({ enrolment: enrolled(state.identity, 30, signerOf(8)) })],
-  ['whose enrolment is of another key', () => ({ enrolment: enrolled(identityOf(5)) })],
-  ['whose enrolment has ended', () => ({ enrolment: enrolled(state.identity, -1) })],
+  [
+    'enrolled by another provider',
+    () => ({ enrolment: enrolled(state.identity, 30, signerOf(8)) }),
+  ],
+  ['whose enrolment names another key', () => ({ enrolment: enrolled(identityOf(5)) })],
+  ['whose enrolment has expired', () => ({ enrolment: enrolled(state.identity, -1) })],
   [
     'whose enrolment was extended without a signature',
     () => ({ enrolment: { ...enrolled(state.identity, -1), expires_ms: 2 ** 43 } }),
@@ -200,7 +203,7 @@ it('rejects another key without a later enrolment, also after a restart', async 
   const first = { identity: state.identity, enrolment: state.enrolment };
   const identity = identityOf(6);
   Object.assign(state, { identity, enrolment: enrolled(identity, 29) });
-  // The old link first receives an answer signed with another key.
+  // The existing link first receives an answer signed with another key.
   expect(await caller.refusal()).toBe('RESPONSE_UNSIGNED');
   expect(await caller.refusal()).toBe('IDENTITY_CHANGED');
   expect(await caller.again().refusal()).toBe('IDENTITY_CHANGED');
@@ -212,7 +215,7 @@ it('rejects another key without a later enrolment, also after a restart', async 
   expect(await caller.again().refusal()).toBe('IDENTITY_CHANGED');
 });
 
-it('accepts a known key after its enrolment ends, but not under another provider', async () => {
+it('accepts a known key after its enrolment expired, but not for another provider', async () => {
   const caller = await startAgent();
   expect(await caller.refusal()).toBe(DONE);
   state.enrolment = null;
@@ -223,14 +226,14 @@ it('accepts a known key after its enrolment ends, but not under another provider
   expect(await caller.refusal({ miner_hotkey: other.hotkey })).toBe(DONE);
 });
 
-it('rejects an agent of another executor at the address', async () => {
+it('rejects an agent of another executor at the same address', async () => {
   const { refusal } = await startAgent();
   const id = '22222222-2222-4222-8222-222222222222';
   expect(await refusal({ id })).toBe('IDENTITY_CHANGED');
   expect(arrived).toEqual([]);
 });
 
-it('accepts a renewed certificate of the agent, and sends nothing to any other', async () => {
+it('accepts a renewed certificate of the agent, and sends nothing if the certificate is not the agent’s', async () => {
   const { send, refusal, links } = await startAgent('on');
   expect((await send()).status).toBe(200);
   const given = certificateOf(identityOf(10));

@@ -1,4 +1,4 @@
-/** Connections to agents: one link each, opened by the first request and cached. */
+/** Connections to agents: one link per agent, opened by the first request and cached. */
 import { createAgentClient } from '#shared/api/agent/agent-client.ts';
 import { createSignedConnect, type SignedConnect } from '#shared/api/agent/connect.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
@@ -71,8 +71,9 @@ export function createAgentLinks({ store, signer, clock, random, tls }: AgentLin
   }
 
   /**
-   * Runs `work` on the agent's link. After a refusal of the peer the identity is read again by the next request, because
-   * its certificate or enrolment may have been renewed. A `TLS_` refusal means that nothing was sent, so it is retried once.
+   * Runs `work` on the agent's link. After a refusal of the peer, the next request reads the identity again, because
+   * certificate or enrolment may have been renewed. A `TLS_` refusal means that nothing was sent, so the work is
+   * retried once.
    */
   async function withLink<T>(
     executor: ExecutorToCheck,
@@ -135,7 +136,7 @@ function asApiError(cause: unknown): never {
   throw new ApiError('upstream_unavailable', message, { cause });
 }
 
-/** Key of a link: a change of any part needs a new link. */
+/** Key of a link. If any part of the key changes, a new link is opened. */
 function addressOf(executor: ExecutorToCheck): string {
   const { executor_ip_address: ip, executor_ip_port: port, miner_hotkey: hotkey } = executor;
   return [ip, port, hotkey].join(' ');

@@ -10,7 +10,7 @@ import { PeerRefused, type Pin } from '#shared/tls/peer.ts';
 
 /** Verified identity of an agent. */
 export type KnownIdentity = {
-  /** Hotkey of the provider that enrolled it. */
+  /** Hotkey of the provider that enrolled the agent. */
   hotkey: string;
   /** ed25519, hex. */
   publicKey: string;
@@ -27,8 +27,9 @@ export type IdentityContext = {
 };
 
 /**
- * Identity to use from now on; throws PeerRefused. A known key stays valid after its enrolment ended, because renters' pods
- * depend on it. Another key needs a later enrolment, so that a replaced key cannot return.
+ * Returns the identity to use from now on; throws PeerRefused. A known key stays valid after its enrolment expired,
+ * because renters' pods depend on the agent. Another key needs an enrolment that expires later, so that a replaced key
+ * cannot return.
  */
 export function judgeIdentity(
   document: IdentityDocument,
@@ -57,10 +58,13 @@ export function judgeIdentity(
     );
   }
   if (isEnrolled && enrolledUntilMs > before.enrolledUntilMs) return next;
-  throw new PeerRefused('IDENTITY_CHANGED', 'it has another key without a later enrolment');
+  throw new PeerRefused(
+    'IDENTITY_CHANGED',
+    'its key changed, and the enrolment of the new key does not expire later',
+  );
 }
 
-/** End of a valid enrolment of this key by this provider; 0 without one. */
+/** Expiry of a valid enrolment of this key by this provider; 0 without an enrolment. */
 function enrolledUntil(
   { enrolment, executor_id: id, public_key: publicKey }: IdentityDocument,
   executor: IdentityContext['executor'],

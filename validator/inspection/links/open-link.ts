@@ -21,7 +21,7 @@ export type AgentLink = {
 
 const IDENTITY_TIMEOUT_MS = 10_000;
 const MAX_DOCUMENT_CHARS = 16_384;
-/** Limit of answers that are not streams; real ones are far smaller. */
+/** Limit of answers that are not streams; genuine answers are far smaller. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 const EVENT_STREAM = 'text/event-stream';
 
@@ -31,7 +31,10 @@ export function agentUrlOf(executor: ExecutorToCheck, tls: AgentTls): string {
   return `${scheme}://${hostAndPort(ip, port)}`;
 }
 
-/** Rejects with PeerRefused if the peer is not the enrolled agent, and as fetch does without an answer. */
+/**
+ * Rejects with PeerRefused if the peer is not the enrolled agent, and with an error of fetch if the peer does not
+ * answer.
+ */
 export async function openLink(
   executor: ExecutorToCheck,
   known: KnownIdentity | null,
@@ -68,13 +71,13 @@ async function readDocument(
   const text = Buffer.from(await readWhole(answer, MAX_DOCUMENT_CHARS)).toString('utf8');
   const parsed = answer.ok ? IdentityDocument.safeParse(parseJson(text)) : null;
   if (parsed?.success) return parsed.data;
-  // Never quotes the answer: providers read this message and may name any address.
+  // Never quotes the answer: providers read this message, and may enter any address for their node.
   throw new PeerRefused('NOT_ENROLLED', 'it returns no identity document');
 }
 
 /**
- * Reads an answer and verifies the agent's signature; throws PeerRefused. Streams are passed through unsigned: the pin, or
- * the loopback connection, identifies the agent.
+ * Reads an answer and verifies the agent's signature; throws PeerRefused. Streams are passed through unsigned, because
+ * the pin or the loopback connection already identifies the agent.
  */
 export async function checkedAnswer(
   answer: Response,

@@ -66,11 +66,11 @@ export async function isWalkCorrect(
   return digest !== undefined && (await verifier.walk({ seed, walk: toWalk(asked) })) === digest;
 }
 
-/** Number of verified rows: a prover that skips half of the work is not detected once in 2^16. */
+/** Number of verified rows: a prover that skips half of the work stays undetected once in 2^16. */
 const ROWS = 16;
 /**
- * Number of random earlier rounds of which one row is verified, which detects a skipped round. Each costs as much as
- * the last.
+ * Number of random earlier rounds of which one row is verified, which detects a skipped round. Verifying an earlier
+ * round costs as much as verifying the last.
  */
 const EARLIER_ROUNDS = 1;
 
@@ -120,12 +120,12 @@ export async function checkProduct(
 }
 
 const ROW_FAULTS: Record<RowFault, string> = {
-  malformed: 'the opened rows are not the requested ones',
+  malformed: 'the opened rows are not the requested rows',
   not_committed: 'an opened row does not match the commitment',
   wrong: 'a row is not part of the product',
 };
 
-/** Rows to open, in the order of rounds: many of the last round and one of each chosen earlier round. */
+/** Rows to open, in the order of rounds: `ROWS` rows of the last round and one row of each chosen earlier round. */
 function chooseRows({ n, rounds }: { n: number; rounds: number }, random: Random) {
   const earlier = distinct(Math.min(EARLIER_ROUNDS, rounds - 1), rounds - 1, random);
   const last = Math.min(ROWS, n, MAX_OPENED_ROWS - earlier.length);
@@ -145,12 +145,14 @@ function distinct(count: number, below: number, random: Random): number[] {
 
 const FIRST_DEADLINE_MS = 300_000;
 const SHORTEST_DEADLINE_MS = 10_000;
-/** Above the slowest accepted time, so that a late proof is judged as slow instead of lost. */
+/**
+ * Factor of the deadline. It exceeds the slowest accepted time, so that a late proof is judged as slow instead of lost.
+ */
 const DEADLINE_FACTOR = 4;
 /** Maximum part of a round trip that is deducted. */
 const MAX_ROUND_TRIP_MS = 2_000;
 
-/** Deadline of a challenge in whole milliseconds. */
+/** Deadline for answering a challenge, in whole milliseconds. */
 export function deadlineFor({ modelMs, ownMs }: Omit<Expected, 'others'>): number {
   if (modelMs === null && ownMs === null) return FIRST_DEADLINE_MS;
   const usual = Math.max(modelMs ?? 0, ownMs ?? 0);

@@ -68,7 +68,11 @@ async function checkCard(
   if (await isCardWalkCorrect(deps, memory, claimed, seedFor('memory'))) {
     return { ...opened, reason: null, detail: '' };
   }
-  return { ...opened, reason: 'POW_MISMATCH', detail: 'The walk over its memory ended elsewhere' };
+  return {
+    ...opened,
+    reason: 'POW_MISMATCH',
+    detail: 'The reads from its memory have a wrong result',
+  };
 }
 
 async function isCardWalkCorrect(
@@ -83,7 +87,7 @@ async function isCardWalkCorrect(
 /** Work per card: product, filled part of its memory in thousandths, and number of reads. */
 export type GpuProofSize = CardsPlan['product'] & { fillPermille: number; steps: number };
 
-/** For production: 17.6 · 10^12 operations, and as much memory as a driver leaves free. */
+/** For production: 17.6 · 10^12 operations, and the share of memory that a driver leaves free. */
 export const FULL_GPU_PROOF: GpuProofSize = {
   n: 8_192,
   rounds: 16,
@@ -108,7 +112,10 @@ export type GpuProofRequest = {
   roundTripMs: number;
 };
 
-/** Runs the proof and converts it to facts for the checks. Null without a real, unpartitioned card. Rejects only for errors of the validator. */
+/**
+ * Runs the proof and converts the result to facts for the checks. Returns null without a real, unpartitioned card.
+ * Rejects only for errors of the validator.
+ */
 export async function gpuProofFacts(
   deps: ChallengeDeps,
   { executorId, size, inventory, expected, roundTripMs }: GpuProofRequest,

@@ -39,7 +39,7 @@ async function check(deps: ChallengeDeps, committing: Committing): Promise<Proof
     const asked = request[part];
     const walk = { seed: seedFor(request, part), digest: commitment[part]?.digest };
     if (asked !== null && !(await isWalkCorrect(deps, { ...walk, asked }))) {
-      return mismatch(part, `The walk over ${part} ended elsewhere`);
+      return mismatch(part, `The reads from ${part} have a wrong result`);
     }
   }
   return { status: 'proven', wallMs, commitment, openingsHash: product.openingsHash };
@@ -65,7 +65,7 @@ function seedFor({ nonce, executor_id: executorId }: ChallengeRequest, purpose: 
   return seedOf({ nonce, executorId, device: purpose === 'product' ? 'cpu' : purpose, purpose });
 }
 
-/** Sizes of the proofs of every host and of each of its cards; deadlines follow from earlier proofs. */
+/** Sizes of the proofs of every host and of each of its cards. Deadlines are derived from earlier proofs. */
 export type ProofSize = Omit<ProofPlan, 'deadline_ms'> & { gpu: GpuProofSize };
 
 /** For production: seconds of one core and a sample of memory and disk. */
@@ -92,7 +92,7 @@ export type ProofRequest = {
   roundTripMs: number;
 };
 
-/** Runs the proof and converts it to facts for the checks. Rejects only for errors of the validator. */
+/** Runs the proof and converts the result to facts for the checks. Rejects only for errors of the validator. */
 export async function proofFacts(deps: ChallengeDeps, request: ProofRequest): Promise<ProofFacts> {
   const { gpu: _, ...size } = request.size;
   const proof = await prove(deps, request.executorId, {

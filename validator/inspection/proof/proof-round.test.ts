@@ -14,14 +14,14 @@ beforeEach(() => {
 });
 afterEach(() => verifier.close());
 
-it('requests no proof while a pod of this validator is on the host, and does not delay others', async () => {
+it('requests no proof while a pod of this validator is on the host, and does not delay other executors', async () => {
   let requests = 0;
   const client: AgentClient = {
     ...({} as AgentClient),
     listPods: async () => [],
     async challenge() {
       requests += 1;
-      throw new ApiError('conflict', 'A pod is on this host: nothing is proven beside it');
+      throw new ApiError('conflict', 'A pod is on this host, so no proof runs');
     },
   };
   const rounds = createProofRounds({

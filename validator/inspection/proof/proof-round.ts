@@ -1,4 +1,7 @@
-/** Runs proofs of work in rounds that begin together, so that no hardware can prove work for two executors in turn. */
+/**
+ * Runs proofs of work in rounds that begin together, so that no hardware can prove work for two executors one after the
+ * other.
+ */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -27,7 +30,7 @@ export type ProofRoundOptions = {
   random: Random;
   /** Null disables proofs. */
   size: ProofSize | null;
-  /** A proof is reused for this long. */
+  /** Milliseconds for which a proof is reused. */
   intervalMs: number;
   baselines: Pick<ProofBaselines, 'expected'>;
   verifier: Verifier;
@@ -77,7 +80,8 @@ export function createProofRounds(options: ProofRoundOptions) {
       };
     };
     const proofs = await places.run(async (): Promise<Proofs> => {
-      // Cards first, close to the common start: cards are the most likely to be shared between hosts.
+      // Cards prove first, close to the common start, because cards are the hardware that hosts are most likely to
+      // share.
       const onCards = { ...(await requestFor('gpu')), size: size.gpu, inventory };
       const gpu_proof = await gpuProofFacts(deps, onCards);
       return { gpu_proof, proof: await proofFacts(deps, { ...(await requestFor('cpu')), size }) };
@@ -97,7 +101,7 @@ export function createProofRounds(options: ProofRoundOptions) {
     begin(count: number) {
       const barrier = createBarrier(clock, count, MAX_WAIT_MS);
       return {
-        /** Place of one executor, which either proves or leaves. */
+        /** Place of one executor in the round. The executor either proves or leaves. */
         place() {
           let isDone = false;
           function leave(): void {
@@ -105,11 +109,11 @@ export function createProofRounds(options: ProofRoundOptions) {
             isDone = true;
           }
           return {
-            /** The others no longer wait for this place. No effect after `prove`. */
+            /** Other executors no longer wait for this place. Has no effect after `prove`. */
             leave,
             /**
-             * Returns the last proofs while they are fresh, else new ones if `isFree`: the host has no pod of the
-             * marketplace. None for rented and unreachable hosts.
+             * Returns the last proofs while they are fresh. Otherwise requests new proofs if `isFree`, which means that
+             * the host has no pod of the marketplace. Returns no proofs for rented and unreachable hosts.
              */
             async prove(facts: Facts, client: AgentClient, isFree: boolean): Promise<Proofs> {
               const { executor, inventory } = facts;
@@ -127,14 +131,17 @@ export function createProofRounds(options: ProofRoundOptions) {
         },
       };
     },
-    /** Drops proofs of all other executors. */
+    /** Drops the proofs of executors that are not in `executorIds`. */
     retain(executorIds: ReadonlySet<string>): void {
       proven = new Map([...proven].filter(([id]) => executorIds.has(id)));
     },
   };
 }
 
-/** Network round trip in milliseconds: the faster of an inventory and a list of pods, which costs the agent no work. */
+/**
+ * Network round trip in milliseconds: the faster of two requests, for an inventory and for a list of pods. The list
+ * costs the agent no work.
+ */
 async function measureRoundTrip(
   client: AgentClient,
   clock: Clock,
@@ -151,7 +158,7 @@ async function measureRoundTrip(
 
 export type Barrier = ReturnType<typeof createBarrier>;
 
-/** Barrier for `count` participants; opens at the latest `maxWaitMs` after the first arrival. */
+/** Creates a barrier for `count` participants. The barrier opens at the latest `maxWaitMs` after the first arrival. */
 export function createBarrier(clock: Clock, count: number, maxWaitMs: number) {
   const opened = Promise.withResolvers<void>();
   const waiting = new AbortController();
@@ -168,7 +175,7 @@ export function createBarrier(clock: Clock, count: number, maxWaitMs: number) {
   }
 
   return {
-    /** Resolves once all others arrived or left, or at the timeout. */
+    /** Resolves once all other participants arrived or left, or at the timeout. */
     arrive(): Promise<void> {
       if (missing === count) clock.sleep(maxWaitMs, waiting.signal).then(open, () => undefined);
       countDown();

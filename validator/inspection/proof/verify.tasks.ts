@@ -38,8 +38,8 @@ export type Committed = { seed: Uint8Array; n: number; root: Uint8Array };
 export type RowFault = 'malformed' | 'not_committed' | 'wrong';
 
 /**
- * First fault among the requested rows; null if all are correct. Verifies rows of C = A·B against the committed root in
- * n² instead of n³ operations with random vectors x: C_row·x = A_row·(B·x) (Freivalds' algorithm).
+ * Returns the first fault among the requested rows; null if all are correct. Verifies rows of C = A·B against the
+ * committed root in n² instead of n³ operations with random vectors x: C_row·x = A_row·(B·x) (Freivalds' algorithm).
  */
 export function faultInRows(
   committed: Committed,

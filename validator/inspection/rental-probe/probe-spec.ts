@@ -1,4 +1,4 @@
-/** Spec of the pod that a rental probe launches: what a renter of the whole host gets, except the image. Pure. */
+/** Spec of the pod that a rental probe launches: the same as for a renter of the whole host, except the image. Pure. */
 import { type Inventory, isRentable } from '#shared/api/agent/inventory.ts';
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
 
@@ -77,7 +77,10 @@ export function leastSpec(
   };
 }
 
-/** Shell script that prints the container's resources as `name=value` lines; empty if unknown. Reads cgroups v2, then v1. */
+/**
+ * Shell script that prints the container's resources as `name=value` lines; the value is empty if unknown. Reads
+ * cgroups v2, then v1.
+ */
 export const INSPECT_SCRIPT: string = [
   'g=/sys/fs/cgroup',
   'echo "cards=$(ls -d /dev/nvidia[0-9]* 2>/dev/null | wc -l)"',
@@ -95,7 +98,7 @@ export function memorySeen(output: string): number | null {
 /** Tolerance, because the kernel rounds memory to pages and cores to fractions. */
 const LEAST_SHARE = 0.99;
 
-/** Describes a resource below its expected value; null if there is none. Values that could not be read are not counted. */
+/** Describes a resource below its expected value; null if there is none. Ignores values that could not be read. */
 export function shortfallIn(expected: Expected, output: string): string | null {
   const value = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(output)?.[1]?.trim() ?? '';
   const { cards, memoryBytes, cpuCores } = expected;

@@ -1,4 +1,4 @@
-/** Decides when an executor is rented for a probe, limits parallel probes and removes pods of interrupted ones. */
+/** Decides when to run a rental probe of an executor, limits parallel probes and removes pods of interrupted probes. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -13,7 +13,7 @@ import { beginRentalProbe, endRentalProbe, findRentalProbe } from './rental-prob
 import { blockedByPods, isPresent, type ProbeEnd, rentOnce } from './rental-probe.ts';
 import type { SshLogin } from './ssh-session.ts';
 
-/** Maximum number of probes in parallel; further executors wait for a later pass. */
+/** Maximum number of probes in parallel; other executors wait for a later pass. */
 const MAX_PARALLEL = 16;
 const HOUR_MS = 3_600_000;
 /** Pause after a probe that did not pass. */
@@ -102,7 +102,7 @@ export function createRentalProbes(options: RentalProbesOptions) {
     }
   }
 
-  /** Probe pods that may have been on the host at `atMs`. A pod that the agent retains beyond its lifetime is not excused. */
+  /** Probe pods that may have been on the host at `atMs`. Excludes a pod that the agent retains beyond its lifetime. */
   async function podsAt(executorId: string, atMs: number): Promise<string[]> {
     const row = await findRentalProbe(store, executorId);
     if (row === undefined) return [];
@@ -124,8 +124,9 @@ export function createRentalProbes(options: RentalProbesOptions) {
     podsAt,
 
     /**
-     * Returns the last result while it is fresh, else runs a probe if the limit allows. Null for unreachable and rented
-     * hosts; `not_run` for hosts with a pod. `isAsked`: the check was requested, so a failure is tried again at once.
+     * Returns the last result while it is fresh; otherwise runs a probe if the limit allows it. Returns null for
+     * unreachable and rented hosts, and `not_run` for hosts with a pod. `isAsked`: the check was requested, so a failed
+     * probe is repeated at once.
      */
     async probe(facts: Facts, client: AgentClient, isAsked: boolean): Promise<RentalFacts | null> {
       const { executor, inventory } = facts;
@@ -145,11 +146,11 @@ export function createRentalProbes(options: RentalProbesOptions) {
         present.length === 0
           ? await runRentalProbe({ ...facts, inventory }, client)
           : resultOf(blockedByPods(present), { ms: 0, atMs: clock.now() });
-      // Only regular checks count as consecutive: a requested one may see the same pod again.
+      // Only regular checks count as consecutive: a requested check may find the same pod again.
       return result?.status === 'not_run' ? { ...result, repeated: isAsked } : result;
     },
 
-    /** Aborts a running probe because a renter needs the host; resolves when its pod is gone. */
+    /** Aborts a running probe because a renter needs the host; resolves when the probe's pod is removed. */
     async yieldTo(executorId: string): Promise<void> {
       const probe = running.get(executorId);
       probe?.stop.abort();

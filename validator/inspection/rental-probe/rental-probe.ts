@@ -1,4 +1,7 @@
-/** Rents a host as a renter would, from launch to removal. Each step has a timeout, and the pod is always removed. */
+/**
+ * Rents a host as a renter would, from launch to removal. Each step has a timeout, and the pod is removed in every
+ * case.
+ */
 import { createHash } from 'node:crypto';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
@@ -161,7 +164,7 @@ async function lookInside(session: SshSession, expected: Expected): Promise<Rent
   return seen === null ? null : { given_kib: given, seen_kib: seen };
 }
 
-/** Deletes the pod and polls until it is gone. */
+/** Deletes the pod and polls until the agent reports it as removed. */
 async function removePod({ client, clock }: ProbeDeps, podId: string): Promise<null> {
   const signal = clock.deadline(REMOVED_MS);
   return inStep('remove', async () => {
@@ -208,7 +211,7 @@ const notRun = (
 export const blockedByPods = (pods: readonly PodView[]): NotRun =>
   notRun('the host has a pod', { pods });
 
-/** Reason why a failure is inconclusive; null if the host is at fault. */
+/** Returns the result for an inconclusive failure; null if the host is at fault. */
 async function inconclusiveReason(
   { client }: ProbeDeps,
   { podId, signal }: ProbeRequest,
@@ -217,7 +220,7 @@ async function inconclusiveReason(
   if (signal.aborted) return notRun(YIELDED);
   if (isOwnFault(cause)) return notRun('the validator failed');
   if (cause instanceof ApiError && INCONCLUSIVE_CODES.includes(cause.code))
-    return notRun('the agent did not accept it', { refused: true });
+    return notRun('the agent did not accept the pod', { refused: true });
   // The host may be unreachable as a whole, or a renter's pod may have been launched first.
   const pods = await client.listPods().catch(() => null);
   if (pods === null) return notRun('the agent stopped answering', { refused: true });

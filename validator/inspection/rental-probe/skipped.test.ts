@@ -1,4 +1,4 @@
-/** Results of rental probes on hosts that have a pod or get one meanwhile. */
+/** Results of rental probes on hosts that have a pod or receive a pod during the probe. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { PodPutInput, PodView } from '#shared/api/agent/pod.ts';
@@ -54,7 +54,7 @@ function refusing(refusals: ApiError[], answers: string[][] = []) {
 
 const byRule = (rule: string) => new ApiError('spec_refused', 'too much', { details: { rule } });
 
-it('launches the smallest pod if the provider’s policy rejects the whole host, and then no other', async () => {
+it('launches the smallest pod if the provider’s policy rejects the whole host, and launches no further pod', async () => {
   const facts = factsOf();
   const { agent, launched } = refusing([byRule('max_cpu_cores'), byRule('max_cpu_cores')]);
   const rental = await probes().probe(facts, agent, false);
@@ -82,18 +82,18 @@ it.each([
   expect(result).toMatchObject({ refused: true, repeated: true });
 });
 
-it('names the pod that blocks a probe, and counts as a new result only in regular checks', async () => {
+it('names the pod that blocks a probe, and counts the result as new only in regular checks', async () => {
   const probe = (isAsked: boolean) => probes().probe(factsOf(), agentWith([POD]), isAsked);
   expect(await probe(false)).toMatchObject({ status: 'not_run', pods: [POD], repeated: false });
   expect(await probe(true)).toMatchObject({ status: 'not_run', pods: [POD], repeated: true });
   expect(await probes().probe(factsOf({ rented: true }), agentWith([POD]), false)).toBeNull();
 });
 
-it('names the pod because of which a failed probe does not count', async () => {
+it('names the pod that makes a failed probe inconclusive', async () => {
   const facts = factsOf();
   const excused = await probes().probe(facts, agentWith([], [POD]), false);
   expect(excused).toMatchObject({ status: 'not_run', pods: [POD], repeated: false });
-  // The stored result names it too.
+  // The stored result names the pod too.
   const next = await probes().probe(facts, agentWith([]), false);
   expect(next).toMatchObject({ status: 'not_run', pods: [POD], repeated: true });
 });

@@ -92,7 +92,7 @@ function runCommand(client: ssh2.Client, command: string): Promise<string> {
   });
 }
 
-/** Resolves with null if an SSH server listens there, else with the problem. */
+/** Resolves with null if an SSH server listens at `place`, otherwise with the problem. */
 export type ReadBanner = (place: SshPlace, signal: AbortSignal) => Promise<string | null>;
 
 /** Sends nothing. Rejects only for errors of the validator. */

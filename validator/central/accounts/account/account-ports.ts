@@ -1,6 +1,6 @@
 /**
- * Functions of the money and market modules that the accounts module calls. app.ts passes them in, because those
- * modules import accounts.
+ * Functions of the money and market modules that the accounts module calls. app.ts passes them in, because money and
+ * market import accounts.
  */
 import type { AccountProof } from '#shared/signing/account-proof.ts';
 import type { TemplateResponse } from '../../market/templates/template.schemas.ts';
@@ -15,7 +15,7 @@ export type AccountBalance = {
 };
 
 export type AccountPorts = {
-  /** Rejects with `account_balance_invalid` if the stored figures are unusable. */
+  /** Rejects with `account_balance_invalid` if the stored amounts are inconsistent. */
   balanceOf(db: Db, accountId: string): Promise<AccountBalance>;
   /** Returns the micro-dollars of referral earnings that have not been paid out to the account. */
   earnedByReferrals(db: Db, accountId: string): Promise<number>;

@@ -1,4 +1,7 @@
-/** DELETE /users/me: revokes credentials and deletes personal data. Events and money stay under the account's id. */
+/**
+ * DELETE /users/me: revokes credentials and deletes personal data. Events and entries of the ledger are kept under the
+ * account's id.
+ */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -20,18 +23,21 @@ export type AccountRemovalDeps = {
   apiKeys: ApiKeys;
   tokens: AccountTokens;
   livePodsOf: AccountPorts['livePodsOf'];
-  /** Delete the account's data in each module, in the transaction that removes the account. */
+  /** Functions that delete the account's data in each module, in the transaction that removes the account. */
   deleteData: readonly ((tx: Db, accountId: string) => Promise<void>)[];
 };
 
-/** Pods named in the error message. */
+/** Maximum number of pods named in the error message. */
 const NAMED_PODS = 20;
-/** Matches no password. */
+/** Stored instead of a hash; matches no password. */
 const NO_PASSWORD = '';
 
 export type AccountRemoval = ReturnType<typeof createAccountRemoval>;
 
-/** Returns the function that removes an account. Throws `bad_request`, naming its pods, if it still has any. */
+/**
+ * Returns the function that removes an account. While the account has pods, the function throws `bad_request` and names
+ * them.
+ */
 export function createAccountRemoval(deps: AccountRemovalDeps) {
   const { db, clock, random, sessions, apiKeys, tokens, livePodsOf, deleteData } = deps;
 
@@ -61,7 +67,7 @@ function refuseWithPods(pods: Awaited<ReturnType<AccountPorts['livePodsOf']>>): 
   });
 }
 
-/** Returns the changes that clear personal data. They make the address available for a new account. */
+/** Returns the changes that clear personal data. Afterwards a new account may use the address. */
 function cleared(accountId: string, nowMs: number): Partial<Account> {
   return {
     email: '',

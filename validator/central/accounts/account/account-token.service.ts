@@ -49,19 +49,19 @@ export function createAccountTokens({ clock, random }: { clock: Clock; random: R
       return token;
     },
 
-    /** Throws `bad_request` for an unusable token. The token stays valid. */
+    /** Throws `bad_request` for an unusable token. Does not use up the token. */
     async requireLive(db: Db, purpose: TokenPurpose, token: string): Promise<void> {
       if (!isLive(await findAccountToken(db, purpose, sha256Hex(token)))) throw unusable();
     },
 
-    /** Deletes a token and returns it, so that it is used only once. Throws `bad_request` if it is unusable. */
+    /** Deletes a token and returns it, so that it is used only once. Throws `bad_request` if the token is unusable. */
     async use(tx: Db, purpose: TokenPurpose, token: string): Promise<AccountToken> {
       const used = await useAccountToken(tx, purpose, sha256Hex(token));
       if (isLive(used)) return used;
       throw unusable();
     },
 
-    /** Ends tokens that were mailed before a change of password or address. */
+    /** Deletes the tokens that were mailed before a change of password or address. */
     endAll: (tx: Db, accountId: string, purposes: readonly TokenPurpose[] = ALL) =>
       deleteAccountTokens(tx, accountId, purposes),
 

@@ -1,4 +1,6 @@
-/** PUT /users/me: updates profile and preferences, and, given the current password, e-mail address and password. */
+/**
+ * PUT /users/me: updates profile and preferences. With the current password, also updates e-mail address and password.
+ */
 import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import { emailChangedMail } from '../../delivery/mail/mail-text.ts';
 import type { Account, Db } from '../../platform/database/tables.ts';
@@ -47,7 +49,7 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
     account: Account,
     body: UpdateUserDto,
   ): Promise<Partial<Account>> {
-    // Clients may send the whole record back with an unchanged address.
+    // Clients may send the whole record with an unchanged address.
     const changesEmail = body.email !== undefined && body.email !== account.email;
     if (!changesEmail && body.new_password === undefined) return {};
     await requirePassword(caller, account, body);
@@ -65,7 +67,9 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
     return changes;
   }
 
-  /** Ends tokens mailed to the old address, mails a token to the new one and a notice to the old one. */
+  /**
+   * Deletes tokens mailed to the old address, mails a token to the new address, and mails a notice to the old address.
+   */
   async function afterEmailChange(tx: Db, before: Account, after: Account): Promise<void> {
     await tokens.endAll(tx, after.id);
     if (after.email_verified_at === null) await verification.begin(tx, after);
@@ -79,7 +83,7 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
     });
   }
 
-  /** Ends the other sessions and mails a notice. */
+  /** Ends the account's other sessions and mails a notice. */
   async function afterPasswordChange(
     tx: Db,
     caller: UserIdentity,

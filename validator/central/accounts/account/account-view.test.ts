@@ -31,7 +31,7 @@ const account: Account = {
   updated_at: NOW_MS,
 };
 
-it('shows the available money and when it runs out, never the password', () => {
+it('shows the available balance and when it runs out, but never the password', () => {
   const balance = {
     posted: 3_000_000,
     held: 600_000,

@@ -1,4 +1,4 @@
-/** Routes of accounts: /users and, below /auth, sign-up and verification. */
+/** Routes of accounts: /users, and sign-up and verification below /auth. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { actorOf, userOf } from '../../platform/identity.ts';
 import {
@@ -58,7 +58,7 @@ export function registerAccountRoutes(api: HttpServer, deps: AccountRoutesDeps):
             rate_limited: 'too many attempts from this address',
           },
           retry:
-            'Safe: a repeat with the same address is refused and creates no second account. The API key is in the first answer only; log in to create another.',
+            'Safe: a repeat with the same address is refused and creates no second account. Only the first answer contains the API key; log in to create another key.',
           body: CreateUserDto,
           response: { 200: SignUpResponse },
         },
@@ -79,7 +79,7 @@ export function registerAccountRoutes(api: HttpServer, deps: AccountRoutesDeps):
           unauthorized: 'the address or the password is wrong',
           rate_limited: 'too many attempts from this address or for this account',
         },
-        retry: 'Safe: every log-in returns a new token; earlier ones stay valid.',
+        retry: 'Safe: every log-in returns a new token; earlier tokens stay valid.',
         body: LoginUserDto,
         response: { 200: LoginResponse },
       },
@@ -94,7 +94,7 @@ export function registerAccountRoutes(api: HttpServer, deps: AccountRoutesDeps):
         tags,
         summary: "Read the caller's IP address",
         description:
-          'Returns the address from which the request came, behind trusted proxies the forwarded one.',
+          'Returns the address from which the request came; behind a trusted proxy, the address that the proxy forwards.',
         response: { 200: ClientAddress },
       },
     },
@@ -132,7 +132,7 @@ function registerProfileRoutes(
         tags,
         summary: 'Read the account',
         description:
-          'Returns the account with its balance, what is held for pods, the present cost per hour and the time at which the balance is spent.',
+          'Returns the account with its balance, the amount that is held for pods, the present cost per hour and the time at which the balance will be spent.',
         response: { 200: User },
       },
     },
@@ -156,7 +156,7 @@ function registerProfileRoutes(
           bad_request: 'another account has the new address',
         },
         retry:
-          'Safe: a repeat stores the same values again; a repeated change of the password fails, because the present one has changed.',
+          'Safe: a repeat stores the same values again; a repeated change of the password fails, because `current_password` is no longer valid.',
         body: UpdateUserDto,
         response: { 200: User },
       },
@@ -197,11 +197,10 @@ function registerProfileRoutes(
       schema: {
         tags,
         summary: 'Choose how referral shares are paid',
-        description:
-          'Stores the method for later payouts. Payouts that are in progress retain theirs.',
+        description: 'Stores the method for later payouts. A payout in progress keeps its method.',
         errors: {
           bad_request:
-            '`crypto` without address and network, or `stripe_connect` before its onboarding is complete',
+            '`crypto` without address and network, or `stripe_connect` before the onboarding of the payout account is complete',
         },
         retry: 'Safe: a repeat stores the same values again.',
         body: ReferralPayoutMethodUpdateDto,
@@ -218,7 +217,7 @@ function registerProfileRoutes(
         tags,
         summary: 'Delete the account',
         description:
-          'Deletes the account with its keys, templates, volumes and backups, and ends its sessions. The ledger retains its entries; what is left of the balance can no longer be spent.',
+          'Deletes the account with its keys, templates, volumes and backups, and ends its sessions. The ledger retains its entries; the remaining balance can no longer be spent.',
         errors: { bad_request: 'the account still has pods; the message names them' },
         retry: 'Safe: a repeat returns 401, because the session has ended.',
         response: { 200: UserDeleted },
@@ -244,7 +243,7 @@ function registerMailedTokenRoutes(
         tags,
         summary: 'Send the mail to confirm an address again',
         description:
-          'Sends a new mail if an account has the address and it is not confirmed. The answer is the same in every case, so it reveals nothing.',
+          'Sends a new mail if an account has the address and the address is not confirmed. The answer is the same in every case, so that it does not reveal which accounts exist.',
         errors: { rate_limited: 'too many requests from this address' },
         retry: 'Safe: a repeat sends another mail.',
         body: ResendVerifyEmailDto,

@@ -16,7 +16,7 @@ import {
   Uuid,
 } from '../../platform/wire.ts';
 
-/** Bounds the cost of hashing. */
+/** Limits the cost of hashing. */
 const MAX_PASSWORD_CHARS = 128;
 const MIN_PASSWORD_CHARS = 8;
 
@@ -82,12 +82,13 @@ export const User = z
         id: 'Id of the account.',
         name: 'Name of the account; the part of the address before the @ if none was given.',
         email: 'E-mail address, in lower case.',
-        balance: 'Balance in USD: everything paid in, granted or received and not yet charged.',
+        balance:
+          'Balance in USD: all amounts that were paid in, granted or received, less charges and transfers.',
         held: 'Part of the balance in USD that is reserved for running pods.',
         available: 'Part of the balance in USD that can be spent: `balance` less `held`.',
         burn_per_hour: "Cost of the account's pods in USD per hour at present.",
         runs_out_at:
-          'Time at which the balance is spent at the present rate (UTC); null if no pod is charged.',
+          'Time at which the balance will be spent at the present rate (UTC); null if no pod is charged.',
         stripe_customer_id:
           'Id of the account at the payment processor; null before the first payment method.',
         stripe_connect_account_id:
@@ -95,18 +96,20 @@ export const User = z
         stripe_onboarding_completed: 'True if the payout account may receive payouts.',
         referral_payout_method:
           'How referral shares are paid: to the balance, to a Stripe account, or in crypto.',
-        pending_referral_balance: 'Referral shares in USD that were earned and not yet paid.',
+        pending_referral_balance:
+          'Referral shares in USD that the account earned and that were not paid yet.',
         email_verified: 'True if the address was confirmed. Renting requires it.',
         discord_id: 'Id of the linked chat account; null if none is linked.',
         disable_incoming_connections:
-          'True if the account refuses incoming connections. The value is stored for clients and has no effect on pods.',
+          'True if the account refuses incoming connections. Clients may store the value; it has no effect on pods.',
         avatar_url: 'Address of the avatar image; null for none.',
         company_name: 'Name of the company; null for none.',
-        validator_hotkey: 'ss58 of the validator that the account acts for; null for none.',
+        validator_hotkey:
+          'ss58 of the validator on whose behalf the account may act; null for none.',
         admin: "True if the account may use the operator's routes.",
         internal_member: "True for accounts of the operator's staff.",
         referral_code:
-          'Code that new accounts give at sign-up to name this account as their referrer.',
+          'Code with which new accounts name this account as their referrer at sign-up.',
         default_template_id:
           'Id of the template that a rental without a template uses; null for none.',
         created_at: CREATED_AT,
@@ -128,11 +131,11 @@ export const CreateUserDto = z
         referral_code: optional(z.string().max(64)),
       },
       {
-        name: 'Name of the account, 1 to 100 characters; absent for the part of the address before the @.',
-        email: 'E-mail address. A mail with a link to confirm it is sent there.',
+        name: 'Name of the account, 1 to 100 characters; if absent, the part of the address before the @.',
+        email: 'E-mail address. A mail with a token that confirms the address is sent to it.',
         password: 'Password of 8 to 128 characters.',
         referral_code:
-          "Referral code of another account, which then receives a share of this account's fees; absent for none.",
+          "Referral code of another account, which then receives a share of this account's fees; absent if there is no referrer.",
       },
     ),
   )
@@ -153,7 +156,7 @@ export const SignUpResponse = z
       },
       {
         msg: 'Always `success`.',
-        api_key: "The account's first API key. It is complete in this answer.",
+        api_key: "The account's first API key. This answer contains the full key.",
         signup_credit_granted:
           'True if the sign-up credit was granted at once; false if it is granted with the confirmed address.',
         user: 'The new account.',
@@ -162,7 +165,7 @@ export const SignUpResponse = z
   )
   .meta({ id: 'SignUpResponse' });
 
-/** A malformed address gets the same 401 as an unknown one. */
+/** A malformed address gets the same 401 as an unknown address. */
 export const LoginUserDto = z
   .object(
     described(
@@ -217,7 +220,7 @@ export const UpdateUserDto = z
                 default_template_id:
                   'Id of the template that a rental without a template uses; null clears it.',
                 default_termination_hours:
-                  'Hours after which a pod is removed if the rental gives none (1 to 720), by client (`ui`, `cli`, `sdk`, `mcp`, `programmatic`); null removes a default.',
+                  'Hours after which a pod is removed if the rental states no time (1 to 720), by client (`ui`, `cli`, `sdk`, `mcp`, `programmatic`); null removes a default.',
               },
             ),
           ),
@@ -229,12 +232,12 @@ export const UpdateUserDto = z
         avatar_url: 'Address of the avatar image (http or https); null clears it.',
         disable_incoming_connections: 'Stored for clients; absent or null leaves it unchanged.',
         email:
-          'New e-mail address. It counts as unconfirmed, and needs `current_password` and a session.',
+          'New e-mail address. The change needs `current_password` and a session, and the new address counts as unconfirmed.',
         new_password:
-          'New password of 8 to 128 characters. It needs `current_password` and a session, and ends all other sessions.',
+          'New password of 8 to 128 characters. The change needs `current_password` and a session, and ends all other sessions.',
         current_password: 'Present password; required with `email` and `new_password`.',
         validator_proof:
-          'Signature that links the account to a validator, on whose behalf its sessions may then act; null unlinks it.',
+          'Signature that links the account to a validator, so that sessions of the account may act on behalf of the validator; null unlinks it.',
         preference: 'Defaults for rentals; absent or null leaves them unchanged.',
       },
     ),
@@ -272,7 +275,7 @@ export const ReferralPayoutMethodUpdateDto = z
           'How referral shares are paid from now on. `crypto` needs address and network; `stripe_connect` needs a completed onboarding.',
         crypto_address:
           'Address for payouts in crypto, 8 to 128 characters; required for `crypto`.',
-        crypto_network: 'Name of the network of that address; required for `crypto`.',
+        crypto_network: 'Name of the network of `crypto_address`; required for `crypto`.',
       },
     ),
   )
@@ -297,9 +300,9 @@ export const UserPreference = z
       {
         default_template_id:
           'Id of the template that a rental without a template uses; null for none.',
-        default_template: 'That template; null for none.',
+        default_template: 'Template that a rental without a template uses; null for none.',
         default_termination_hours:
-          'Hours after which a pod is removed if the rental gives none, by client.',
+          'Hours after which a pod is removed if the rental states no time, by client.',
       },
     ),
   )
@@ -350,7 +353,7 @@ export const MessageResponse = z
   .object(
     described(
       { success: z.literal(true), message: z.string() },
-      { success: SUCCESS, message: 'What was done, as a sentence for the user.' },
+      { success: SUCCESS, message: 'Result of the request, as a sentence for the user.' },
     ),
   )
   .meta({ id: 'MessageResponse' });
@@ -377,7 +380,7 @@ export const UserSearchQuery = z
   .object(
     described(
       { email: z.string().min(1).max(MAX_EMAIL_CHARS) },
-      { email: 'E-mail address to look for. Only an exact match counts.' },
+      { email: 'E-mail address to find. Only an exact match counts.' },
     ),
   )
   .meta({ example: { email: 'ada@example.com' } });

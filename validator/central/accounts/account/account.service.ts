@@ -1,4 +1,7 @@
-/** Accounts: sign-up, log-in, profile and preferences. Updates and removal are in account-update.ts and account-removal.ts. */
+/**
+ * Accounts: sign-up, log-in, profile and preferences. See account-update.ts and account-removal.ts for updates and
+ * removal.
+ */
 import { z } from 'zod';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -163,8 +166,8 @@ export type LogInDeps = {
 };
 
 /**
- * Returns the function that begins a session. Throws the same `unauthorized` after the same time for an unknown address
- * and for a wrong password.
+ * Returns the function that begins a session. It throws the same `unauthorized`, after the same time, for an unknown
+ * address and for a wrong password.
  */
 export function createLogIn({ db, sessions, passwords }: LogInDeps) {
   return async (
@@ -177,7 +180,7 @@ export function createLogIn({ db, sessions, passwords }: LogInDeps) {
     const session = await sessions.sign('user', account.id);
     await db.transaction().execute(async (tx) => {
       const current = await lockAccount(tx, { accountId: account.id });
-      // Rejects the old password if it was changed while it was compared.
+      // Rejects the compared password if it was changed during the comparison.
       if (current.password_hash !== account.password_hash) throw invalidLogIn();
       await session.store(tx);
     });
@@ -191,7 +194,7 @@ function invalidLogIn(): ApiError {
   });
 }
 
-/** Finds an account by its address in any capitalisation. */
+/** Finds an account by its address, ignoring case. */
 export function findAccountByAddress(db: Db, email: string): Promise<Account | undefined> {
   return findAccountByEmail(db, normalEmail(email));
 }
@@ -210,7 +213,7 @@ export async function setPaymentCustomer(
   await updateAccount(db, accountId, { payment_customer_id: customerId, updated_at: nowMs });
 }
 
-/** Links an account to a chat user; null unlinks it. Returns false if another account has that user. */
+/** Links an account to a chat user; null unlinks it. Returns false if the chat user is linked to another account. */
 export async function setChatUser(
   tx: Db,
   accountId: string,
@@ -229,7 +232,7 @@ export async function setChatUser(
 const MIN_TERMINATION_HOURS = 1;
 const MAX_TERMINATION_HOURS = 720;
 
-/** Throws `ttl_invalid` outside 1 to 720 hours. */
+/** Throws `ttl_invalid` for less than 1 or more than 720 hours. */
 export function requireTerminationHours(hours: number): void {
   if (hours >= MIN_TERMINATION_HOURS && hours <= MAX_TERMINATION_HOURS) return;
   throw new ApiError(
@@ -238,7 +241,9 @@ export function requireTerminationHours(hours: number): void {
   );
 }
 
-/** Hours after which a rental from `source` ends if it states none; null: never. */
+/**
+ * Hours after which a rental from `source` ends if the request states none; null: the rental does not end by itself.
+ */
 export function defaultTerminationHours(account: Account, source: Source): number | null {
   return terminationHoursOf(account)[source] ?? null;
 }
@@ -250,17 +255,17 @@ export function terminationHoursOf(account: Account): z.output<typeof Hours> {
   return Hours.parse(JSON.parse(account.termination_hours_json));
 }
 
-/** Normal form in which addresses are compared. */
+/** Normalizes an address for comparison. */
 export function normalEmail(email: string): string {
   return email.trim().toLowerCase();
 }
 
-/** Error for an address that another account has. */
+/** Error for an address that already has an account. */
 export function emailTaken(): ApiError {
   return new ApiError('bad_request', EMAIL_TAKEN, { hint: 'Log in or use another address.' });
 }
 
-/** Clients of the sign-up read the message from a top-level `detail`. */
+/** Clients of the sign-up route read the message from a top-level `detail`. */
 function emailTakenAtSignUp(): ApiError {
   const { code, message, hint } = emailTaken();
   return new ApiError(code, message, { hint, extra: { detail: message } });

@@ -1,4 +1,4 @@
-/** Queries of the accounts table. Deleted accounts remain as rows, for events and money, but are never found. */
+/** Queries of the accounts table. Deleted accounts remain as rows, for events and money, but no query finds them. */
 import type { Insertable, Updateable } from 'kysely';
 import { isUniqueViolation } from '../../../database/engine.ts';
 import type { AccountsTable } from '../../platform/database/tables/accounts.ts';
@@ -32,8 +32,8 @@ export function findAccountByChatUser(db: Db, chatUserId: string): Promise<Accou
 }
 
 /**
- * Updates an account. Returns false if its new address or chat user belongs to another account; after that the
- * transaction can only be rolled back.
+ * Updates an account. Returns false if another account has its new address or chat user. The transaction can then only
+ * be rolled back.
  */
 export async function updateAccount(
   db: Db,
@@ -55,7 +55,7 @@ export async function updateAccount(
   }
 }
 
-/** Marks an address as verified. Returns false unless it is the account's address and was not verified before. */
+/** Marks an address as verified. Returns false if it is not the account's address or was verified before. */
 export async function markEmailVerified(
   db: Db,
   id: string,

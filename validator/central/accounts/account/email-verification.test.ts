@@ -23,7 +23,7 @@ const verify = async (token: string) => {
 const me = async (key: string) =>
   (await central.call('GET', '/users/me', { headers: { 'x-api-key': key } })).body;
 
-it('verifies once by the mailed token and grants the credit', async () => {
+it('verifies an address once with the mailed token and grants the credit', async () => {
   const { body } = await post('/users', BODY);
   expect(body).toMatchObject({
     signup_credit_granted: false,
@@ -73,7 +73,7 @@ it('rejects expired, unknown and malformed tokens', async () => {
   expect(await central.ports.db.selectFrom('account_tokens').selectAll().execute()).toEqual([]);
 });
 
-it('resends the mail on request, with the same answer for any address', async () => {
+it('resends the mail on request, with the same response for every address', async () => {
   await post('/users', BODY);
   const texts = new Set<string>();
   for (const email of [' ADA@example.com', 'nobody@example.com', 'no address']) {
@@ -89,7 +89,7 @@ it('resends the mail on request, with the same answer for any address', async ()
   expect(await mailsTo(central, BODY.email)).toHaveLength(2);
 });
 
-it('verifies a changed address, notifies the old one and grants no second credit', async () => {
+it('verifies a changed address, notifies the old address and grants no second credit', async () => {
   const { body } = await post('/users', BODY);
   await verify(await mailedToken(central, BODY.email, KIND));
   const { token: session } = (await post('/users/login', BODY)).body;
@@ -119,7 +119,7 @@ it('rejects the token of a former address', async () => {
   expect(await verify(token)).toEqual([400, 'bad_request']);
 });
 
-it('grants an address no second credit under a new account', async () => {
+it('grants no second credit to a new account with the same address', async () => {
   await post('/users', BODY);
   await verify(await mailedToken(central, BODY.email, KIND));
   const { token: session } = (await post('/users/login', BODY)).body;
@@ -147,7 +147,7 @@ it('rejects rentals until the address is verified', async () => {
   }
 });
 
-it('serves the outbox to this host only', async () => {
+it('serves the mail outbox only to clients on the same host', async () => {
   await post('/users', BODY);
   const ask = (headers: Record<string, string>, remoteAddress = '127.0.0.1') =>
     central.server.inject({ method: 'GET', url: '/api/_local/outbox', headers, remoteAddress });

@@ -1,4 +1,4 @@
-/** Verifies the address of an account by a mailed token, and grants the sign-up credit for it. */
+/** Verifies the address of an account with a mailed token, and grants the sign-up credit. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
@@ -61,7 +61,7 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
     });
   }
 
-  /** Returns false if the address is not the account's or is verified already. */
+  /** Returns false if the address is not the account's or is already verified. */
   async function markVerified(tx: Db, id: string, emailNorm: string, actor: Actor) {
     if (!(await markEmailVerified(tx, id, emailNorm, clock.now()))) return false;
     await tokens.endAll(tx, id, [PURPOSE]);
@@ -74,19 +74,20 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
     begin,
     grantCredit,
 
-    /** Returns the same answer whether or not there is such an account. */
+    /** Returns the same response whether or not an account has the address. */
     async resend(emailNorm: string): Promise<MessageResponse> {
       await db.transaction().execute(async (tx) => {
         const account = await findAccountByEmail(tx, emailNorm);
         if (account !== undefined && account.email_verified_at === null) await begin(tx, account);
       });
       wakeMail();
-      const message = 'If this address waits to be confirmed, a mail is on its way to it';
+      const message = 'If this address is not confirmed yet, a mail was sent to it';
       return { success: true, message };
     },
 
     /**
-     * Marks an address as verified without a token, for the operator's accounts. No effect if it is verified already.
+     * Marks an address as verified without a token, for the operator's accounts. Has no effect if it is already
+     * verified.
      */
     async accept(emailNorm: string): Promise<void> {
       await moneyTransaction({ db, clock, random }, async (tx) => {
@@ -95,7 +96,9 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
       });
     },
 
-    /** Throws `bad_request` for an unusable token, and for one that was mailed to a former address of the account. */
+    /**
+     * Throws `bad_request` for an unusable token, and for a token that was mailed to a former address of the account.
+     */
     async verify(token: string, actor: Actor): Promise<MessageResponse> {
       await moneyTransaction({ db, clock, random }, async (tx) => {
         const { account_id: id, email_norm: email } = await tokens.use(tx, PURPOSE, token);

@@ -38,14 +38,14 @@ const headers = () => ({ headers: account.session });
 const live = () =>
   central.ports.db.selectFrom('sessions').select('id').where('revoked_at', 'is', null).execute();
 
-it('rejects a log-in if its password is changed meanwhile', async () => {
+it('rejects a log-in if the password is changed during the comparison', async () => {
   const body = { current_password: account.password, new_password: 'battery staple' };
   const change = () => central.call('PUT', '/users/me', { ...headers(), body });
   await expect(logInDuring(change)).rejects.toMatchObject({ code: 'unauthorized' });
   expect(await live()).toHaveLength(1);
 });
 
-it('rejects a log-in if its account is deleted meanwhile', async () => {
+it('rejects a log-in if the account is deleted during the comparison', async () => {
   const remove = () => central.call('DELETE', '/users/me', headers());
   await expect(logInDuring(remove)).rejects.toMatchObject({ code: 'unauthorized' });
   expect(await live()).toEqual([]);

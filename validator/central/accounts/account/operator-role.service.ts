@@ -1,4 +1,4 @@
-/** The operator's role: an account with it may call the routes below /api/operator. */
+/** The operator's role: an account with this role may call the routes below /api/operator. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { recordAudit, requireReason } from '../../platform/audit/audit.service.ts';
@@ -12,15 +12,15 @@ export { listOperators } from './account.store.ts';
 export type RoleChange = {
   email: string;
   isOperator: boolean;
-  /** Required; it is stored in the audit entry. */
+  /** Required; stored in the audit entry. */
   reason: string;
-  /** Name of the login on the host that runs the command. */
+  /** Login name of the person who runs the command on the host. */
   operator: string;
 };
 
 /**
  * Grants or revokes the role and writes an audit entry, in the caller's transaction. Returns true if the state changed.
- * Throws `bad_request` without a reason, `not_found` if no account has the address.
+ * Throws `bad_request` without a reason and `not_found` if no account has the address.
  */
 export async function changeOperatorRole(
   tx: Db,

@@ -29,7 +29,7 @@ const mailed = () => mailedToken(central, account.email, 'password-reset');
 const me = async (headers: Record<string, string>) =>
   (await central.call('GET', '/users/me', { headers })).status;
 
-it('sets a password by the mailed token, ends sessions and keeps API keys', async () => {
+it('sets a password with the mailed token, ends sessions and keeps API keys valid', async () => {
   await request(account.email.toUpperCase());
   expect(await reset(await mailed())).toEqual([200, true]);
   expect([await logIn(account.password), await logIn(NEW)]).toEqual([401, 200]);
@@ -42,7 +42,7 @@ it('sets a password by the mailed token, ends sessions and keeps API keys', asyn
   expect(body[0]).toMatchObject({ event_type: 'account', detail: 'password reset by mail' });
 });
 
-it('accepts each token once within an hour, and no token that was mailed before a password change', async () => {
+it('accepts each token once within an hour, and rejects tokens that were mailed before a password change', async () => {
   await request(account.email);
   const first = await mailed();
   const all = await Promise.all(Array.from({ length: 5 }, () => reset(first)));
@@ -71,7 +71,7 @@ it('accepts each token once within an hour, and no token that was mailed before 
   expect(await logIn('chosen by hand')).toBe(200);
 });
 
-it('gives the same answer whether or not the account exists', async () => {
+it('returns the same response whether or not the account exists', async () => {
   const { body: known } = await request(account.email);
   const { status, body: unknown } = await request('nobody@example.com');
   expect([status, unknown]).toEqual([200, known]);

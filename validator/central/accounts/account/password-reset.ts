@@ -1,4 +1,4 @@
-/** Resets a password by a mailed token, which is single-use and expires after an hour. */
+/** Resets a password with a mailed token, which is single-use and expires after an hour. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
@@ -53,20 +53,20 @@ export function createPasswordReset(deps: PasswordResetDeps) {
   }
 
   return {
-    /** Returns the same answer whether or not there is such an account. */
+    /** Returns the same response whether or not an account has the address. */
     async request(emailNorm: string): Promise<MessageResponse> {
       await db.transaction().execute(async (tx) => {
         const account = await findAccountByEmail(tx, emailNorm);
         if (account !== undefined) await mailToken(tx, account);
       });
       deps.wakeMail();
-      const message = 'If there is an account with this address, a mail is on its way to it';
+      const message = 'If there is an account with this address, a mail was sent to it';
       return { success: true, message };
     },
 
     /** Sets the password and ends all sessions and other reset tokens; API keys stay valid. Throws `bad_request`. */
     async reset(body: ResetPasswordDto, actor: Actor): Promise<MessageResponse> {
-      // Checks the token first, so that guesses do not cost a password hash.
+      // Checks the token first, so that guessed tokens do not cost a password hash.
       await tokens.requireLive(db, PURPOSE, body.token);
       const passwordHash = await passwords.hash(body.new_password);
       await db.transaction().execute(async (tx) => {
@@ -81,7 +81,7 @@ export function createPasswordReset(deps: PasswordResetDeps) {
         await recordAccountEvent(tx, { clock, random }, id, actor, 'password reset by mail');
       });
       deps.wakeMail();
-      return { success: true, message: 'The password is changed; log in with it' };
+      return { success: true, message: 'The password is changed; log in with the new password' };
     },
   };
 }

@@ -22,7 +22,7 @@ const stored = () =>
     .executeTakeFirst();
 const CRYPTO = { crypto_address: '5Grwva-EF', crypto_network: 'bittensor' };
 
-it('accepts crypto with address and network, and clears both with another method', async () => {
+it('accepts crypto with address and network, and clears both when another method is chosen', async () => {
   const set = await put({ referral_payout_method: 'crypto', ...CRYPTO });
   expect([set.status, set.body]).toMatchObject([
     200,

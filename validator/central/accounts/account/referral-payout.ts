@@ -1,4 +1,4 @@
-/** PUT /users/me/referral-payout-method: sets how an account is paid for referrals. */
+/** PUT /users/me/referral-payout-method: sets how an account receives its referral shares. */
 
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -16,12 +16,12 @@ export type ReferralPayoutDeps = {
   clock: Clock;
   random: Random;
   accounts: Pick<Accounts, 'me'>;
-  /** Throws `bad_request` unless the caller can be paid by `stripe_connect`. */
+  /** Throws `bad_request` if the caller cannot be paid by `stripe_connect`. */
   requireOnboarded(caller: UserIdentity): Promise<void>;
 };
 export type SetReferralPayout = ReturnType<typeof createReferralPayout>;
 
-/** Returns the function that sets the method. Throws `bad_request` for one that cannot be used. */
+/** Returns the function that sets the method. Throws `bad_request` for a method that cannot be used. */
 export function createReferralPayout(deps: ReferralPayoutDeps) {
   const { db, clock, random, accounts, requireOnboarded } = deps;
   return async (
@@ -30,7 +30,7 @@ export function createReferralPayout(deps: ReferralPayoutDeps) {
     actor: Actor,
   ): Promise<User> => {
     const changes = { ...changesOf(body), updated_at: clock.now() };
-    // Before the transaction, because it may call the payment processor.
+    // Runs before the transaction, because the check may call the payment processor.
     if (body.referral_payout_method === 'stripe_connect') await requireOnboarded(caller);
     await db.transaction().execute(async (tx) => {
       const before = await accountOf(tx, caller);
@@ -61,7 +61,7 @@ function changesOf(body: ReferralPayoutMethodUpdateDto): Partial<Account> {
   };
 }
 
-/** Returns where an account is paid; null if it is deleted or has no usable method. */
+/** Returns the destination of an account's payouts; null if the account is deleted or has no usable method. */
 export async function referralDestination(db: Db, accountId: string) {
   const account = await accountById(db, accountId);
   const method = account?.referral_payout_method;

@@ -17,7 +17,7 @@ async function keyWith(scopes: string[] | null) {
   return { 'x-api-key': made.body.key as string };
 }
 
-it('refuses a rental by a key without the scope before any effect', async () => {
+it('refuses a rental by a key without the scope before it has any effect', async () => {
   const node = await market.verifiedNode();
   const reader = await keyWith(['read']);
   const refused = await market.rent(owner, node.id, {}, { ...reader, 'idempotency-key': 'once' });
@@ -37,7 +37,7 @@ it('refuses a rental by a key without the scope before any effect', async () => 
   expect((await market.call('GET', events, { headers: renter })).status).toBe(200);
 });
 
-it('treats a key without read as no credential on open routes', async () => {
+it('treats a key without the scope `read` as no credential on open routes', async () => {
   const body = { name: 'private', docker_image: 'ubuntu' };
   const made = await market.call('POST', '/templates', { headers: owner.key, body });
   expect(made.status).toBe(200);
@@ -51,7 +51,7 @@ it('treats a key without read as no credential on open routes', async () => {
   expect(answer).not.toContain('private');
 });
 
-it('gives a key without scopes all rights, and a stream ticket the rights of its key', async () => {
+it('grants all rights to a key without scopes, and the rights of the key to its stream tickets', async () => {
   const node = await market.verifiedNode();
   const all = await keyWith(null);
   const { id } = (await market.rent(owner, node.id, {}, all)).body;

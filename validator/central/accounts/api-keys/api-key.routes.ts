@@ -29,7 +29,7 @@ export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
         tags,
         summary: "List the account's API keys",
         description:
-          'Returns every API key with its scopes, budgets and spending. Only a session sees full keys.',
+          'Returns every API key with its scopes, budgets and spending. Only callers with a session get the full keys.',
         response: { 200: z.array(ApiKey) },
       },
     },
@@ -43,7 +43,7 @@ export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
         tags,
         summary: 'Create an API key',
         description:
-          'Creates a key and returns it in full. Without `scopes` it has all rights, without budgets it spends what the account has. An account has at most 100 keys. A misspelt field is refused with the nearest name.',
+          'Creates a key and returns it in full. A key without `scopes` has all rights; a key without budgets may spend the whole balance of the account. An account has at most 100 keys. A misspelt field is rejected, and the error names the field that was probably meant.',
         errors: { bad_request: 'the account has 100 keys, or `expires_at` is in the past' },
         retry: 'Not safe: a repeat creates a second key. List the keys first.',
         body: CreateApiKey,
@@ -72,7 +72,8 @@ export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
       schema: {
         tags,
         summary: 'Read an API key',
-        description: 'Returns one key of the account. Only a session sees the full key.',
+        description:
+          'Returns one key of the account. Only a caller with a session gets the full key.',
         errors: ownKeyErrors,
         params: IdParams,
         response: { 200: ApiKey },
@@ -88,7 +89,7 @@ export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
         tags,
         summary: 'Change an API key',
         description:
-          'Changes the given members; scopes are fixed at creation. A lower budget stops the running pods of the key at once if it is used up already, a higher one starts those that a budget had stopped and that are still kept.',
+          'Changes the given members; scopes are fixed at creation. A lower budget that is already used up stops the running pods of the key at once. A higher budget starts the pods that a budget had stopped, unless they were deleted.',
         errors: ownKeyErrors,
         retry: 'Safe: a repeat stores the same values again.',
         params: IdParams,
@@ -106,7 +107,7 @@ export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
         tags,
         summary: 'Delete an API key',
         description:
-          'Deletes a key: requests with it get 401 from then on, and its streams end. Pods that it rented continue, and its budgets stay in force for them.',
+          'Deletes a key: later requests with the key get 401, and its streams end. Pods that it rented continue, and its budgets still apply to them.',
         errors: ownKeyErrors,
         retry: 'Safe: a repeat gets 404 `not_found`.',
         params: IdParams,
@@ -123,7 +124,7 @@ export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
         tags,
         summary: 'List requests that a budget refused',
         description:
-          'Returns the last 100 requests that got 402 `API_KEY_BUDGET_EXCEEDED` with this key, newest first.',
+          'Returns the last 100 requests with this key that got 402 `API_KEY_BUDGET_EXCEEDED`, newest first.',
         errors: ownKeyErrors,
         params: IdParams,
         response: { 200: ApiKeyRefusals },

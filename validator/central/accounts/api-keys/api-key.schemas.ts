@@ -41,7 +41,7 @@ export const ApiKey = z
         name: 'Name that the account gave to the key.',
         masked_key: 'First 10 and last 5 characters of the key.',
         key: 'The full key, for callers with a session; null for callers with a key, and if retrieval is disabled.',
-        is_active: 'False once the key is deactivated or has expired.',
+        is_active: 'False if the key was deactivated or has expired.',
         created_at: CREATED_AT,
         updated_at: UPDATED_AT,
         expires_at: 'Time from which the key is rejected (UTC); null: never.',
@@ -52,9 +52,10 @@ export const ApiKey = z
         daily_budget_usd: 'Limit in USD per day, which begins at 00:00 UTC; null for no limit.',
         max_budget_usd: 'Limit in USD for the lifetime of the key; null for no limit.',
         spent_today_usd:
-          'USD since 00:00 UTC: charged for pods that the key rented, and transferred by the key.',
-        spent_total_usd: 'The same in USD since the creation of the key.',
-        pod_visibility: 'Pods that the key may see: all of the account.',
+          'USD since 00:00 UTC: charges for pods that the key rented, and transfers by the key.',
+        spent_total_usd:
+          'USD since the creation of the key: charges for pods that the key rented, and transfers by the key.',
+        pod_visibility: 'Pods that the key may read; always `account`, all pods of the account.',
         pods_count: 'Number of pods that the key rented and that are not deleted.',
       },
     ),
@@ -136,9 +137,9 @@ const ScopeRow = z.object(
       scope: 'Name of the scope.',
       title: 'Title for people.',
       description: 'What the scope allows, in one sentence.',
-      can: 'Actions that it allows.',
+      can: 'Actions that the scope allows.',
       route_families: 'First segments of the paths whose routes may require it.',
-      default: 'True if a key without a list of scopes has it.',
+      default: 'True if a key without a list of scopes has this scope.',
     },
   ),
 );
@@ -146,7 +147,10 @@ const ScopeRow = z.object(
 const VisibilityRow = z.object(
   described(
     { value: z.string(), description: z.string() },
-    { value: 'Value of `pod_visibility`.', description: 'Which pods a key may see.' },
+    {
+      value: 'Value of `pod_visibility`.',
+      description: 'Pods that a key with this value may read.',
+    },
   ),
 );
 
@@ -185,13 +189,14 @@ const RefusalRow = z.object(
     {
       id: 'Id of the refusal.',
       api_key_id: 'Id of the key.',
-      event: 'Why the request was refused.',
+      event: 'Reason of the refusal.',
       created_at: 'Time of the request (UTC).',
-      window: 'The budget that refused it: per day, or for the lifetime of the key.',
-      route: 'Method and path of the request, with the names of its path parameters.',
+      window: 'The exceeded budget: per day, or for the lifetime of the key.',
+      route:
+        'Method and path of the request, with the names of the path parameters instead of their values.',
       amount_usd: 'USD that the request needed.',
-      budget_usd: 'The budget in USD.',
-      spent_usd: 'USD of the budget that were spent.',
+      budget_usd: 'The exceeded budget in USD.',
+      spent_usd: 'USD that were spent of the budget.',
     },
   ),
 );

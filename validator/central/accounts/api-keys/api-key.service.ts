@@ -41,7 +41,7 @@ export type ApiKeysDeps = {
   clock: Clock;
   random: Random;
   secrets: ApiKeySecrets;
-  /** False: the full key is shown only when it is created. */
+  /** If false, the full key is shown only when it is created. */
   retrievable: boolean;
   budgets: KeyBudgets;
 };
@@ -59,7 +59,7 @@ export type KeyBudgets = {
     keyIds: readonly string[],
     nowMs: number,
   ): Promise<ReadonlyMap<string, { todayUusd: number; totalUusd: number }>>;
-  /** Sets the limits of a new key. */
+  /** Stores the limits of a new key. */
   add(tx: Db, key: { id: string; accountId: string }, limits: BudgetLimits): Promise<void>;
   /** Changes the limits of a key, and reschedules the stop of its pods. Locks the pods and the account. */
   change(
@@ -108,7 +108,7 @@ export function createApiKeys(deps: ApiKeysDeps) {
     };
   }
 
-  /** Returns the full key to sessions only; a caller with an API key gets null, even for that key. */
+  /** Returns the full key to callers with a session only. A caller with an API key gets null, even for the same key. */
   function fullKey(row: ApiKey, caller: UserIdentity): string | null {
     const isVisible = caller.credential.type === 'session' && row.key_sealed !== '';
     return isVisible && retrievable ? secrets.open(row.key_sealed, row.key_hash) : null;
@@ -253,7 +253,7 @@ export function createApiKeys(deps: ApiKeysDeps) {
       return shown(changed, caller);
     },
 
-    /** Deletes a key and wipes its sealed text. Requests with it get 401 from then on. */
+    /** Deletes a key and wipes its sealed text. Later requests with the key get 401. */
     async remove(caller: UserIdentity, id: string): Promise<ApiKeyResponse> {
       const row = await ownKey(db, caller, id);
       const nowMs = clock.now();

@@ -1,4 +1,4 @@
-/** Queries of the api_keys table. Deleted keys remain as rows, for events that name them, but are never found. */
+/** Queries of the api_keys table. Deleted keys remain as rows, for events that name them, but no query finds them. */
 import type { Insertable, Updateable } from 'kysely';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { ApiKeysTable } from '../../platform/database/tables/accounts.ts';
@@ -76,7 +76,7 @@ export async function updateApiKey(
   return result.numUpdatedRows > 0n;
 }
 
-/** Records a use unless one was recorded after `beforeMs`, so that many requests cause one write. */
+/** Records a use if none was recorded after `beforeMs`, so that many requests cause one write. */
 export async function touchApiKey(
   db: Db,
   id: string,
@@ -119,10 +119,10 @@ export async function deleteApiKeysOf(db: Db, accountId: string, nowMs: number):
     .execute();
 }
 
-/** Refusals kept for each key. */
+/** Maximum number of refusals retained per key. */
 const MAX_REFUSALS = 100;
 
-/** Stores a refusal and removes those beyond the newest 100 of its key. */
+/** Stores a refusal and deletes the key's refusals beyond the newest 100. */
 export async function insertRefusal(db: Db, row: ApiKeyRefusal): Promise<void> {
   await db.insertInto('api_key_refusals').values(row).execute();
   const newest = db

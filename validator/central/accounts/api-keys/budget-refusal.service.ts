@@ -20,7 +20,7 @@ export type BudgetExcess = {
   reservedUusd: number;
 };
 
-/** 402 `API_KEY_BUDGET_EXCEEDED`. */
+/** Error 402 `API_KEY_BUDGET_EXCEEDED`. */
 export class BudgetExceeded extends ApiError {
   readonly excess: BudgetExcess;
 
@@ -31,7 +31,7 @@ export class BudgetExceeded extends ApiError {
     const reserved =
       reservedUusd === 0
         ? ''
-        : ` beside the ${formatUsdCeil(reservedUusd)} that its pods need for their next 15 minutes`;
+        : ` in addition to the ${formatUsdCeil(reservedUusd)} that its pods need for their next 15 minutes`;
     super(
       'API_KEY_BUDGET_EXCEEDED',
       `The ${whose} of this API key does not cover this request. It needs ${formatUsdCeil(amountUusd)}; ` +

@@ -23,13 +23,13 @@ export const SCOPE_CATALOGUE: z.output<typeof ApiKeyScopes> = {
       description: 'Rent nodes, and use and end pods.',
       can: [
         'rent a node',
-        'reboot, change, enter and delete pods',
+        'reboot, change and delete pods, and open terminals',
         'back up and restore the data of a pod',
       ],
     }),
     entry('manage', {
       title: 'Manage',
-      description: 'Change what the account owns and its settings, and move money.',
+      description: 'Change the account’s settings and objects, and move money.',
       can: [
         'create, change and delete templates, SSH keys, secrets, volumes and webhooks',
         'change preferences and backup schedules',

@@ -1,4 +1,4 @@
-/** Looks up and locks accounts by id. Deleted accounts are never found. */
+/** Finds and locks accounts by id. Deleted accounts are never found. */
 import { ApiError } from '#shared/runtime/errors.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Account, Db } from '../../platform/database/tables.ts';
@@ -28,8 +28,8 @@ export async function accountOf(db: Db, caller: Caller): Promise<Account> {
 }
 
 /**
- * Returns the same row as `accountOf`, locked until the transaction ends. Required before a row is written for an
- * account, so that deleting the account at the same time leaves no such row behind.
+ * Returns the same row as `accountOf`, locked until the transaction ends. Call it before inserting a row for an
+ * account. Otherwise a concurrent deletion of the account could leave the row behind.
  */
 export async function lockAccount(tx: Db, caller: Caller): Promise<Account> {
   await lockRow(tx, 'accounts', caller.accountId);

@@ -4,7 +4,7 @@ import { apiKeyHash, createApiKeySecrets } from './api-key-secret.ts';
 
 const secrets = createApiKeySecrets({ random: systemRandom, secret: new Uint8Array(32).fill(1) });
 
-it('creates keys in the documented format, found only by their hash', () => {
+it('creates keys in the documented format, which can be found only by their hash', () => {
   const made = secrets.create();
   expect(made.key).toMatch(/^sk_[A-Za-z0-9_-]{43}$/);
   expect(made.prefix + made.suffix).toBe(made.key.slice(0, 10) + made.key.slice(-5));
@@ -13,7 +13,7 @@ it('creates keys in the documented format, found only by their hash', () => {
   expect(secrets.create().key).not.toBe(made.key);
 });
 
-it('opens sealed keys only for the same row and secret', () => {
+it('opens a sealed key only for the same row and with the same secret', () => {
   const made = secrets.create();
   expect(secrets.open(made.sealed, made.hash)).toBe(made.key);
   expect(() => secrets.open(made.sealed, apiKeyHash('another'))).toThrow();

@@ -39,14 +39,14 @@ export function createApiKeySecrets(deps: { random: Random; secret: Uint8Array }
       };
     },
 
-    /** Returns the key. Throws if it was sealed with another secret or for another row. */
+    /** Returns the key. Throws if the key was sealed with another secret or for another row. */
     open: (sealed: string, hash: string): string => sealing.open(sealed, hash),
   };
 }
 
 /**
- * Hash by which a key is looked up. Plain SHA-256 suffices for 256 random bits, and an index over hashes leaks no timing
- * that would help to guess a key.
+ * Hash by which a key is found. Plain SHA-256 suffices for 256 random bits, and an index of hashes leaks no timing that
+ * would help an attacker to guess a key.
  */
 export function apiKeyHash(key: string): string {
   return hash('sha256', key);

@@ -83,7 +83,7 @@ it('rejects a route without an authentication rule', () => {
   expect(() => server.get('/forgotten', async () => ({}))).toThrow(/GET \/forgotten has no config/);
 });
 
-it('gives handlers the identity, credential, source and client version', async () => {
+it('passes handlers the identity, credential, source and client version', async () => {
   const account = {
     id: PROVIDER_ID,
     email: 'a@example.com',
@@ -153,7 +153,7 @@ describe('portal', () => {
       .execute();
   });
 
-  it('accepts only portal tokens, and distinguishes expired from invalid ones', async () => {
+  it('accepts only portal tokens, and distinguishes expired from invalid tokens', async () => {
     const { token, sessionId } = await sessions.issue(db, 'portal', PROVIDER_ID);
     const userToken = (await sessions.issue(db, 'user', PROVIDER_ID)).token;
     const orphan = (await sessions.issue(db, 'portal', 'nobody')).token;
@@ -241,7 +241,7 @@ describe('validator', () => {
     expect(internal.statusCode).toBe(200);
   });
 
-  it('verifies the canonical signature too if present', async () => {
+  it('also verifies the canonical signature if the request has one', async () => {
     const body = '{"a":1}';
     const legacy = () => signed(validator, clock.now());
     const both = { ...legacy(), ...canonically(validator, PATH, body) };

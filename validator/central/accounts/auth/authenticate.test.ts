@@ -39,7 +39,7 @@ it('rejects before reading an oversized or invalid body', async () => {
   expect(response.statusCode).toBe(401);
 });
 
-it('reports what is wrong with a key', async () => {
+it('reports why a key is rejected', async () => {
   const { key, session } = await central.signUp();
   const messageFor = async (headers: Record<string, string>) => {
     const { status, body } = await central.call('GET', '/users/me', { headers });
@@ -70,7 +70,7 @@ it('reports what is wrong with a key', async () => {
   expect(await messageFor(key)).toEqual(unknown);
 });
 
-it('accepts key and session, alone or together for the same account', async () => {
+it('accepts an API key, a session, or both if they belong to the same account', async () => {
   const a = await central.signUp();
   const b = await central.signUp();
   const statusFor = async (headers: Record<string, string>) =>
@@ -101,7 +101,7 @@ it('accepts key and session, alone or together for the same account', async () =
   }
 });
 
-it('rejects a key on session routes, also together with a session', async () => {
+it('rejects an API key on session routes, even together with a session', async () => {
   const { key, session } = await central.signUp();
   const create = (headers: Record<string, string>) =>
     central.call('POST', '/keys', { headers, body: { name: 'second' } });
@@ -132,7 +132,7 @@ it('never answers 401 on open routes, but identifies a caller with a valid crede
   }
 });
 
-it('ends a session when it expires or is revoked', async () => {
+it('rejects a session after it expired or was revoked', async () => {
   const a = await central.signUp();
   const me = (headers: Record<string, string>) => central.call('GET', '/users/me', { headers });
   const other = await central.call('POST', '/users/login', {

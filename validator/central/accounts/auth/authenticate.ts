@@ -1,4 +1,7 @@
-/** Authenticates every request by its route's `config.auth`, before the body is read or a resource is looked up. */
+/**
+ * Authenticates every request according to `config.auth` of its route, before the body is read or a resource is
+ * queried.
+ */
 import type { FastifyRequest } from 'fastify';
 import type { HttpServer } from '#shared/http/server.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -45,8 +48,8 @@ const PORTAL_HINT =
   'Log in at /portal/auth/login-flexible and send Authorization: Bearer with the token.';
 
 /**
- * Guards every route registered afterwards, by its `config.auth` and the scopes of API keys. Throws for a route without
- * `config.auth`.
+ * Guards every route that is registered afterwards, according to its `config.auth` and the scopes of API keys. Throws
+ * for a route without `config.auth`.
  */
 export function installAuthentication(server: HttpServer, deps: AuthenticationDeps): void {
   server.decorateRequest('identity', null);
@@ -57,7 +60,7 @@ export function installAuthentication(server: HttpServer, deps: AuthenticationDe
   });
   server.addHook('onRequest', async (request) => {
     const rule = request.routeOptions.config.auth;
-    // Only the 404 and 405 handler has no rule.
+    // Only the handler for 404 and 405 has no rule.
     if (rule === undefined) return;
     const identity = withinScope(request, await identify(request, rule, deps));
     if (rule === 'operator') await requireOperator(identity, deps);
@@ -93,7 +96,8 @@ function identify(
 }
 
 /**
- * Identifies the caller by the credential stored with the request's ticket, or by the request's headers if it has none.
+ * Identifies the caller by the credential stored with the request's ticket. Without a ticket, reads the request's
+ * headers.
  */
 async function byHeadersOrTicket(request: FastifyRequest, deps: AuthenticationDeps) {
   const headers = (await deps.tickets.redeem(request)) ?? request.headers;
@@ -110,7 +114,7 @@ async function userIfValid(request: FastifyRequest, deps: AuthenticationDeps) {
   }
 }
 
-/** Rejects with `forbidden` unless the account has the operator's role at this moment. */
+/** Rejects with `forbidden` if the account does not have the operator's role now. */
 async function requireOperator(identity: Identity | null, { db }: AuthenticationDeps) {
   const account = identity?.kind === 'user' ? await accountById(db, identity.accountId) : undefined;
   if (account !== undefined && account.operator_since !== null) return;
@@ -130,7 +134,7 @@ async function sessionOnly(
   });
 }
 
-/** Accepts a session of an account that a validator's hotkey has signed for. */
+/** Accepts a session of an account for which a validator's hotkey has signed a proof. */
 async function validatorOfAccount(
   request: FastifyRequest,
   deps: AuthenticationDeps,
@@ -139,7 +143,7 @@ async function validatorOfAccount(
   const hotkey = await deps.validatorOf(accountId);
   if (hotkey === null) {
     throw new ApiError('forbidden', 'The account has no validator_hotkey', {
-      hint: 'Prove one with PUT /users/me.',
+      hint: 'Link a validator to the account with `validator_proof` of PUT /users/me.',
     });
   }
   requireOwnPath(request, hotkey);

@@ -64,7 +64,7 @@ async function endsInTime(revoked: AbortSignal): Promise<void> {
 it.each<[string, object]>([
   ['deactivated', { is_active: false }],
   ['expired', { expires_at: '2027-01-15T08:00:03Z' }],
-])('ends only streams of a key that is %s', async (_, change) => {
+])('ends only the streams of a key that was %s', async (_, change) => {
   const watch = createWatch();
   const [key, session] = [await ownKey(), await ownSession()];
   const [byKey, bySession] = [watch.revoked(key, NEVER), watch.revoked(session, NEVER)];

@@ -1,6 +1,6 @@
 /**
  * Ends streams whose credential is revoked or expired. Polls the database with one query for all streams of this
- * process; notifications would be faster but can be lost.
+ * process, because a notification can be lost.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -12,9 +12,7 @@ type Credential = UserIdentity['credential'];
 
 export type CredentialWatch = ReturnType<typeof createCredentialWatch>;
 
-/**
- * Pause between two polls. Streams must end within five seconds of a revocation: the pause, the query, and a margin.
- */
+/** Pause between two polls. Streams must end within five seconds of a revocation, including the query and a margin. */
 const PAUSE_MS = 4_000;
 
 export function createCredentialWatch(deps: {
@@ -57,7 +55,7 @@ export function createCredentialWatch(deps: {
   }
 
   return {
-    /** Returns a signal that aborts when the credential is revoked or expires. Watches until `over` aborts. */
+    /** Returns a signal that aborts when the credential is revoked or expires. Stops watching when `over` aborts. */
     revoked(credential: Credential, over: AbortSignal): AbortSignal {
       const stream = new AbortController();
       if (over.aborted) return stream.signal;

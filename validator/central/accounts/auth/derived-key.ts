@@ -1,4 +1,7 @@
-/** Derives one key per purpose from the deployment's secret, so that leaking one key does not expose the others. */
+/**
+ * Derives one key per purpose from the deployment's secret, so that a leaked key does not expose the keys of other
+ * purposes.
+ */
 import { hkdfSync } from 'node:crypto';
 
 /** Never rename a purpose: data sealed with its key would be lost. */
@@ -21,7 +24,7 @@ export type KeyPurpose =
 
 const KEY_BYTES = 32;
 
-/** Returns 32 bytes (HKDF-SHA256). Throws RangeError if the secret has fewer than 32. */
+/** Returns 32 bytes (HKDF-SHA256). Throws RangeError if the secret has fewer than 32 bytes. */
 export function deriveKey(secret: Uint8Array, purpose: KeyPurpose): Uint8Array {
   if (secret.length < KEY_BYTES)
     throw new RangeError(`the secret must have at least ${KEY_BYTES} bytes`);

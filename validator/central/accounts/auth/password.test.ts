@@ -22,7 +22,7 @@ it('verifies a hash of another implementation', async () => {
   await expect(passwords.matches('password', 'plain')).rejects.toThrow(/PHC/);
 });
 
-it('compares as slowly for an unknown account as for a known one', async () => {
+it('takes as long to compare for an unknown account as for a known account', async () => {
   const passwords = createPasswords({ random: systemRandom });
   const hash = await passwords.hash('secret secret');
   const measure = async (stored: string | null) => {

@@ -5,7 +5,9 @@ import type { Random } from '#shared/runtime/random.ts';
 
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
-/** Maximum number of concurrent hashings. Each takes 19 MiB and a thread; more would starve the rest of the process. */
+/**
+ * Maximum number of concurrent hashings. Each takes 19 MiB and a thread; more would starve other work of the process.
+ */
 const MAX_AT_ONCE = 2;
 const MAX_WAITING = 100;
 
@@ -21,7 +23,7 @@ export type Passwords = ReturnType<typeof createPasswords>;
 export function createPasswords(deps: { random: Random; cost?: PasswordCost | undefined }) {
   const { random, cost = DEFAULT_COST } = deps;
   const limit = createConcurrencyLimit();
-  /** Compared in log-ins to unknown addresses, so that they take as long as any other. */
+  /** Hash that is compared in log-ins with unknown addresses, so that such log-ins take as long as others. */
   const dummyHash = encode(cost, random.bytes(SALT_BYTES), random.bytes(HASH_BYTES));
 
   return {
@@ -69,7 +71,7 @@ function decode(phc: string): { parameters: PasswordCost; salt: Uint8Array; hash
   };
 }
 
-/** Runs MAX_AT_ONCE at a time and queues MAX_WAITING; rejects further calls. */
+/** Runs at most MAX_AT_ONCE calls at a time, queues at most MAX_WAITING, and rejects further calls. */
 function createConcurrencyLimit() {
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -87,7 +89,7 @@ function createConcurrencyLimit() {
     await new Promise<void>((resolve) => waiting.push(resolve));
   }
 
-  /** Passes the slot directly to the next waiter, so `running` stays the same. */
+  /** Passes the slot directly to the next waiting call, so `running` does not change. */
   function release(): void {
     const next = waiting.shift();
     if (next === undefined) running -= 1;

@@ -1,7 +1,7 @@
-/** Rejects replays: each signature and each log-in message of a hotkey is accepted once. */
+/** Rejects replays: each signature is accepted once, and so is each log-in message of a hotkey. */
 import type { Db } from '../../platform/database/tables.ts';
 
-/** Prefix of signatures in the table that they share with log-in messages, which consist of digits. */
+/** Prefix of signatures in the table. Log-in messages in the same table consist of digits. */
 const SIGNATURE_PREFIX = 'signature:';
 
 /** Returns false if the signature was used before. `signature` is lower-case hex. */
@@ -13,7 +13,7 @@ export function spendSignature(
   return insertOnce(db, { hotkey, message, expires_at: expiresAtMs });
 }
 
-/** Returns false if the hotkey has logged in with this message before, even with another signature over it. */
+/** Returns false if the hotkey has already logged in with this message, even with another signature over it. */
 export function spendLogin(
   db: Db,
   { hotkey, message, expiresAtMs }: { hotkey: string; message: string; expiresAtMs: number },

@@ -16,7 +16,7 @@ const byId = prepared((db, { id }: Slots<{ id: string }>) =>
   db.selectFrom('sessions').selectAll().where('id', '=', id),
 );
 
-/** Finds a session, revoked or not. */
+/** Finds a session, whether revoked or not. */
 export async function findSession(db: Db, id: string): Promise<Session | undefined> {
   return (await byId(db, { id })).rows[0];
 }
@@ -38,7 +38,7 @@ export async function listLiveSessionIds(
   return rows.map(({ id }) => id);
 }
 
-/** Revoking a session again has no effect. */
+/** Revokes a session. Has no effect if it is already revoked. */
 export async function revokeSession(db: Db, id: string, nowMs: number): Promise<void> {
   await db
     .updateTable('sessions')

@@ -1,4 +1,4 @@
-/** Session tokens: JWTs that refer to a row of the sessions table, so that they can be revoked. */
+/** Session tokens: JWTs that name a row of the sessions table, so that they can be revoked. */
 import { CompactSign, compactVerify } from 'jose';
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -17,7 +17,7 @@ import {
 /** The JWT's audience: `user` for accounts, `portal` for providers. */
 export type SessionKind = 'user' | 'portal';
 
-/** A signed token, which is valid once `store` is committed. */
+/** A signed token, which becomes valid when the transaction of `store` commits. */
 export type SignedSession = {
   token: string;
   sessionId: string;
@@ -32,7 +32,7 @@ export type SessionCheck =
 
 const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
 const ALGORITHM = 'HS256';
-/** Maximum length of a token; longer ones are rejected unread. Valid ones have about 300 characters. */
+/** Maximum length of a token; longer tokens are rejected unread. Valid tokens have about 300 characters. */
 const MAX_TOKEN_CHARS = 2_000;
 
 const Claims = z.object({
@@ -116,7 +116,7 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
   };
 }
 
-/** Returns null unless the token is signed with this key and has valid claims. Does not check the expiry. */
+/** Returns null if the token is not signed with this key or has invalid claims. Does not check the expiry. */
 async function claimsOf(token: string, key: Uint8Array): Promise<z.output<typeof Claims> | null> {
   if (token.length > MAX_TOKEN_CHARS) return null;
   try {

@@ -20,7 +20,7 @@ export async function countTickets(
     .selectFrom('stream_tickets')
     .select((eb) => eb.fn.countAll<number>().as('count'))
     .where('expires_at', '>', nowMs);
-  // Two queries, because each uses another index.
+  // Two queries, because they use different indexes.
   const own = await live.where('account_id', '=', accountId).executeTakeFirstOrThrow();
   const all = await live.executeTakeFirstOrThrow();
   return { own: own.count, all: all.count };

@@ -33,7 +33,7 @@ it('accepts a ticket for one stream before it expires', async () => {
   expect(await open('nothing')).toMatchObject({ status: 401, code: 'unauthorized' });
 });
 
-it('accepts a ticket once, at any process that uses the database', async () => {
+it('accepts a ticket once, by any process that uses the database', async () => {
   const { ticket } = (await ask()).body;
   const { db } = market.ports;
   const other = await createTestMarket({ db, agents: market.agents, clock: market.clock });
@@ -57,7 +57,7 @@ it('stores tickets hashed with a sealed credential, and deletes expired ones', a
   expect(await rows()).toEqual([]);
 });
 
-it('deletes expired tickets while the upload store does not answer', async () => {
+it('deletes expired tickets even if the upload store does not answer', async () => {
   await market.close();
   const refusal = new Error('the bucket does not answer');
   market = await createTestMarket({
@@ -85,7 +85,7 @@ it('rejects a ticket once its credential is revoked', async () => {
   expect((await open(ticket)).status).toBe(401);
 });
 
-it('requires a credential and a pod of the caller for a ticket, and limits unused tickets', async () => {
+it('issues tickets only to a caller with a credential and for the caller’s pods, and limits unused tickets', async () => {
   expect((await ask({})).status).toBe(401);
   expect((await ask((await market.signUp()).key)).body.error.code).toBe('pod_not_found');
   const statuses = await Promise.all(Array.from({ length: 55 }, async () => (await ask()).status));

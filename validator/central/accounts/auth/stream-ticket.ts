@@ -25,7 +25,7 @@ import {
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * The route accepts an account's ticket on plain requests too, not only on WebSocket upgrades, because a browser's
+     * True if the route accepts an account's ticket on plain requests too, not only on WebSocket upgrades: a browser's
      * EventSource cannot send headers.
      */
     takesTicket?: true;
@@ -66,7 +66,10 @@ export function createStreamTickets(deps: {
   }
 
   return {
-    /** Issues a ticket for a stream of this pod, or of the account if null. Throws 429 if too many are unused. */
+    /**
+     * Issues a ticket for a stream of this pod, or of the account if `podId` is null. Throws 429 if too many tickets
+     * are unused.
+     */
     async issue(accountId: string, podId: string | null, credential: CredentialHeaders) {
       const ticket = randomToken(random, TICKET_BYTES);
       const hash = sha256Hex(ticket);
@@ -87,7 +90,10 @@ export function createStreamTickets(deps: {
       return { ticket, expiresAtMs };
     },
 
-    /** Redeems a request's ticket and returns its credential; null if there is none or the route takes none. Throws 401. */
+    /**
+     * Redeems a request's ticket and returns its credential. Returns null if the request has no ticket or the route
+     * accepts none. Throws 401.
+     */
     async redeem(request: FastifyRequest): Promise<CredentialHeaders | null> {
       const sent = (request.query as Record<string, unknown>)['ticket'];
       const isAccepted =
@@ -99,9 +105,9 @@ export function createStreamTickets(deps: {
       if (isLive && ticket.pod_id === podOf(request)) return credentialOf(ticket);
       throw new ApiError(
         'unauthorized',
-        'The ticket is unknown, used, expired or of another stream',
+        'The ticket is unknown, used, expired or for another stream',
         {
-          hint: 'Request a new one with POST /pods/{id}/stream-ticket or /users/me/stream-ticket.',
+          hint: 'Request a new ticket with POST /pods/{id}/stream-ticket or /users/me/stream-ticket.',
         },
       );
     },

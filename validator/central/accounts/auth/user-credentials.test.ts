@@ -12,7 +12,7 @@ it.each([
   ['', 'session', 'ui'],
   [undefined, 'api_key', 'programmatic'],
   [undefined, 'session', 'ui'],
-] as const)('X-Source %s with %s is recorded as %s', (stated, credential, source) => {
+] as const)('records X-Source %s with %s as %s', (stated, credential, source) => {
   const headers = stated === undefined ? {} : { 'x-source': stated };
   expect(sourceOf(headers, credential)).toBe(source);
 });

@@ -22,8 +22,8 @@ export type RecognisedKey = Pick<ApiKey, 'id' | 'account_id' | 'name' | 'scopes_
 export type UserCredentials = ReturnType<typeof createUserCredentials>;
 
 /**
- * Creates the check of account credentials. Every credential in a request must be valid, and all must belong to one
- * account.
+ * Creates the check of account credentials. Every credential of a request must be valid, and all must belong to the
+ * same account.
  */
 export function createUserCredentials(deps: {
   db: Database;
@@ -74,7 +74,7 @@ export function createUserCredentials(deps: {
 
 const Scopes = z.array(z.enum(KEY_SCOPES)).nullable();
 
-/** Scopes stored with a key; null for all. */
+/** Scopes stored with a key; null for all scopes. */
 export function scopesIn(json: string | null): KeyScope[] | null {
   return Scopes.parse(json === null ? null : JSON.parse(json));
 }
@@ -84,7 +84,10 @@ function apiKeyHeader(request: Credentials): string | null {
   return typeof sent === 'string' && sent !== '' ? sent : null;
 }
 
-/** Returns the token after `Authorization: Bearer`, well formed or not; null for other schemes and an empty token. */
+/**
+ * Returns the token after `Authorization: Bearer`, whether or not it is well formed; null for other schemes and an
+ * empty token.
+ */
 export function bearerToken(request: Credentials): string | null {
   const [, rest = ''] = /^bearer\s(.*)$/i.exec(request.headers.authorization ?? '') ?? [];
   const token = rest.trim();
@@ -97,7 +100,7 @@ const SEMVER =
   /^(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/;
 const MAX_VERSION_CHARS = 64;
 
-/** Returns X-Source. Unknown values, and repeated headers, which arrive joined by a comma, are ignored. */
+/** Returns X-Source. Ignores unknown values, and repeated headers, which Node joins with a comma. */
 export function sourceOf(
   headers: IncomingHttpHeaders,
   credential: UserIdentity['credential']['type'],

@@ -26,7 +26,7 @@ const NO_BODY = new Uint8Array();
 
 export type ValidatorSignatures = ReturnType<typeof createValidatorSignatures>;
 
-/** Creates the check of validators' signatures. Canonical ones must name `audience`. */
+/** Creates the check of validators' signatures. Canonical signatures must name `audience`. */
 export function createValidatorSignatures(deps: {
   db: Database;
   clock: Clock;
@@ -53,15 +53,15 @@ export function createValidatorSignatures(deps: {
     }
     const checked = verifier.checkHeaders(request, ['validator-control']);
     if (checked.signer !== hotkey) {
-      throw new ApiError('unauthorized', 'The two signatures are of different hotkeys');
+      throw new ApiError('unauthorized', 'The two signatures belong to different hotkeys');
     }
     pending.set(request, checked);
   }
 
   return {
     /**
-     * Rejects with `unauthorized` for invalid headers and for a reused signature, with 422 or 403 for the hotkey in the
-     * path. Signatures are randomized, so a client that signs each request never repeats one, even within a second.
+     * Rejects with `unauthorized` for invalid headers and for a reused signature, and with 422 or 403 for a wrong
+     * hotkey in the path. Signatures are randomized, so two signatures of a client differ even within the same second.
      */
     async identify(request: FastifyRequest): Promise<ValidatorIdentity> {
       const signed = signerOf(request, validators, clock.now());
@@ -75,7 +75,7 @@ export function createValidatorSignatures(deps: {
       checkCanonical(request, hotkey);
       if (!(await spendSignature(db, signed))) {
         throw new ApiError('unauthorized', 'This signature was used before', {
-          hint: 'Sign each request anew.',
+          hint: 'Create a new signature for each request.',
         });
       }
       return { kind: 'validator', hotkey, accountId: null };
@@ -85,9 +85,9 @@ export function createValidatorSignatures(deps: {
     sweep: (tx: Db) => deleteExpiredUses(tx, clock.now()),
 
     /**
-     * Returns the validator named in the path, for a body that is signed in Authorization. Does not verify that
-     * signature; the handler does, with the body. Throws `unauthorized` without a well-formed signature, 422 or 403 for
-     * the hotkey in the path.
+     * Returns the validator named in the path, for a route whose body is signed in Authorization. The handler verifies
+     * that signature, because it needs the body. Throws `unauthorized` without a well-formed signature, and 422 or 403
+     * for a wrong hotkey in the path.
      */
     identifyByPath(request: FastifyRequest): ValidatorIdentity {
       const stated = (request.params as Record<string, string | undefined>)['validator_hotkey'];
@@ -139,7 +139,7 @@ function signerOf(
   return { hotkey: known, signature: toHex(bytes), expiresAtMs };
 }
 
-/** Throws 403 if the path names another validator, 422 if it names none. */
+/** Throws 403 if the path names another validator, and 422 if the path names no valid hotkey. */
 export function requireOwnPath(request: FastifyRequest, hotkey: Hotkey): void {
   const stated = (request.params as Record<string, string | undefined>)['validator_hotkey'];
   if (stated === undefined || stated === hotkey) return;

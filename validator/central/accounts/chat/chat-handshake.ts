@@ -24,7 +24,7 @@ export type ChatHandshakeDeps = {
   secret: Uint8Array;
   platform: ChatPlatform | null;
   owners: 'accounts' | 'providers';
-  /** Route that begins a link, named in hints. */
+  /** Route that starts a link; hints name it. */
   beginsAt: string;
 };
 
@@ -34,16 +34,20 @@ export function createChatHandshake(deps: ChatHandshakeDeps) {
   const { db, clock, random, secret, platform, owners, beginsAt } = deps;
   const sealing = createSealing({ key: deriveKey(secret, 'chat-link-sealing'), random });
 
-  /** Redeems the state of a link that this owner began and returns its PKCE verifier. */
+  /** Redeems the state of a link that this owner began and returns the link's PKCE verifier. */
   async function redeem(ownerId: string, state: string): Promise<string> {
     const stateHash = sha256Hex(state);
     const begun = await redeemLinkState(db, ownerId, stateHash);
     if (begun !== undefined && begun.expires_at > clock.now()) {
       return sealing.open(begun.verifier_sealed, stateHash);
     }
-    throw new ApiError('bad_request', 'The state is unknown, used, expired or of another account', {
-      hint: `Begin again with ${beginsAt}.`,
-    });
+    throw new ApiError(
+      'bad_request',
+      'The state is unknown, used, expired or belongs to another account',
+      {
+        hint: `Begin again with ${beginsAt}.`,
+      },
+    );
   }
 
   return {
@@ -68,7 +72,7 @@ export function createChatHandshake(deps: ChatHandshakeDeps) {
         await lockRow(tx, owners, ownerId);
         await insertLinkState(tx, begun, nowMs);
         if ((await countLinkStates(tx, ownerId)) > MAX_OPEN_LINKS) {
-          throw new ApiError('rate_limited', 'Too many links were begun and not finished', {
+          throw new ApiError('rate_limited', 'Too many links were started and not finished', {
             headers: { 'Retry-After': '60' },
           });
         }
@@ -79,8 +83,7 @@ export function createChatHandshake(deps: ChatHandshakeDeps) {
 
     /**
      * Returns the chat user after the redirect; null if the user denied access or no platform is configured. Does not
-     * store the platform's tokens.
-     * Throws `bad_request`, `upstream_unavailable`.
+     * store the platform's tokens. Throws `bad_request` or `upstream_unavailable`.
      */
     async identify(
       ownerId: string,

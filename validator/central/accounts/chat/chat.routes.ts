@@ -21,9 +21,9 @@ export function registerChatRoutes(api: HttpServer, links: ChatLinks): void {
         tags,
         summary: 'Start linking a chat account',
         description:
-          'Returns the address at which the user allows the link. It is valid for ten minutes and one use. Null if the marketplace has no chat platform.',
-        errors: { rate_limited: 'ten links were begun and not finished' },
-        retry: 'Safe: a repeat begins another link.',
+          'Returns the address at which the user allows the link. The address is valid for ten minutes and one use. It is null if the marketplace has no chat platform.',
+        errors: { rate_limited: 'ten links were started and not finished' },
+        retry: 'Safe: a repeat starts another link.',
         response: { 200: ChatOAuthAuthorizationUrlResponse },
       },
     },
@@ -40,11 +40,11 @@ export function registerChatRoutes(api: HttpServer, links: ChatLinks): void {
           'Receives the redirect of the chat platform and links its user to the account. Returns null if the user denied access, or if the marketplace has no chat platform.',
         errors: {
           bad_request:
-            'the state is unknown, used, expired or of another account, or the code is missing or refused',
+            'the state is unknown, used, expired or belongs to another account, or the code is missing or refused',
           conflict: 'the chat user is linked to another account',
           upstream_unavailable: 'the chat platform does not answer',
         },
-        retry: 'Not safe: a state works once. Begin a new link.',
+        retry: 'Not safe: a state works once. Start a new link.',
         querystring: ChatCallbackQuery,
         response: { 200: ChatOAuthCallbackResponse.nullable() },
       },
@@ -52,7 +52,7 @@ export function registerChatRoutes(api: HttpServer, links: ChatLinks): void {
     async (request, reply) => {
       const { accountId } = userOf(request);
       const linked = await links.finish(accountId, request.query, actorOf(request));
-      // Fastify would send null as an empty body.
+      // Fastify would send an empty body for null.
       return (
         linked ??
         reply.type('application/json; charset=utf-8').serializer(JSON.stringify).send(null)
@@ -66,7 +66,7 @@ export function registerChatRoutes(api: HttpServer, links: ChatLinks): void {
       schema: {
         tags,
         summary: 'Unlink the chat account',
-        description: 'Removes the link. Without one it has no effect.',
+        description: 'Removes the link. Has no effect without a link.',
         retry: 'Safe: a repeat changes nothing.',
         response: { 200: ChatUnlinked },
       },

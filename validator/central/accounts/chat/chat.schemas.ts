@@ -16,7 +16,7 @@ export const ChatOAuthAuthorizationUrlResponse = z
   )
   .meta({
     id: 'ChatOAuthAuthorizationUrlResponse',
-    description: 'Begin of a link to a chat account.',
+    description: 'Start of a link to a chat account.',
   });
 
 export const ChatOAuthCallbackResponse = z
@@ -28,7 +28,7 @@ export const ChatOAuthCallbackResponse = z
         discord_username: z.string().nullable(),
       },
       {
-        connected: 'True if a chat account is linked now.',
+        connected: 'True if a chat account is now linked.',
         discord_id: 'Id of the chat user; null if none is linked.',
         discord_username: 'Name of the chat user; null if none is linked.',
       },

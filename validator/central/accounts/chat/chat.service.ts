@@ -44,7 +44,7 @@ export function createChatLinks(deps: ChatLinksDeps) {
       await db.transaction().execute(async (tx) => {
         if (!(await setChatUser(tx, accountId, user, clock.now()))) {
           throw new ApiError('conflict', 'This chat account is linked to another account', {
-            hint: 'Unlink it there first, or choose another one.',
+            hint: 'Unlink the chat account from the other account first, or choose another chat account.',
           });
         }
         await recordAccountEvent(tx, { clock, random }, accountId, actor, 'chat account linked');
@@ -52,7 +52,7 @@ export function createChatLinks(deps: ChatLinksDeps) {
       return { connected: true, discord_id: user.id, discord_username: user.username };
     },
 
-    /** Has no effect if nothing is linked. */
+    /** Unlinks the chat user. Has no effect without a link. */
     async unlink(accountId: string, actor: Actor): Promise<{ success: true }> {
       await db.transaction().execute(async (tx) => {
         await setChatUser(tx, accountId, null, clock.now());

@@ -5,7 +5,7 @@ import type { Db } from '../../platform/database/tables.ts';
 
 type LinkState = Selectable<ChatLinkStatesTable>;
 
-/** Inserts an unfinished link and deletes expired ones of this owner. */
+/** Inserts an unfinished link and deletes the owner's expired ones. */
 export async function insertLinkState(
   db: Db,
   row: Insertable<ChatLinkStatesTable>,

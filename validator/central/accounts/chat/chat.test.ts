@@ -41,7 +41,7 @@ async function callback(query: Record<string, string>, from = account) {
 const chatIdOf = async (from = account) =>
   (await central.call('GET', '/users/me', { headers: from.key })).body.discord_id;
 
-it('links a chat account by code, state and PKCE, shows it, and unlinks it', async () => {
+it('links a chat account by code, state and PKCE, shows the link, and removes the link', async () => {
   const answer = await callback(provider.allow(await begin(), '4711'));
   expect([answer.status, answer.body]).toEqual([
     200,
@@ -83,7 +83,7 @@ it('rejects a code obtained for another state (PKCE)', async () => {
   expect(await chatIdOf()).toBeNull();
 });
 
-it('answers null when the user denies access, and the state becomes invalid', async () => {
+it('returns null when the user denies access, and invalidates the state', async () => {
   const { state, code } = provider.allow(await begin(), '1');
   const denied = await callback({ state, error: 'access_denied' });
   expect([denied.status, denied.body]).toEqual([200, null]);

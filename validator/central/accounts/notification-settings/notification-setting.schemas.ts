@@ -5,7 +5,7 @@ import { described } from '#shared/api/described.ts';
 import { CREATED_AT, UPDATED_AT } from '../../platform/openapi/field-texts.ts';
 import { NaiveTime, optional } from '../../platform/wire.ts';
 
-/** Kinds of mails that can be switched off. */
+/** Kinds of mails that an account can switch off. */
 export const NOTIFICATION_FLAGS = [
   'low_balance',
   'notice_period',
@@ -57,12 +57,12 @@ export const NotificationSettingUpdateDto = z
       {
         low_balance: 'Send mails about a low balance. Absent or null leaves the setting unchanged.',
         notice_period:
-          'Send mails about announced maintenance or removal of a node. Absent or null leaves it unchanged.',
-        pod_failed: 'Send mails about failed pods. Absent or null leaves it unchanged.',
+          'Send mails about announced maintenance or removal of a node. Absent or null leaves the setting unchanged.',
+        pod_failed: 'Send mails about failed pods. Absent or null leaves the setting unchanged.',
         scheduled_removal:
-          'Send mails before the scheduled removal of a pod. Absent or null leaves it unchanged.',
+          'Send mails before the scheduled removal of a pod. Absent or null leaves the setting unchanged.',
         machine_request:
-          'Send mails about fulfilled machine requests. Absent or null leaves it unchanged.',
+          'Send mails about fulfilled machine requests. Absent or null leaves the setting unchanged.',
       },
     ),
   )

@@ -37,7 +37,7 @@ export function createNotificationSettings(deps: { db: Database; clock: Clock; r
       return { ...shown(row ?? ALL_ON), is_default: row === undefined };
     },
 
-    /** Absent flags stay as they are. */
+    /** Changes the given flags; absent flags are unchanged. */
     async change(
       { accountId }: UserIdentity,
       body: NotificationSettingUpdateDto,
@@ -61,7 +61,7 @@ export function createNotificationSettings(deps: { db: Database; clock: Clock; r
   };
 }
 
-/** Returns true if the account wants mails of this kind. */
+/** Returns true if mails of this kind are enabled for the account. */
 export async function wants(db: Db, accountId: string, flag: NotificationFlag): Promise<boolean> {
   const row = await findNotificationSetting(db, accountId);
   return (row ?? ALL_ON)[flag] === 1;

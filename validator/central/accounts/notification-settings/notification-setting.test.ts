@@ -33,7 +33,7 @@ it('returns every setting as on by default, and creates no row', async () => {
   expect(await wants(central.ports.db, account.id, 'pod_failed')).toBe(true);
 });
 
-it("changes only the flags sent, in the account's single row", async () => {
+it("changes only the flags that are sent, in the account's single row", async () => {
   const first = await put({ pod_failed: false, machine_request: null });
   expect([first.status, first.body]).toEqual([
     200,

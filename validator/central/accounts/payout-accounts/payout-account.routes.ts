@@ -21,7 +21,7 @@ export function registerPayoutAccountRoutes(
         tags,
         summary: 'Read the payout account',
         description:
-          'Returns the account at the payment processor to which referral shares can be paid. Calls the processor until the onboarding is complete.',
+          'Returns the account at the payment processor to which referral shares can be paid. Until the onboarding is complete, every read queries the processor.',
         errors: { upstream_unavailable: 'the payment processor does not answer' },
         response,
       },
@@ -38,7 +38,7 @@ export function registerPayoutAccountRoutes(
         description:
           'Creates an account at the payment processor, or continues its onboarding, and returns the page on which the owner completes it. Afterwards `stripe_connect` is a valid referral payout method.',
         errors: {
-          bad_request: 'the payment processor of this marketplace pays no accounts',
+          bad_request: 'the payment processor of this marketplace cannot pay accounts',
           upstream_unavailable: 'the payment processor does not answer',
         },
         retry: 'Safe: a repeat continues the same onboarding.',

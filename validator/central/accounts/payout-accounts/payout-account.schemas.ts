@@ -14,9 +14,9 @@ export const PayoutAccount = z
         stripe_connect_account_id:
           'Id of the account at the payment processor; null before the onboarding began.',
         stripe_onboarding_completed:
-          'True once the owner completed the onboarding; then `stripe_connect` is a valid payout method.',
+          'True if the owner completed the onboarding, so that `stripe_connect` is a valid payout method.',
         onboarding_url:
-          'Page on which the owner completes the onboarding; null unless this request began or continued it.',
+          'Page on which the owner completes the onboarding; null if this request neither began nor continued the onboarding.',
       },
     ),
   )

@@ -14,14 +14,14 @@ export type PayoutAccountsDeps = {
   db: Database;
   clock: Clock;
   random: Random;
-  /** Null if the payment processor pays no accounts. */
+  /** Null if the payment processor cannot pay accounts. */
   onboarding: Onboarding | null;
 };
 
 export type PayoutAccounts = ReturnType<typeof createPayoutAccounts>;
 
 export function createPayoutAccounts({ db, clock, random, onboarding }: PayoutAccountsDeps) {
-  /** Stores that the onboarding is complete, once. Returns false for an account that the marketplace does not have. */
+  /** Stores, once, that the onboarding is complete. Returns false if no account has this payout account. */
   function complete(payoutAccountId: string): Promise<boolean> {
     return db.transaction().execute(async (tx) => {
       const { accountId, isNew } = await markOnboarded(tx, payoutAccountId, clock.now());
@@ -32,7 +32,7 @@ export function createPayoutAccounts({ db, clock, random, onboarding }: PayoutAc
     });
   }
 
-  /** Returns true if the account can be paid. Calls the processor unless the completion is stored already. */
+  /** Returns true if the account can be paid. Calls the processor if the completion is not stored yet. */
   async function isOnboarded(account: Account): Promise<boolean> {
     if (account.payout_onboarded_at !== null) return true;
     const { payout_account_id: id } = account;
@@ -43,14 +43,14 @@ export function createPayoutAccounts({ db, clock, random, onboarding }: PayoutAc
   return {
     complete,
 
-    /** Throws `bad_request` unless the caller can be paid by `stripe_connect`. */
+    /** Throws `bad_request` if the caller cannot be paid by `stripe_connect`. */
     async requireOnboarded(caller: UserIdentity): Promise<void> {
       if (await isOnboarded(await accountOf(db, caller))) return;
       throw new ApiError('bad_request', 'Payouts by stripe_connect need completed onboarding', {
         hint:
           onboarding === null
-            ? 'The payment processor of this marketplace pays no accounts: choose balance or crypto.'
-            : 'Begin it with POST /users/me/stripe-connect, or choose balance or crypto.',
+            ? 'The payment processor of this marketplace cannot pay accounts: choose balance or crypto.'
+            : 'Begin the onboarding with POST /users/me/stripe-connect, or choose balance or crypto.',
       });
     },
 
@@ -61,12 +61,12 @@ export function createPayoutAccounts({ db, clock, random, onboarding }: PayoutAc
     },
 
     /**
-     * Creates the payout account, or continues its onboarding. `origin` is that of the API. Throws `bad_request` if the
-     * processor pays no accounts, `upstream_unavailable` if it does not answer.
+     * Creates the payout account, or continues its onboarding. `origin` is the origin of the API. Throws `bad_request`
+     * if the processor cannot pay accounts, and `upstream_unavailable` if it does not answer.
      */
     async begin(caller: UserIdentity, actor: Actor, origin: string): Promise<PayoutAccount> {
       if (onboarding === null) {
-        throw new ApiError('bad_request', 'The payment processor pays no accounts', {
+        throw new ApiError('bad_request', 'The payment processor cannot pay accounts', {
           hint: 'Choose balance or crypto as referral_payout_method.',
         });
       }

@@ -1,7 +1,7 @@
 /** Queries on the columns of accounts that concern payouts by the payment processor. */
 import type { Db } from '../../platform/database/tables.ts';
 
-/** Stores the account's id at the processor. Returns false if it has that id already. */
+/** Stores the account's id at the processor. Returns false if the account already has that id. */
 export async function setPayoutAccount(
   tx: Db,
   accountId: string,

@@ -70,7 +70,7 @@ describe('with simulated payments', () => {
   });
 });
 
-it('is refused without a payment processor', async () => {
+it('refuses the onboarding without a payment processor', async () => {
   await begin({});
   const refused = await send('POST');
   expect([refused.status, refused.body.error.code]).toEqual([400, 'bad_request']);
@@ -90,7 +90,7 @@ describe('with Stripe', () => {
     return body.stripe_connect_account_id;
   }
 
-  it('asks Stripe when the method is chosen', async () => {
+  it('queries Stripe when the method is chosen', async () => {
     const id = await beginWithStripe();
     expect((await choose()).status).toBe(400);
     stripe.onboard(id);

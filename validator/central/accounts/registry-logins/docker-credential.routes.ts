@@ -39,7 +39,7 @@ export function registerDockerCredentialRoutes(
         tags,
         summary: 'Add a login for an image registry',
         description:
-          'Stores a user name and a password for private images. A template uses it through `docker_credential_id`; the node receives it when it pulls the image.',
+          'Stores a user name and a password for private images. A template names the login in `docker_credential_id`; the node receives the login when it pulls the image.',
         errors: { bad_request: 'the account has 100 logins' },
         retry: 'Not safe: a repeat stores a second login. List the logins first.',
         body: CreateDockerCredential,
@@ -95,7 +95,7 @@ export function registerDockerCredentialRoutes(
         tags,
         summary: 'Delete a login',
         description:
-          'Deletes the login and returns its last state. Templates that name it can no longer be rented until they name another.',
+          'Deletes the login and returns its last state. Templates that name it cannot be rented until they name another login.',
         errors: {
           not_found: 'no login has this id',
           forbidden: 'the login belongs to another account',

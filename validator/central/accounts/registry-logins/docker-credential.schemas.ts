@@ -27,7 +27,7 @@ export const CreateDockerCredential = z
   });
 export type CreateDockerCredential = z.output<typeof CreateDockerCredential>;
 
-/** Absent and null fields stay as they are. */
+/** Absent and null fields are unchanged. */
 export const UpdateDockerCredential = z
   .object(
     described(

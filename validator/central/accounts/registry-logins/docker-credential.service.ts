@@ -76,7 +76,7 @@ export function createDockerCredentials(deps: {
           throw new ApiError(
             'bad_request',
             `An account has at most ${MAX_PER_ACCOUNT} Docker credentials`,
-            { hint: 'Delete one that is no longer used.' },
+            { hint: 'Delete a credential that is no longer used.' },
           );
         }
         await insertDockerCredential(tx, row);
@@ -106,7 +106,7 @@ export function createDockerCredentials(deps: {
       });
     },
 
-    /** Deletes a login. Templates that use it cannot be rented until they use another one. */
+    /** Deletes a login. Templates that use it cannot be rented until they use another login. */
     remove(caller: UserIdentity, id: string): Promise<DockerCredentialResponse> {
       return db.transaction().execute(async (tx) => {
         const row = await requireOwn(tx, caller, id);
@@ -118,8 +118,8 @@ export function createDockerCredentials(deps: {
 }
 
 /**
- * Throws `template_invalid` unless `id` is null or a credential of the account that owns the template. Otherwise a copy
- * of a template could send its author's password to a registry of the copier's choice.
+ * Throws `template_invalid` unless `id` is null or the owner of the template owns the credential. Otherwise a copy of a
+ * template could send its author's password to a registry that another account chose.
  */
 export async function requireCredentialOf(
   db: Db,
@@ -135,9 +135,9 @@ export async function requireCredentialOf(
 }
 
 /**
- * Returns the function that opens a credential for the agent that pulls an image. It returns null if the credential was
- * deleted or does not belong to `accountId`: the node's operator can read the password, so it is sent only with pods of
- * its owner.
+ * Returns the function that opens a credential for the agent that pulls an image. The function returns null if the
+ * credential was deleted or does not belong to `accountId`: the node's operator can read the password, so it is sent
+ * only with pods of its owner.
  */
 export function createDockerLogins(deps: { db: Database; random: Random; secret: Uint8Array }) {
   const sealing = sealingOf(deps);

@@ -73,7 +73,7 @@ it('rejects invalid input, naming the field without repeating the value', async 
   }
 });
 
-it('reveals nothing to another account', async () => {
+it('does not reveal credentials to another account', async () => {
   const stranger = await market.renter();
   const { body: row } = await call('POST', '/docker-credentials', LOGIN);
   const path = `/docker-credentials/${row.id}`;
@@ -87,7 +87,7 @@ it('reveals nothing to another account', async () => {
   expect([taken.status, taken.body.error.code]).toEqual([400, 'template_invalid']);
 });
 
-it('sends the login to the node that pulls the image, for the image’s registry', async () => {
+it('sends the login for the image’s registry to the node that pulls the image', async () => {
   const { body: credential } = await call('POST', '/docker-credentials', LOGIN);
   const { body: template } = await templateWith(credential.id);
   expect(template.docker_credential_id).toBe(credential.id);
@@ -131,7 +131,7 @@ it("sends a login only with its owner's pods, also if another account copies its
   const again = await as('PUT', `/pods/${pod.id}`, named);
   expect(again.body.error.code).toBe('template_invalid');
 
-  // Simulates a pod row of an older version that refers to the credential.
+  // Simulates a pod row of an older version that names the credential.
   await market.ports.db
     .updateTable('pods')
     .set({ docker_credential_id: credential.id })
@@ -144,7 +144,7 @@ it("sends a login only with its owner's pods, also if another account copies its
   expect(JSON.stringify([...host.specs.values()])).not.toContain(PASSWORD);
 });
 
-it('rejects rentals after the login is deleted, but allows changes of the template', async () => {
+it('rejects rentals after the login is deleted, but allows the template to be changed', async () => {
   const { body: credential } = await call('POST', '/docker-credentials', LOGIN);
   const { body: template } = await templateWith(credential.id);
   await call('DELETE', `/docker-credentials/${credential.id}`);

@@ -8,7 +8,7 @@ import type { Secrets } from './secret.service.ts';
 
 const tags = ['Secrets'];
 const config = { auth: 'user' } as const;
-/** Maximum size of a body: JSON may escape every byte of a value with six characters. */
+/** Maximum size of a body: JSON may encode every byte of a value as six characters. */
 const BODY_LIMIT_BYTES = 512 * 1024;
 
 export function registerSecretRoutes(api: HttpServer, secrets: Secrets): void {
@@ -34,7 +34,7 @@ export function registerSecretRoutes(api: HttpServer, secrets: Secrets): void {
         tags,
         summary: 'Set a secret',
         description:
-          'Stores a value under a name, encrypted. A name that exists gets the new value. A rental with the name in `secret_names` gives its pod the value as a file `/run/secrets/<name>`; pods that exist already keep theirs. An account has at most 100 secrets.',
+          'Stores a value under a name, encrypted. If the name exists, its value is replaced. The pod of a rental that names the secret in `secret_names` gets the value as a file `/run/secrets/<name>`; existing pods keep the value that they have. An account has at most 100 secrets.',
         errors: { bad_request: 'the account has 100 secrets' },
         retry: 'Safe: a repeat stores the same value again.',
         body: CreateSecret,

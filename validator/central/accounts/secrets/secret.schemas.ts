@@ -33,7 +33,7 @@ export const Secret = z
         id: 'Id of the secret.',
         name: 'Name of the file below `/run/secrets`, unique within the account.',
         created_at: CREATED_AT,
-        updated_at: 'When the value was last set (UTC).',
+        updated_at: 'Time at which the value was last set (UTC).',
       },
     ),
   )

@@ -42,7 +42,10 @@ export function createSecrets(deps: SealingDeps & { db: Database; clock: Clock }
       return (await listSecrets(db, accountId)).map(toResponse);
     },
 
-    /** Stores a secret. A name that exists gets the new value, which pods rented afterwards receive. */
+    /**
+     * Stores a secret. If the name exists, replaces its value; only pods that are rented afterwards receive the new
+     * value.
+     */
     put(caller: UserIdentity, { name, value }: CreateSecret): Promise<SecretResponse> {
       const nowMs = clock.now();
       return db.transaction().execute(async (tx) => {
@@ -51,7 +54,7 @@ export function createSecrets(deps: SealingDeps & { db: Database; clock: Clock }
         const known = present.find((row) => row.name === name);
         if (known === undefined && present.length >= MAX_PER_ACCOUNT) {
           throw new ApiError('bad_request', `An account has at most ${MAX_PER_ACCOUNT} secrets`, {
-            hint: 'Delete one that is no longer used.',
+            hint: 'Delete a secret that is no longer used.',
           });
         }
         const id = known?.id ?? random.uuid();
@@ -91,8 +94,8 @@ export type AttachSecrets = (
 ) => Promise<void>;
 
 /**
- * Creates the function that copies secrets to a pod. It throws 400 `bad_request` for an unknown name, and for more
- * secrets than a pod may have.
+ * Creates the function that copies secrets to a pod. The function throws 400 `bad_request` for an unknown name and for
+ * more secrets than a pod may have.
  */
 export function createAttachSecrets(deps: SealingDeps): AttachSecrets {
   const sealing = sealingOf(deps);
@@ -103,7 +106,7 @@ export function createAttachSecrets(deps: SealingDeps): AttachSecrets {
       const row = own.find((secret) => secret.name === name);
       if (row !== undefined) return { name, value: sealing.open(row.value_sealed, row.id) };
       throw new ApiError('bad_request', `secret_names: the account has no secret ${name}`, {
-        hint: 'Create it with POST /secrets, or choose one of GET /secrets.',
+        hint: 'Create the secret with POST /secrets, or choose a name from GET /secrets.',
       });
     });
     if (JSON.stringify(chosen).length > MAX_POD_SECRETS_CHARS) {
@@ -120,7 +123,7 @@ export function createAttachSecrets(deps: SealingDeps): AttachSecrets {
   };
 }
 
-/** Names without repetitions. Throws 400 `bad_request` for more than a pod may have. */
+/** Names without repetitions. Throws 400 `bad_request` for more names than a pod may have. */
 export function secretNamesOf(names: readonly string[] | null | undefined): string[] {
   const distinct = [...new Set(names ?? [])].toSorted();
   if (distinct.length <= MAX_POD_SECRETS) return distinct;
@@ -146,7 +149,7 @@ function sealingOf({ secret, random }: SealingDeps) {
   return createSealing({ key: deriveKey(secret, 'pod-secret-sealing'), random });
 }
 
-/** Binds a copy to its pod and name. */
+/** Associated data that binds a sealed copy to its pod and name. */
 function placeOf(podId: string, name: string): string {
   return `${podId} ${name}`;
 }

@@ -1,7 +1,7 @@
 /** Queries of the tables account_secrets and pod_secrets. */
 import type { AccountSecret, Db, PodSecretRow } from '../../platform/database/tables.ts';
 
-/** Inserts a secret, or replaces the value of the one with this name. Returns the stored row. */
+/** Inserts a secret, or replaces the value of the secret with this name. Returns the stored row. */
 export function putSecret(db: Db, row: AccountSecret): Promise<AccountSecret> {
   const { value_sealed, updated_at } = row;
   return db

@@ -122,7 +122,7 @@ it('deletes the copies of a pod with the pod, and all secrets with the account',
   expect(await count('account_secrets')).toBe(0);
 });
 
-it('refuses more secrets than a pod may have, and those of other accounts', async () => {
+it('refuses more secrets than a pod may have, and secrets of other accounts', async () => {
   for (let made = 0; made < 33; made += 1) await put(`s${made}`, 'x');
   const names = Array.from({ length: 33 }, (_, index) => `s${index}`);
   const { market, account, node } = scene;

@@ -72,7 +72,7 @@ it.each([
   ['a blob alone', ED],
   ['options before the type', `command="rm -rf /" ssh-ed25519 ${ED}`],
   ['two lines', `ssh-ed25519 ${ED}\nssh-ed25519 ${ED}`],
-  ['a line smuggled into the comment', `ssh-ed25519 ${ED} x\r\nssh-rsa ${RSA}`],
+  ['a second line inside the comment', `ssh-ed25519 ${ED} x\r\nssh-rsa ${RSA}`],
   ['a line separator', `ssh-ed25519 ${ED} x\u2028y`],
   ['a NUL', `ssh-ed25519 ${ED} \0`],
   ['a comment that is too long', `ssh-ed25519 ${ED} ${'x'.repeat(256)}`],

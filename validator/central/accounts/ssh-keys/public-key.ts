@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 
 export type PublicKey = {
-  /** `type base64[ comment]`, single blanks. */
+  /** `type base64[ comment]`, separated by single blanks. */
   text: string;
   /** `SHA256:…`, as printed by ssh-keygen -l. Does not depend on the comment. */
   fingerprint: string;
@@ -15,7 +15,7 @@ const MAX_COMMENT_CHARS = 255;
 const MIN_RSA_BITS = 1_024;
 const MAX_RSA_BITS = 16_384;
 
-/** For each type, checks the parts that follow its name in the blob. */
+/** Checks, for each type, the parts that follow the type's name in the blob. */
 const TYPES: Record<string, (parts: Uint8Array[]) => boolean> = {
   'ssh-ed25519': ([key, ...rest]) => key?.length === 32 && rest.length === 0,
   'ssh-rsa': isRsa,
@@ -28,11 +28,13 @@ const TYPES: Record<string, (parts: Uint8Array[]) => boolean> = {
     parts.length === 3 && isEcdsa(parts.slice(0, 2), 'nistp256', 65),
 };
 
-/** Rejects options before the type, several lines and control characters, which could grant more than a key. */
+/** Rejects options before the type, several lines and control characters, which could grant more than a key does. */
 export function parsePublicKey(pasted: string): ParseResult {
   const text = pasted.trim();
   if (text.includes('PRIVATE KEY')) {
-    return { problem: 'This is a private key: send the public one and keep this one secret' };
+    return {
+      problem: 'This is a private key: send the public key and keep the private key secret',
+    };
   }
   if (/\p{Cc}|[\u2028\u2029]/u.test(text.replaceAll('\t', ' '))) {
     return { problem: 'A public key is one line without control characters' };
@@ -65,7 +67,7 @@ function fingerprintOf(blob: Uint8Array): string {
   return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`;
 }
 
-/** Splits a blob into its length-prefixed strings. Returns null if the last one is incomplete. */
+/** Splits a blob into its length-prefixed strings. Returns null if the last string is incomplete. */
 function readParts(blob: Buffer): Uint8Array[] | null {
   const parts: Uint8Array[] = [];
   let at = 0;
@@ -86,7 +88,7 @@ function isRsa([exponent, modulus, ...rest]: Uint8Array[]): boolean {
   return bitLength(exponent) > 1 && bits >= MIN_RSA_BITS && bits <= MAX_RSA_BITS;
 }
 
-/** Bit length of a positive mpint; 0 if it is negative or has needless padding. */
+/** Bit length of a positive mpint; 0 if the number is negative or has needless padding. */
 function bitLength(mpint: Uint8Array): number {
   const [first = 0, second = 0] = mpint;
   if (mpint.length === 0 || first >= 0x80 || (first === 0 && second < 0x80)) return 0;

@@ -32,7 +32,7 @@ export function registerSshKeyRoutes(api: HttpServer, keys: SshKeys): void {
         tags,
         summary: 'Add an SSH key',
         description:
-          'Stores a public key. A key that the account has already is returned as it is, with its first name. Running pods do not change: add the key to one with `POST /pods/{id}/multiple-ssh-keys`.',
+          'Stores a public key. If the account already has the key, the existing row is returned with its name unchanged. Running pods do not change: add the key to a pod with `POST /pods/{id}/multiple-ssh-keys`.',
         errors: { conflict: 'another request adds the same key at this moment' },
         retry: 'Safe: the same public key returns the same row.',
         body: CreateSshKey,
@@ -88,7 +88,7 @@ export function registerSshKeyRoutes(api: HttpServer, keys: SshKeys): void {
         tags,
         summary: 'Delete an SSH key',
         description:
-          'Deletes the key from the account and returns its last state. Running pods retain it.',
+          'Deletes the key from the account and returns its last state. Running pods retain the key.',
         errors: {
           not_found: 'no key has this id, for example after an earlier request deleted it',
           forbidden: 'the key belongs to another account',

@@ -33,7 +33,7 @@ export function createSshKeys(deps: { db: Database; clock: Clock; random: Random
       return toResponse(await requireOwnSshKey(db, caller.accountId, id));
     },
 
-    /** If the account has the key already, returns the existing row with its name unchanged. */
+    /** If the account already has the key, returns the existing row with its name unchanged. */
     create(caller: UserIdentity, { name, public_key }: CreateSshKey): Promise<SshKeyResponse> {
       const { accountId } = caller;
       const nowMs = clock.now();

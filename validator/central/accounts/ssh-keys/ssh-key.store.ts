@@ -5,7 +5,7 @@ import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { SshKeysTable } from '../../platform/database/tables/accounts.ts';
 import type { Db, SshKey } from '../../platform/database/tables.ts';
 
-/** Returns false if the account has the key already. */
+/** Returns false if the account already has the key. */
 export async function insertSshKey(db: Db, row: Insertable<SshKeysTable>): Promise<boolean> {
   const result = await db
     .insertInto('ssh_keys')

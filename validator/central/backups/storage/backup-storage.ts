@@ -39,7 +39,9 @@ export type EmbeddedBackupsDeps = {
   random: Random;
   log: Log;
   stopping: AbortSignal;
-  /** No other process uses the folder, so every unfinished upload at the start was interrupted. */
+  /**
+   * True if no other process uses the folder. Then every unfinished upload that exists at the start was interrupted.
+   */
   isAlone: boolean;
   /** Origin at which agents reach this process, such as `https://host`. */
   origin(): string;
@@ -50,7 +52,7 @@ export type BackupFill = Space & { bytes: number | null };
 
 export type EmbeddedBackups = Awaited<ReturnType<typeof openEmbeddedBackups>>;
 
-/** Creates the folder and removes what interrupted uploads and removals have left. Serves nothing yet. */
+/** Creates the folder, and deletes the remains of interrupted uploads and removals. Serves nothing yet. */
 export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
   const { place, clock, random, log, stopping } = deps;
   const { folder: root, bytesPerAccount, spaceOf = spaceAt, limits = TRANSFER_LIMITS } = place;
@@ -88,7 +90,10 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
   return {
     storage,
 
-    /** Returns the bytes of all repositories as of the last hourly count (null before it) and the present state of the disk. */
+    /**
+     * Returns the bytes of all repositories as of the last hourly count (null before the first count) and the present
+     * state of the disk.
+     */
     async fill(): Promise<BackupFill> {
       return { bytes: countedBytes, ...(await spaceOf(root)) };
     },
@@ -117,12 +122,12 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
   };
 }
 
-/** Ids become names of folders and users. Throws RangeError for anything except UUIDs. */
+/** Validates ids, which become names of folders and users. Throws RangeError for text that is not a UUID. */
 function requireIds(...ids: string[]): void {
   if (!ids.every(isRepositoryId)) throw new RangeError('ids must be UUIDs in lower case');
 }
 
-/** Returns the charged bytes of the repositories of matching owners; incomplete once the signal aborts. */
+/** Returns the charged bytes of the repositories of matching owners. The result is incomplete if the signal aborts. */
 async function countOf(
   root: string,
   isOf: (owner: string | null) => boolean,

@@ -1,4 +1,4 @@
-/** The storage on a full disk whose reported free space is too high. */
+/** The storage on a full disk that reports more free space than it has. */
 import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { makeRepository } from './repository-folder.ts';
 
 const MIB = 1024 * 1024;
 
-it('refuses files and folders that do not fit on the disk and stores nothing of them', async () => {
+it('refuses files and folders that do not fit on the disk, and stores no part of them', async () => {
   const { folder, close } = mountSmallDisk(4);
   const spaceOf = async () => ({ freeBytes: 1024 ** 4, totalBytes: 1024 ** 4 });
   const server = await startBackupServer({ folder, spaceOf });

@@ -1,9 +1,9 @@
-/** Credentials of repositories, derived from the central API's secret and stored nowhere. */
+/** Credentials of repositories, which are derived from the central API's secret and not stored. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { deriveKey } from '../../accounts/auth/derived-key.ts';
 import { isRepositoryId } from './restic-protocol.ts';
 
-/** `append`: add, read, and remove locks; `full`: everything. */
+/** Rights of a credential. `append`: add and read files, and remove locks. `full`: all operations. */
 export const RIGHTS = ['append', 'full'] as const;
 export type Rights = (typeof RIGHTS)[number];
 
@@ -29,7 +29,7 @@ export function createRepositoryCredentials({ secret }: { secret: Uint8Array }) 
       return { username: `${grant.rights}.${grant.accountId}`, password: passwordOf(grant) };
     },
 
-    /** Verifies an `Authorization` header; null if `of` has not derived it for this repository. */
+    /** Verifies an `Authorization` header. Returns null if the credential was not derived for this repository. */
     grantOf(repositoryId: string, header: string | undefined): Grant | null {
       const credentials = basicCredentials(header);
       if (credentials === null) return null;

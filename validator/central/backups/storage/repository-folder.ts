@@ -1,4 +1,7 @@
-/** Files of a repository on disk: the layout of a local restic repository, plus its owner and running uploads. */
+/**
+ * Files of a repository on disk: the layout of a local restic repository, plus the repository's owner and running
+ * uploads.
+ */
 import { mkdir, open, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import {
@@ -15,10 +18,13 @@ const FILE_MODE = 0o600;
 const OWNER = 'owner';
 /** Folder of running uploads. */
 const ARRIVING = 'arriving';
-/** Folder beside the repositories with one folder for each removed repository, whose id is never used again. */
+/**
+ * Folder beside the repositories. It contains one folder for each removed repository, because a removed id is never
+ * used again.
+ */
 export const REMOVED = 'removed';
 
-/** Folders over which data is distributed by the first two digits of the name. */
+/** Folders over which data files are distributed by the first two digits of their names. */
 export const DATA_FOLDERS: readonly string[] = Array.from({ length: 256 }, (_, n) =>
   n.toString(16).padStart(2, '0'),
 );
@@ -37,7 +43,7 @@ export function pathOf(file: RepositoryFile): string {
 
 export const arrivingIn = (repository: string): string => join(repository, ARRIVING);
 
-/** Creates the folders and the owner file of a repository; existing ones stay. */
+/** Creates the folders and the owner file of a repository; existing folders and files are unchanged. */
 export async function makeRepository(repository: string, accountId: string): Promise<void> {
   for (const name of [...OBJECT_TYPES, ARRIVING]) {
     await mkdir(join(repository, name), { recursive: true, mode: FOLDER_MODE });
@@ -50,7 +56,7 @@ export async function makeRepository(repository: string, accountId: string): Pro
   for (const path of [repository, dirname(repository)]) await syncFolder(path);
 }
 
-/** Creates one of the 256 data folders for its first object; returns false without the repository. */
+/** Creates one of the 256 data folders for its first object; returns false if the repository does not exist. */
 export async function makeDataFolder(path: string): Promise<boolean> {
   try {
     await mkdir(path, { mode: FOLDER_MODE });
@@ -62,7 +68,7 @@ export async function makeDataFolder(path: string): Promise<boolean> {
   return true;
 }
 
-/** Returns the account; null if the repository does not exist or is not complete. */
+/** Returns the account; null if the repository does not exist or is incomplete. */
 export async function ownerOf(repository: string): Promise<string | null> {
   const text = await unlessAbsent(readFile(join(repository, OWNER), 'utf8'));
   return text === null || !isRepositoryId(text) ? null : text;

@@ -49,7 +49,8 @@ export async function registerRepositoryRoutes(
       method: ['GET', 'HEAD', 'POST', 'DELETE'],
       url: '/restic/*',
       bodyLimit: MAX_FILE_BYTES,
-      // transfers.ts limits these requests: backups send at full speed, and large files may arrive over slow connections.
+      // transfers.ts limits these requests: backups send requests as fast as they can, and large files may arrive over
+      // slow connections.
       config: { auth: 'none', limit: 'exempt', slowBody: true },
       async handler(request, reply) {
         const { grant, target } = authorize(request, credentials);
@@ -151,7 +152,7 @@ function refuse(
   if (!(error instanceof ResticRefusal) && status === INTERNAL_ERROR) {
     log.error({ err: error, request_id: request.id }, 'restic request failed');
   }
-  // Discard the rest of the content: otherwise it would precede the next request of the connection.
+  // Discards the remaining content, which would otherwise precede the next request of the connection.
   request.raw.resume();
   reply.raw.statusMessage = message;
   void reply.status(status).headers(headers).type('text/plain; charset=utf-8').send(`${message}\n`);

@@ -35,12 +35,12 @@ export type RepositoryService = ReturnType<typeof createRepositoryService>;
 
 export type RepositoryServiceDeps = { root: string; quota: AccountQuota; uploads: Uploads };
 
-/** Throws `notFound()` for what does not exist. */
+/** Throws `notFound()` for missing files and repositories. */
 export function createRepositoryService({ root, quota, uploads }: RepositoryServiceDeps) {
   const folderOf = ({ repositoryId }: Grant) => join(root, repositoryId);
   const at = (grant: Grant, file: RepositoryFile) => join(folderOf(grant), pathOf(file));
 
-  /** Yields JSON folder by folder, so a long list is never completely in memory. */
+  /** Yields JSON folder by folder, so that a long list is never completely in memory. */
   async function* listing(repository: string, type: ObjectType, withSizes: boolean) {
     let lead = '[';
     for (const folder of foldersOf(type)) {
@@ -55,14 +55,14 @@ export function createRepositoryService({ root, quota, uploads }: RepositoryServ
   }
 
   return {
-    /** Makes the folders. Throws 404 for a repository that was removed: its id is never used again. */
+    /** Creates the folders. Throws 404 for a removed repository, because its id is never used again. */
     async create(grant: Grant): Promise<void> {
       const wasRemoved = async () =>
         (await sizeOf(join(root, REMOVED, grant.repositoryId))) !== null;
       if (await wasRemoved()) throw notFound();
       await makeRepository(folderOf(grant), grant.accountId);
-      // A removal marks the id before it moves the folders. One that began after the check above did not move these
-      // folders.
+      // A removal marks the id before it moves the folders. A removal that began after the check above has not moved
+      // these folders.
       if (await wasRemoved()) {
         await rm(folderOf(grant), { recursive: true, force: true });
         throw notFound();
@@ -107,8 +107,8 @@ export function createRepositoryService({ root, quota, uploads }: RepositoryServ
     },
 
     /**
-     * An absent file counts as removed, because restic repeats the request for up to 15 minutes after a lost answer.
-     * Without `full` rights throws 403 except for locks: a compromised node must not delete its backups.
+     * Removes a file. An absent file counts as removed, because restic repeats the request for up to 15 minutes after a
+     * lost answer. Without `full` rights, throws 403 except for locks: a compromised node must not delete its backups.
      */
     async remove(grant: Grant, file: RepositoryFile): Promise<void> {
       const isLock = file !== 'config' && file.type === 'locks';
@@ -144,7 +144,7 @@ async function readingOf(handle: FileHandle, rangeHeader?: string): Promise<Read
   return { sizeBytes: size, range, stream: handle.createReadStream(range ?? {}) };
 }
 
-/** Content of a removed repository, until it is deleted; its parent folder stays and marks the id as removed. */
+/** Content of a removed repository, until it is deleted. The parent folder is kept and marks the id as removed. */
 const CONTENT = 'content';
 
 export type RemovalDeps = { root: string; quota: AccountQuota };
@@ -154,7 +154,10 @@ export type Removals = ReturnType<typeof createRemovals>;
 export function createRemovals({ root, quota }: RemovalDeps) {
   const removedOf = (id: string) => join(root, REMOVED, id);
 
-  /** Makes the repository unreachable by one rename. The parent folder stays, so no late upload creates it again. */
+  /**
+   * Makes the repository unreachable by one rename. The parent folder is kept, so that a late upload cannot create the
+   * repository again.
+   */
   async function moveAway(id: string): Promise<void> {
     await mkdir(removedOf(id), { recursive: true, mode: 0o700 });
     await unlessAbsent(rename(join(root, id), join(removedOf(id), CONTENT)));
@@ -165,7 +168,7 @@ export function createRemovals({ root, quota }: RemovalDeps) {
     rm(join(removedOf(id), CONTENT), { recursive: true, force: true });
 
   return {
-    /** An absent repository counts as removed. Concurrent calls remove it once. */
+    /** Removes a repository. An absent repository counts as removed. Concurrent calls remove it once. */
     async remove(id: string): Promise<void> {
       const accountId = await ownerOf(join(root, id));
       await moveAway(id);

@@ -94,7 +94,7 @@ it('stores, lists, serves in parts and returns the size of objects of every type
   }
 });
 
-it('serves parts of an object, and the whole for unsupported ranges', async () => {
+it('serves parts of an object, and the whole object for unsupported ranges', async () => {
   await send('POST', `data/${NAME}`, { body: PACK });
   for (const [range, status, start, end] of [
     ['bytes=0-9', 206, 0, 10],
@@ -126,7 +126,7 @@ it('uses restic’s layout on disk with private permissions', async () => {
   expect(await server.storage.bytesOf(id)).toBe(25 * 4_096 + 4_096);
 });
 
-it('accepts only content with the hash of its name, overwrites nothing and accepts repeats', async () => {
+it('accepts only content whose hash is its name, overwrites nothing and accepts repeated requests', async () => {
   const wrong = await send('POST', `data/${sha256(Buffer.from('x'))}`, { body: PACK });
   expect([wrong.status, wrong.reason]).toEqual([400, expect.stringMatching(/hash/)]);
   expect(wrong.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
@@ -181,7 +181,7 @@ it('rejects credentials of other repositories, accounts and rights', async () =>
     expect(answer.headers['www-authenticate']).toMatch(/^Basic/);
     expect(answer.body.toString()).toMatch(/^[ -~]+\n$/);
   }
-  // The storage accepts credentials of another account for the same id; their issuer must not create them.
+  // The storage accepts credentials of another account for the same id; the issuer of credentials must not create them.
   expect(await server.send('GET', `/restic/${id}/`, { place: stranger })).toMatchObject({
     status: 404,
   });
@@ -247,14 +247,14 @@ it('applies the quota to all repositories of an account and frees removed bytes'
   expect((await put(a, second)).status).toBe(200);
 });
 
-it('counts files that an earlier process has stored', async () => {
+it('counts files that an earlier process stored', async () => {
   await send('POST', `data/${NAME}`, { body: PACK });
   await reopen({ bytesPerAccount: 150_000 });
   const more = Buffer.alloc(100_000, 'more');
   expect(await statusOf('POST', `data/${sha256(more)}`, { body: more })).toBe(507);
 });
 
-it('leaves the reserve of the disk free and refuses files beyond the bound', async () => {
+it('keeps the reserve of the disk free and refuses files above the maximum size', async () => {
   let freeBytes = 6 * GIB;
   await reopen({ spaceOf: async () => ({ freeBytes, totalBytes: 100 * GIB }) });
   expect(await statusOf('POST', `data/${NAME}`, { body: PACK })).toBe(200);
@@ -286,7 +286,7 @@ it('leaves the reserve of the disk free and refuses files beyond the bound', asy
   expect(huge).toBe(413);
 });
 
-it('removes a repository for ever and rejects later uploads to it', async () => {
+it('removes a repository permanently and rejects later uploads to it', async () => {
   await send('POST', `data/${NAME}`, { body: PACK });
   await server.storage.remove(id);
   await server.storage.remove(id);

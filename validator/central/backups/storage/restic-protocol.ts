@@ -23,8 +23,8 @@ export function isRepositoryId(text: string): boolean {
 }
 
 /**
- * Parses the undecoded path `/restic/<repository id>/…`. The id is null if it is not a UUID, the target if the protocol
- * does not define it.
+ * Parses the undecoded path `/restic/<repository id>/…`. The id is null if it is not a UUID. The target is null if the
+ * protocol does not define it.
  */
 export function parseResticPath(path: string): { id: string | null; target: ResticTarget | null } {
   const [, id = '', below = ''] = /^\/restic\/([^/]+)\/?(.*)$/.exec(path) ?? [];
@@ -44,7 +44,10 @@ function targetOf(below: string): ResticTarget | null {
 /** Statuses of the protocol and of rest-server, restic's server. */
 export type ResticStatus = 400 | 401 | 403 | 404 | 408 | 413 | 416 | 503 | 507;
 
-/** An error answer: a status and a short text without the error envelope of the API. The text is ASCII, because restic shows it as the reason phrase of the status line. */
+/**
+ * An error response: a status and a short text without the error envelope of the API. The text is ASCII, because it is
+ * also the reason phrase of the status line, which restic displays.
+ */
 export class ResticRefusal extends Error {
   override name = 'ResticRefusal';
   readonly status: ResticStatus;
@@ -55,7 +58,7 @@ export class ResticRefusal extends Error {
   }
 }
 
-/** 404, which restic distinguishes from failures. */
+/** Returns 404, which restic distinguishes from failures. */
 export function notFound(): ResticRefusal {
   return new ResticRefusal(404, 'Not found');
 }
@@ -63,7 +66,10 @@ export function notFound(): ResticRefusal {
 /** First and last byte, inclusive. */
 export type ByteRange = { start: number; end: number };
 
-/** Parses a `Range` header (RFC 9110 14.2) with one range of bytes. Null: the whole file, also for unsupported headers. `unsatisfiable`: the range begins beyond the end. */
+/**
+ * Parses a `Range` header (RFC 9110 14.2) with one range of bytes. Returns null for the whole file, also for
+ * unsupported headers, and `unsatisfiable` for a range that begins beyond the end.
+ */
 export function byteRangeOf(
   header: string | undefined,
   sizeBytes: number,

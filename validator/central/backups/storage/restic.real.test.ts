@@ -1,4 +1,4 @@
-/** The real restic against the real process of the central API: kills, quotas and rights included. */
+/** The real restic against the real process of the central API, including kills, quotas and rights. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -75,7 +75,7 @@ function createScene() {
     ...{ accountId, repositoryId, tree, write, start },
     repository: join(home, 'backups', repositoryId),
     snapshots: () => readdirSync(join(home, 'backups', repositoryId, 'snapshots')),
-    /** Rejects unless restic ends with 0. */
+    /** Rejects if restic does not end with status 0. */
     async run(args: string[], rights?: Rights): Promise<string> {
       const { code, output } = await start(args, rights).ended;
       expect([args, code, code === 0 ? '' : output]).toEqual([args, 0, '']);
@@ -110,7 +110,7 @@ function followed(child: ChildProcess) {
   return { child, ended, output: () => output, hasEnded: () => child.exitCode !== null };
 }
 
-it('lets restic back up, restore and check, but forget and prune with full rights only', async () => {
+it('lets restic back up, restore and check; lets restic forget and prune with full rights only', async () => {
   const scene = createScene();
   await scene.run(['init']);
   scene.write('large', randomBytes(8 * MIB));

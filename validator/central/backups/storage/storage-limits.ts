@@ -10,7 +10,7 @@ export async function spaceAt(folder: string): Promise<Space> {
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
-/** Bytes that stay free on the disk: the larger of the two. */
+/** Bytes that must stay free on the disk: the larger of the two values. */
 const RESERVE_SHARE = 0.05;
 const RESERVE_BYTES = 1024 ** 3;
 
@@ -18,7 +18,7 @@ export type DiskReserve = ReturnType<typeof createDiskReserve>;
 
 export function createDiskReserve(spaceOf: () => Promise<Space>) {
   return {
-    /** Throws 507 if `bytes` more would leave less than the reserve. */
+    /** Throws 507 if storing `bytes` would leave less free space than the reserve. */
     async requireFor(bytes: number): Promise<void> {
       const { freeBytes, totalBytes } = await spaceOf();
       if (freeBytes - bytes >= Math.max(RESERVE_BYTES, totalBytes * RESERVE_SHARE)) return;
@@ -41,13 +41,13 @@ export function chargedBytes(sizeBytes: number): number {
 
 type Account = { usedBytes: number; reservedBytes: number; reservations: number };
 
-/** Bytes reserved for one upload. Ended once, by `commit` or `release`. */
+/** Bytes reserved for one upload. `commit` or `release` ends the reservation once. */
 export type Reservation = {
-  /** Reserves `bytes` more. Throws 507 if the quota is exceeded. */
+  /** Reserves `bytes` in addition. Throws 507 if the quota is exceeded. */
   reserve(bytes: number): void;
   /** Charges a stored file of this size. */
   commit(sizeBytes: number): void;
-  /** Ends the reservation without a charge: nothing was stored. */
+  /** Ends the reservation without a charge, because nothing was stored. */
   release(): void;
 };
 
@@ -60,8 +60,8 @@ export type AccountQuotaOptions = {
 };
 
 /**
- * Charged bytes of each account. They are counted on disk at the first use, so a crash cannot make them wrong, and then
- * maintained in memory.
+ * Charged bytes of each account. They are counted on disk at the first use and then maintained in memory, so that a
+ * crash cannot make them wrong.
  */
 export function createAccountQuota({ limitBytes, count }: AccountQuotaOptions) {
   const accounts = new Map<string, Promise<Account>>();
@@ -107,14 +107,20 @@ export function createAccountQuota({ limitBytes, count }: AccountQuotaOptions) {
       return reservationIn(await accountOf(accountId));
     },
 
-    /** Subtracts the charged bytes that `remove` returns. Waits for a running count, which would otherwise include them. */
+    /**
+     * Subtracts the charged bytes that `remove` returns. Waits for a running count, which could otherwise include these
+     * bytes.
+     */
     async free(accountId: string, remove: () => Promise<number>): Promise<void> {
       const account = await accounts.get(accountId);
       const bytes = await remove();
       if (account !== undefined) account.usedBytes = Math.max(0, account.usedBytes - bytes);
     },
 
-    /** Forgets accounts without an upload, so they are counted again: other processes may write to the same folder. */
+    /**
+     * Drops the counts of accounts without an upload, so that they are counted again: other processes may write to the
+     * same folder.
+     */
     async forgetIdle(): Promise<void> {
       for (const [accountId, counted] of accounts) {
         const account = await counted.catch(() => null);

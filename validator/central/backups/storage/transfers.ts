@@ -4,12 +4,12 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ResticRefusal } from './restic-protocol.ts';
 
 export type TransferLimits = {
-  /** Concurrent requests; restic uses five connections. */
+  /** Maximum number of concurrent requests; restic uses five connections. */
   perRepository: number;
   total: number;
   /** Idle time after which the connection is closed. */
   stallMs: number;
-  /** Duration of one request: 512 MiB at 150 kB/s. */
+  /** Maximum duration of one request: 512 MiB at 150 kB/s. */
   longestMs: number;
 };
 
@@ -50,7 +50,7 @@ export function createTransfers({ clock, limits, stopping }: TransfersOptions) {
       counts.set(repositoryId, count + 1);
       total += 1;
       sockets.add(socket);
-      // Node destroys a socket on time-out without a listener, and restores its own time-out after the answer.
+      // Without a listener, Node destroys a socket on time-out. Node restores its own time-out after the answer.
       socket.setTimeout(limits.stallMs);
       const ended = new AbortController();
       clock.sleep(limits.longestMs, ended.signal).then(

@@ -1,4 +1,4 @@
-/** Receives one file: it is stored completely, verified and synced, or not at all. The content is streamed. */
+/** Receives one file. The file is stored completely, verified and synced, or not at all. The content is streamed. */
 import { createHash } from 'node:crypto';
 import { type FileHandle, link, open, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -18,7 +18,7 @@ import { type DiskReserve, diskFull, type Reservation } from './storage-limits.t
 
 /** Maximum size of a file; restic's packs have 16 MiB by default and at most 128 MiB. */
 export const MAX_FILE_BYTES = 512 * 1024 * 1024;
-/** Maximum size of a configuration; restic's is below 1 KiB. Two are compared in memory. */
+/** Maximum size of a configuration; restic's is below 1 KiB. Two configurations are compared in memory. */
 const MAX_CONFIG_BYTES = 64 * 1024;
 /** Interval of checks of the free space. */
 const CHECK_EVERY_BYTES = 16 * 1024 * 1024;
@@ -33,7 +33,10 @@ type Bounds = { reservation: Reservation; max: number };
 export type Uploads = ReturnType<typeof createUploads>;
 
 export function createUploads({ random, disk }: { random: Random; disk: DiskReserve }) {
-  /** Copies the content and returns its bytes and SHA-256. Reserves bytes beyond the declared length as they arrive. */
+  /**
+   * Copies the content and returns its bytes and SHA-256. Reserves the bytes that exceed the declared length as they
+   * arrive.
+   */
   async function copy(
     { stream, declaredBytes }: Content,
     file: FileHandle,
@@ -43,7 +46,7 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRese
     let bytes = 0;
     let reserved = declaredBytes ?? 0;
     let checkAt = CHECK_EVERY_BYTES;
-    // An early end must not destroy the stream: the error answer uses the same socket.
+    // Stopping early must not destroy the stream: the error response uses the same socket.
     for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
       bytes += chunk.length;
       if (bytes > max) throw tooLarge(max);
@@ -79,9 +82,9 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRese
 
   return {
     /**
-     * Stores the file and returns its size; null if the same file exists already, as after a lost answer. Throws 400 if
-     * the hash of an object differs from its name, 403 if another file exists, 404 without a repository, 413 for a file
-     * beyond the bound, 507 beyond the quota or the reserve of the disk.
+     * Stores the file and returns its size; null if the same file already exists, as after a lost answer. Throws 400 if
+     * the hash of an object differs from its name, 403 if another file has the name, 404 if the repository does not
+     * exist, 413 above the maximum size, and 507 above the quota or below the reserve of the disk.
      */
     async receive(
       repository: string,
@@ -98,7 +101,7 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRese
       try {
         const { bytes, sha256 } = await receiveTo(temporary, content, { reservation, max });
         if (file !== 'config' && sha256 !== file.name) {
-          throw new ResticRefusal(400, 'The content does not have the hash that its name states');
+          throw new ResticRefusal(400, 'The hash of the content differs from its name');
         }
         if (!(await linkInto(path, temporary))) {
           await requireSame(path, temporary, file);
@@ -114,7 +117,7 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRese
   };
 }
 
-/** Returns false if the file exists: nothing is overwritten. Throws 404 without the repository. */
+/** Returns false if the file exists; nothing is overwritten. Throws 404 if the repository does not exist. */
 async function linkInto(path: string, temporary: string): Promise<boolean> {
   const folder = dirname(path);
   let outcome = await linkOnce(temporary, path);
@@ -138,7 +141,10 @@ async function linkOnce(from: string, to: string): Promise<'done' | 'EEXIST' | '
   }
 }
 
-/** Throws 403 for another file. Objects with the same name have the same hash, so the size suffices; configurations are compared. */
+/**
+ * Throws 403 for another file. Objects with the same name have the same hash, so their sizes are compared; for
+ * configurations, the contents are compared.
+ */
 async function requireSame(path: string, temporary: string, file: RepositoryFile): Promise<void> {
   const same =
     (await sizeOf(path)) === (await sizeOf(temporary)) &&

@@ -1,5 +1,6 @@
 /**
- * The order of a feed when transactions commit in another order than they started, which happens only on PostgreSQL.
+ * The order of a feed when transactions commit in a different order than they started, which happens only on
+ * PostgreSQL.
  */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
@@ -41,7 +42,7 @@ async function namesAfter(after: number): Promise<string[]> {
   return rows.map((row) => JSON.parse(row.payload_json).pod_name);
 }
 
-it('an event that commits late gets its place after the events that were read before', async () => {
+it('places an event that commits late after the events that were already read', async () => {
   const { db } = central.ports;
   const recorded = Promise.withResolvers<void>();
   const commit = Promise.withResolvers<void>();
@@ -60,7 +61,7 @@ it('an event that commits late gets its place after the events that were read be
   expect(bySeq).toEqual([{ feed_no: 2 }, { feed_no: 1 }]);
 });
 
-it('each of many old events gets one place, although many readers read at the same time', async () => {
+it('assigns one place to each of many old events, although many readers read at the same time', async () => {
   const { db } = central.ports;
   const count = 1_200;
   await db.transaction().execute(async (tx) => {

@@ -1,10 +1,10 @@
 /**
  * An account's events in the order of its feed, which is the order in which they became visible.
  *
- * `seq` is not that order: PostgreSQL assigns it at the insert, and a transaction with a lower number may commit after
- * one with a higher number. A reader that continued after the higher one would miss the lower one. So an event gets its
- * place in the feed (`feed_no`) after its commit, from the next reader of the feed, one reader at a time. Writers of
- * events do not wait for it, and a slow transaction does not delay other events.
+ * The order of `seq` differs: PostgreSQL assigns `seq` at the insert, and a transaction with a lower number may commit
+ * after a transaction with a higher number. A reader that continued after the higher number would miss the event with
+ * the lower number. Therefore the next reader of the feed assigns the event's place (`feed_no`) after the commit, one
+ * reader at a time. Writers of events do not wait for their places, and a slow transaction does not delay other events.
  */
 
 import type { Database, Db, EventRow } from '../../platform/database/tables.ts';
@@ -13,13 +13,13 @@ import { type StoredEvent, withKeyName } from './event.store.ts';
 
 export type FeedEvent = StoredEvent & { feed_no: number };
 export type FeedFilter = { podId?: string | undefined; sinceMs?: number | undefined };
-/** The places in a feed that are greater than `after` and at most `upTo`. */
+/** Places in a feed that are greater than `after` and at most `upTo`. */
 export type FeedSpan = { after: number; upTo: number };
 
 /** Maximum number of events that get a place in one transaction. */
 const PLACED_AT_ONCE = 1_000;
 
-/** Assigns places to all visible events. Returns the last place, 0 for an empty feed. */
+/** Assigns places to all visible events. Returns the last place; 0 for an empty feed. */
 export async function placeEvents(db: Database, accountId: string): Promise<number> {
   for (;;) {
     if ((await firstUnplaced(db, accountId)) === undefined) return lastPlace(db, accountId);
@@ -94,7 +94,7 @@ export async function readFeed(
   return query.$narrowType<{ feed_no: number }>().execute();
 }
 
-/** Returns the place of an event of the account; null if there is none. Call `placeEvents` first. */
+/** Returns the place of an event of the account; null if the account has no such event. Call `placeEvents` first. */
 export async function findPlace(db: Db, accountId: string, id: EventRow['id']) {
   const row = await db
     .selectFrom('events')
@@ -105,7 +105,9 @@ export async function findPlace(db: Db, accountId: string, id: EventRow['id']) {
   return row?.feed_no ?? null;
 }
 
-/** Returns the place of the first event at or after a time; null if there is none. Call `placeEvents` first. */
+/**
+ * Returns the place of the first event at or after a time; null if there is no such event. Call `placeEvents` first.
+ */
 export async function findPlaceInTime(
   db: Db,
   accountId: string,

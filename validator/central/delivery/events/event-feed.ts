@@ -1,4 +1,4 @@
-/** Reads an account's feed from any place in it. */
+/** Reads an account's feed from any place in the feed. */
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import type { AccountEvent } from './event.schemas.ts';
@@ -19,9 +19,11 @@ const PAGE_EVENTS = 100;
 export type FeedStart = { since: string | undefined; podId: string | undefined };
 
 export type FeedReader = {
-  /** True if the event id is unknown; then the feed starts with its first event. */
+  /** True if the event id is unknown. The feed then starts with its first event. */
   isGap: boolean;
-  /** Yields existing events, then new ones, whenever the reader requests a page. Rejects when `signal` aborts. */
+  /**
+   * Yields existing events and then new events, a page whenever the reader requests one. Rejects when `signal` aborts.
+   */
   pages(signal: AbortSignal): AsyncGenerator<AccountEvent[]>;
 };
 
@@ -61,12 +63,12 @@ export function createEventFeeds(deps: EventWatchDeps) {
   const watches = createEventWatches(deps);
 
   async function positionOf(accountId: string, { since, podId }: FeedStart): Promise<Position> {
-    // Assigns a place to the client's last event, which it may have read from a list.
+    // Assigns a place to the client's last event, because the client may have read that event from a list.
     const last = await placeEvents(db, accountId);
     if (since === undefined) return { after: last, isGap: false };
     const sinceMs = parseIsoTime(since);
     if (sinceMs !== null) {
-      // A pod has few events, which are filtered by time one by one.
+      // A pod has few events, so they are filtered by time one by one.
       const first = podId === undefined ? await findPlaceInTime(db, accountId, sinceMs) : 1;
       return { after: first === null ? last : first - 1, sinceMs, isGap: false };
     }
@@ -94,7 +96,7 @@ export function createEventFeeds(deps: EventWatchDeps) {
   }
 
   return {
-    /** Opens a feed. It starts at the time of this call, not when the first page is read. */
+    /** Opens a feed, which starts at the time of this call and not when the first page is read. */
     async open(accountId: string, start: FeedStart): Promise<FeedReader> {
       const { after, sinceMs, isGap } = await positionOf(accountId, start);
       const { podId } = start;

@@ -107,7 +107,7 @@ function createStreams() {
   return { db, open };
 }
 
-it('a stream sends new events in the form of the list, and ends when the server stops', async () => {
+it('sends new events in the same form as the list, and ends when the server stops', async () => {
   await record(market.ports.db, 'before');
   const response = await connect();
   expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -130,7 +130,7 @@ it('a stream sends new events in the form of the list, and ends when the server 
   expect(await last).toEqual([ended('server_shutdown')]);
 });
 
-it('a stream starts after an event or a time, and sends a gap for an unknown id', async () => {
+it('starts after an event or a time, and sends a gap for an unknown id', async () => {
   for (const name of ['a', 'b', 'c']) await record(market.ports.db, name);
   const [, b] = (await market.call('GET', '/users/me/events', { headers: account.key })).body;
   const names = async (count: number, query: string, headers: Record<string, string> = {}) => {
@@ -152,7 +152,7 @@ it('a stream starts after an event or a time, and sends a gap for an unknown id'
   expect(theirs?.event).toBe('gap');
 });
 
-it('a stream starts with the first event at or after a time, even if the clocks of processes differ', async () => {
+it('starts with the first event at or after a time, even if the clocks of processes differ', async () => {
   const { db } = market.ports;
   for (const name of ['a', 'b', 'c', 'd']) await record(db, name);
   const seconds = [10, 30, 20, 40];
@@ -175,7 +175,7 @@ it('a stream starts with the first event at or after a time, even if the clocks 
   expect(await future).toEqual([ended('server_shutdown')]);
 });
 
-it('a stream can be limited to one pod of the account, also after the pod has ended', async () => {
+it('can be limited to one pod of the account, even after the pod has ended', async () => {
   const { db } = market.ports;
   const renter = await market.renter();
   const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
@@ -205,7 +205,7 @@ it.each(['since=yesterday', 'since=12', 'pod_id=x'])(
   },
 );
 
-it('a stream ends when its credential is revoked', async () => {
+it('ends a stream when its credential is revoked', async () => {
   expect((await connect('', {})).status).toBe(401);
   const [key] = (await market.call('GET', '/keys', { headers: account.session })).body;
   const frames = framesOf(await connect());
@@ -227,7 +227,7 @@ it('polls rarely while there are no events, and finds events whose notification 
     await clock.advance(1_000);
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  // For all twenty streams together: two queries of the feed in 20 to 30 s, and one query of their key in four.
+  // All twenty streams together cause two queries of the feed in 20 to 30 s, and one query of their key in four.
   expect(watched.queries() - before).toBeLessThanOrEqual(2 * 7 + 31);
   await record(market.ports.db, 'untold');
   const told = await during(Promise.all(firsts));
@@ -247,7 +247,7 @@ it('accepts a stream ticket of the account once', async () => {
   expect(list.status).toBe(401);
 });
 
-it('limits the concurrent streams of an account; a stream that ends makes room for another', async () => {
+it('limits the concurrent streams of an account, and accepts another stream when one has ended', async () => {
   const { open } = createStreams();
   const streams = [];
   for (let n = 0; n < 20; n += 1) streams.push(await open());
@@ -259,7 +259,7 @@ it('limits the concurrent streams of an account; a stream that ends makes room f
   await Promise.all([again, ...streams].map((stream) => stream.return(undefined)));
 });
 
-it('delivers every event exactly once to clients that resume at any point, and to stalled ones', async () => {
+it('delivers every event exactly once to clients that resume at any point, and to clients that stall', async () => {
   const { db, open } = createStreams();
   const random = createSeededRandom(7);
   const stalled = await open();
@@ -267,7 +267,7 @@ it('delivers every event exactly once to clients that resume at any point, and t
   await record(db, 'first');
   const [first] = await db.selectFrom('events').select('id').execute();
 
-  // Concurrent transactions on PostgreSQL commit in another order than they record.
+  // Concurrent transactions on PostgreSQL commit in a different order than they record events.
   const writing = Promise.all(
     Array.from({ length: WRITERS }, async (_, writer) => {
       for (let n = 0; n < EVENTS_EACH; n += 1) {
@@ -287,7 +287,7 @@ it('delivers every event exactly once to clients that resume at any point, and t
       const { value, done } = await stream.next();
       if (done === true) break;
       const frames = framesIn(value);
-      // Frames in transit when the connection broke did not arrive.
+      // Frames that were in transit when the connection broke did not arrive.
       isWhole = random.int(3) > 0;
       got.push(...(isWhole ? frames : frames.slice(0, random.int(frames.length + 1))));
     }

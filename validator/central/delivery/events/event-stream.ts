@@ -1,7 +1,7 @@
 /**
- * An account's events as a resumable stream. Every reader reads the feed from the database at its own pace, a page
- * at a time: a stalled reader holds one page, and no event is dropped for it. A client that resumes with the id of
- * its last event receives every later event exactly once.
+ * An account's events as a resumable stream. Every reader reads the feed from the database at its own pace, a page at a
+ * time: a stalled reader holds one page, and no event is dropped. A client that resumes with the id of its last event
+ * receives every later event exactly once.
  */
 import { dataFrame } from '#shared/http/event-stream.ts';
 import { endFrame, eventFrame, KEEP_ALIVE, RETRY } from '../streams/resumable.ts';
@@ -15,7 +15,7 @@ import type { EventWatchDeps } from './event-watch.ts';
 export type EventStreamRequest = {
   accountId: string;
   query: EventStreamQuery;
-  /** Id of the last event that the client has received; takes precedence over `since`. */
+  /** Id of the last event that the client received; takes precedence over `since`. */
   lastEventId: string | undefined;
   /** Aborts when the credential that opened the stream is revoked or expires. */
   revoked: AbortSignal;
@@ -50,7 +50,7 @@ export function createEventStreams(
   }
 
   return {
-    /** Throws 429 above the limits, 404 for a pod that the account has never had, or the abort reason of `gone`. */
+    /** Throws 429 above the limits, 404 for a pod that never belonged to the account, or the abort reason of `gone`. */
     async open(request: EventStreamRequest, gone: AbortSignal): Promise<AsyncGenerator<string>> {
       const { accountId, query, lastEventId, revoked } = request;
       gone.throwIfAborted();

@@ -8,18 +8,18 @@ import { placeEvents } from './event-feed.store.ts';
 
 /**
  * Polling interval while no notification arrives. These polls only find events whose notification was lost. Jitter
- * makes the watches poll at different times.
+ * spreads the polls of different watches.
  */
 const CALM_PAUSE_MS = 30_000;
 const CALM_JITTER_MS = 10_000;
 /**
- * First pause after a notification. It is sent before its event is committed, so polling continues at growing pauses
- * until a slow commit is visible.
+ * First pause after a notification. The notification is sent before its event is committed, so polling continues with
+ * growing pauses until a slow commit is visible.
  */
 const FIRST_PAUSE_MS = 10;
 
 export type EventWatch = {
-  /** Resolves with the feed's last place once that is after `place`. Rejects when `signal` aborts. */
+  /** Resolves with the feed's last place once the last place is after `place`. Rejects when `signal` aborts. */
   beyond(place: number, signal: AbortSignal): Promise<number>;
 };
 
@@ -33,14 +33,14 @@ export type EventWatchDeps = {
   notifier: Notifier;
 };
 
-/** Creates the polling of feeds. A feed is polled as long as it has followers. */
+/** Creates the watches. Each watch polls its feed as long as it has followers. */
 export function createEventWatches(deps: EventWatchDeps) {
   const watches = new Map<
     string,
     { watch: EventWatch; followers: number; leave: AbortController }
   >();
   return {
-    /** Adds a follower. The follower must call `leave` once when it ends. */
+    /** Adds a follower. The follower must call `leave` exactly once at its end. */
     join(accountId: string): { watch: EventWatch; leave(): void } {
       const leave = new AbortController();
       const entry = watches.get(accountId) ?? {
@@ -78,7 +78,10 @@ function startWatch(deps: EventWatchDeps, accountId: string, closing: AbortSigna
     for (const resume of waiting) resume();
   }
 
-  /** Returns the pause before the next poll: the time since the last notification, so that the pauses double. */
+  /**
+   * Returns the pause before the next poll. The pause equals the time since the last notification, so that the pauses
+   * double.
+   */
   function pauseMs(): number {
     const sinceMs = clock.monotonicMs() - notifiedAtMs;
     return Math.min(Math.max(sinceMs, FIRST_PAUSE_MS), CALM_PAUSE_MS - random.int(CALM_JITTER_MS));

@@ -45,7 +45,7 @@ export function registerEventStreamRoutes(api: HttpServer, deps: EventStreamRout
         description:
           'Sends the events as they happen, as server-sent events `event` whose data are the rows of `GET /users/me/events`. To resume, send the last id as `Last-Event-ID` or `since`; after an unknown id the stream sends `gap` and then all events. The last frame is `end`.',
         errors: { rate_limited: 'too many streams of this account, or of all accounts, are open' },
-        retry: 'Safe: reconnect with the last id. No event is lost and none is repeated.',
+        retry: 'Safe: reconnect with the last id. Every event arrives exactly once.',
         querystring: EventStreamQuery,
         response: { 200: SERVER_SENT_EVENTS },
       },

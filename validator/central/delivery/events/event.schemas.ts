@@ -38,7 +38,7 @@ export const EVENT_REASONS = [
 ] as const;
 export type EventReason = (typeof EVENT_REASONS)[number];
 
-/** Subject of an event. Members that are not listed are stored and returned too. */
+/** Subject of an event. Members that are not listed here are also stored and returned. */
 export const EventPayload = z.looseObject(
   described(
     {
@@ -50,7 +50,7 @@ export const EventPayload = z.looseObject(
     {
       pod_name: 'Name of the pod; null for an event of the account.',
       node: 'Id of the node; null if no node is concerned.',
-      error: 'What failed, as a sentence; null or absent if nothing failed.',
+      error: 'Description of the failure, as a sentence; null or absent if nothing failed.',
       detail: 'Further detail, as a sentence; null or absent for none.',
     },
   ),
@@ -77,7 +77,7 @@ export const AccountEvent = z
             {
               auth: 'Credential or party that acted: a session or API key of the account, the provider, a validator, or the marketplace itself (`system`).',
               api_key_id: 'Id of the API key that acted; null for other actors.',
-              api_key_name: 'Name of that API key; null for other actors.',
+              api_key_name: 'Name of the API key that acted; null for other actors.',
             },
           ),
         ),
@@ -105,16 +105,16 @@ export const AccountEvent = z
           'Subject and outcome, for example `backup.failed`; outcomes are `requested`, `success`, `failed` and `status`.',
         pod_id: 'Id of the pod; null for an event of the account.',
         pod_name: 'Name of the pod when the event happened; null for an event of the account.',
-        actor: 'Who caused the event.',
-        from_status: 'Status of the pod before; null if the status did not change.',
-        to_status: 'Status of the pod afterwards; null if the status did not change.',
+        actor: 'Credential or party that caused the event.',
+        from_status: 'Status of the pod before the event; null if the status did not change.',
+        to_status: 'Status of the pod after the event; null if the status did not change.',
         reason:
-          'Why it happened, for example `user_initiated`, `balance_exhausted` or `provider_notice`; null if there is no particular reason.',
+          'Reason of the event, for example `user_initiated`, `balance_exhausted` or `provider_notice`; null if there is no particular reason.',
         detail: 'Further detail, as a sentence; null for none.',
-        error: 'What failed, as a sentence; null if nothing failed.',
+        error: 'Description of the failure, as a sentence; null if nothing failed.',
         request_id: 'Id of the request that caused the event; null if no request did.',
         event:
-          'Subject of the event as it was stored; it may have further members. Pod name and node are empty for an event that concerns none.',
+          'Subject of the event as it was stored, which may have further members. Pod name and node are empty for an event that concerns no pod or node.',
       },
     ),
   )

@@ -1,4 +1,7 @@
-/** The event log of accounts and pods: written in the transaction of the change it records, and never changed. */
+/**
+ * The event log of accounts and pods. Events are written in the transaction of the change that they record, and never
+ * changed.
+ */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -18,7 +21,7 @@ import {
   type StoredEvent,
 } from './event.store.ts';
 
-/** Greater than the number of events that one request records. */
+/** Number of newest events that are searched; greater than the number of events that one request records. */
 const NEWEST_EVENTS = 20;
 
 export type RecordedEvent = {
@@ -67,7 +70,7 @@ export async function listEventsOfAccount(
   return (await listAccountEvents(db, accountId, filterOf(query))).map(toAccountEvent);
 }
 
-/** A pod's events, oldest first, also after its end. The caller checks the owner. */
+/** A pod's events, oldest first, even after the pod has ended. The caller checks the owner. */
 export async function listPodEvents(
   db: Db,
   podId: string,
@@ -93,13 +96,13 @@ export async function lastPodEvent(db: Db, podId: string): Promise<AccountEvent 
   return newest === undefined ? null : toAccountEvent(newest);
 }
 
-/** Returns the id of the last request that changed the pod; null if none of the newest events has one. */
+/** Returns the id of the last request that changed the pod; null if none of the newest events has a request id. */
 export async function newestRequestId(db: Db, podId: string): Promise<string | null> {
   const events = await listEventsOfPod(db, podId, { limit: NEWEST_EVENTS });
   return events.findLast(({ request_id }) => request_id !== null)?.request_id ?? null;
 }
 
-/** Returns the id of the request that last caused an event of this kind; null if none did. */
+/** Returns the id of the request that last caused an event of this kind; null if there is no such request. */
 export async function lastRequestId(
   db: Db,
   podId: string,

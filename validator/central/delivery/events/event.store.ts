@@ -3,7 +3,7 @@ import { notifyFrom } from '../../platform/database/notifier.ts';
 import { insertOne } from '../../platform/database/prepared.ts';
 import type { Db, EventRow, NewEvent } from '../../platform/database/tables.ts';
 
-/** An event with the name of the API key that caused it, also if the key was deleted. */
+/** An event with the name of the API key that caused it, even if the key was deleted. */
 export type StoredEvent = EventRow & { api_key_name: string | null };
 
 export type EventFilter = {

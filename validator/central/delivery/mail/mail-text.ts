@@ -20,7 +20,7 @@ export type MailKind =
   | 'webhook-disabled'
   | 'support-message';
 
-/** URLs used in mails. They come from the configuration, never from a request. */
+/** URLs used in mails. The URLs come from the configuration, never from a request. */
 export type MailPlaces = {
   /** Base URL of a console with the pages /verify-email and /reset-password; null if there is none. */
   consoleUrl: string | null;
@@ -32,7 +32,7 @@ export function verificationMail(places: MailPlaces, token: string): MailContent
   return mail('Confirm your e-mail address', [
     paragraph('This address was used to sign up for an account at Podwright.'),
     ...step(places, 'verify-email', 'POST /auth/verify-email', token),
-    paragraph('This works once, within 24 hours. Ignore this mail if you did not sign up.'),
+    paragraph('Valid once, for 24 hours. Ignore this mail if you did not sign up.'),
   ]);
 }
 
@@ -40,14 +40,14 @@ export function passwordResetMail(places: MailPlaces, token: string): MailConten
   return mail('Reset your password', [
     paragraph('A password reset was requested for your account at Podwright.'),
     ...step(places, 'reset-password', 'POST /users/reset-password', token),
-    paragraph('This works once, within one hour. Ignore this mail if it was not you.'),
+    paragraph('Valid once, for one hour. Ignore this mail if you did not request a reset.'),
   ]);
 }
 
 export function passwordChangedMail(): MailContent {
   return mail('Your password was changed', [
     paragraph('The password of your account at Podwright was changed. Other sessions have ended.'),
-    paragraph('If you did not change it, reset your password now and check your API keys.'),
+    paragraph('If you did not change the password, reset it now and check your API keys.'),
   ]);
 }
 
@@ -56,7 +56,7 @@ export function emailChangedMail(newAddress: string): MailContent {
   return mail('Your e-mail address was changed', [
     paragraph(`Your account at Podwright now has the address ${newAddress}.`),
     paragraph(
-      'If you did not change it, contact support: this address no longer signs in to the account.',
+      'If you did not change the address, contact support: you can no longer log in with this address.',
     ),
   ]);
 }
@@ -71,7 +71,7 @@ export function lowBalanceMail(left: string, runway: string | null): MailContent
     ),
     topUpWays(),
     paragraph(
-      'You receive this mail once, and again only after the balance was topped up or well above the threshold. ' +
+      'You receive this mail again only after a top-up, or after the balance was well above the threshold. ' +
         'Set the threshold with PUT /users/me/low-balance-threshold. Turn these mails off with PUT /users/me/notification.',
     ),
   ]);
@@ -82,7 +82,7 @@ export function podFailedMail(podName: string, reason: string): MailContent {
   return mail(`Your pod ${podName} failed`, [
     paragraph(`Your pod ${podName} at Podwright failed: ${reason}`),
     paragraph(
-      'GET /pods/{id}/events shows what happened. You are not charged while it does not run.',
+      'GET /pods/{id}/events shows what happened. You are not charged while the pod does not run.',
     ),
   ]);
 }
@@ -92,7 +92,7 @@ export function scheduledRemovalMail(podName: string, at: string): MailContent {
   return mail(`Your pod ${podName} will be removed`, [
     paragraph(`Your pod ${podName} at Podwright will be removed at ${at} UTC, with its data.`),
     paragraph(
-      'To keep it, cancel the removal with DELETE /pods/{id}/schedule-removal, or choose another time.',
+      'To keep the pod, cancel the removal with DELETE /pods/{id}/schedule-removal, or choose another time.',
     ),
   ]);
 }
@@ -111,15 +111,15 @@ export function idleShutdownMail(pod: IdlePod): MailContent {
   const { podId, podName, minutes, stopsAt, removedAt } = pod;
   return mail(`Your pod ${podName} will be stopped because it is idle`, [
     paragraph(
-      `Your pod ${podName} at Podwright is idle, and it is set to stop after ${minutes} minutes without use. ` +
-        `It will be stopped at ${stopsAt} UTC and removed with its data at ${removedAt} UTC.`,
+      `Your pod ${podName} at Podwright is idle. It is set to stop after ${minutes} minutes without use. ` +
+        `The pod will be stopped at ${stopsAt} UTC and removed with its data at ${removedAt} UTC.`,
     ),
     paragraph(
-      `To keep it, use it before it is stopped, or change the minutes before it is removed: PATCH /pods/${podId} ` +
+      `To keep the pod, use it before it is stopped, or change the minutes before it is removed: PATCH /pods/${podId} ` +
         'with {"idle_shutdown_minutes": …}, or null to turn idle shutdown off.',
     ),
     paragraph(
-      'You receive this mail once until the pod is used again, also if it is stopped later because its use could not be measured for a while.',
+      'You receive this mail only once until the pod is used again. If the use of the pod cannot be measured for a while, the pod is stopped later.',
     ),
   ]);
 }
@@ -137,12 +137,12 @@ export function topUpsSuspendedMail(reason: string): MailContent {
 export function webhookDisabledMail(host: string, reason: 'gone' | 'failing'): MailContent {
   const why =
     reason === 'gone'
-      ? 'it answered with status 410 (gone)'
-      : 'all deliveries to it have failed for five days';
+      ? 'the receiver answered with status 410 (gone)'
+      : 'all deliveries have failed for five days';
   return mail('A webhook was disabled', [
     paragraph(`Your webhook at ${host} was disabled, because ${why}.`),
     paragraph(
-      'No event is lost: enable it with PATCH /webhooks/{id}, and delivery resumes where it stopped.',
+      'No event is lost: enable the webhook with PATCH /webhooks/{id}, and delivery resumes where it stopped.',
     ),
   ]);
 }
@@ -151,19 +151,19 @@ export function webhookDisabledMail(host: string, reason: 'gone' | 'failing'): M
 export function balanceRunningOutMail(minutes: number): MailContent {
   return mail('Your balance is nearly used up', [
     paragraph(
-      `At the present cost, your balance is used up in ${minutes} minutes. Then your pods are stopped.`,
+      `At the present cost, your balance will be used up in ${minutes} minutes. Then your pods are stopped.`,
     ),
-    paragraph('Top up to keep them running.'),
+    paragraph('Top up to keep the pods running.'),
     topUpWays(),
   ]);
 }
 
 export function balanceExhaustedMail(podNames: readonly string[]): MailContent {
   return mail('Your pods were stopped', [
-    paragraph('Your balance is used up, and these pods were stopped:'),
+    paragraph('Your balance is used up. These pods were stopped:'),
     block(podNames.join('\n')),
     paragraph(
-      'Their data is kept for ten minutes. They start again if you top up within this time.',
+      'Their data is kept for ten minutes. The pods start again if you top up within this time.',
     ),
     topUpWays(),
   ]);
@@ -172,7 +172,7 @@ export function balanceExhaustedMail(podNames: readonly string[]): MailContent {
 /** A provider's notice, for a renter with pods on the node. */
 export type NoticeForRenter = {
   node: string;
-  /** Start time, in the provider's words. */
+  /** Start time, as the provider wrote it. */
   startText: string;
   /** Duration of a maintenance; null if the node is removed for good. */
   minutes: number | null;
@@ -187,11 +187,11 @@ export function noticeSetMail(notice: NoticeForRenter): MailContent {
     minutes === null
       ? [
           `Node ${node} will be removed`,
-          `The provider removes the node ${node} for good at ${startText}. Your pods on it end then; save the data you need before.`,
+          `The provider will remove the node ${node} for good at ${startText}. Your pods on this node end at that time: save your data before.`,
         ]
       : [
           `Maintenance of node ${node}`,
-          `The provider has announced ${minutes} minutes of maintenance of the node ${node} from ${startText}. Your pods stay; you are not charged while the node cannot be reached in that time.`,
+          `The provider has announced ${minutes} minutes of maintenance of the node ${node} from ${startText}. Your pods are kept. You are not charged while the node is unreachable during the maintenance.`,
         ];
   return mail(subject, [
     paragraph(what),
@@ -212,7 +212,9 @@ export function noticeCancelledMail(notice: NoticeForRenter): MailContent {
 export function requestFulfilledMail(gpuClass: string, node: string): MailContent {
   return mail(`Your machine request: ${gpuClass}`, [
     paragraph(`The node ${node} was added for your machine request of ${gpuClass}.`),
-    paragraph('Find it with GET /executors?machine_request_id=…, and rent it while it is free.'),
+    paragraph(
+      'Find the node with GET /executors?machine_request_id=…, and rent it while it is free.',
+    ),
   ]);
 }
 
@@ -221,7 +223,7 @@ export function requestOfferedMail(requestId: string, gpuType: string): MailCont
   return mail(`Machine request: ${gpuType}`, [
     paragraph(`A renter requests a node with ${gpuType}, to which you subscribe.`),
     paragraph(
-      `Providers with a verified node can read it at GET /machine-requests/${requestId} of the portal.`,
+      `Providers with a verified node can read the request at GET /machine-requests/${requestId} of the portal.`,
     ),
   ]);
 }
@@ -244,13 +246,13 @@ export function supportMessageMail(message: {
   ]);
 }
 
-/** Maximum number of pods that a mail names; it states how many others there are. */
+/** Maximum number of pods that a mail names; the mail states the number of others. */
 const MAX_NAMED = 20;
 
 function podsOf({ podNames }: NoticeForRenter): string {
   const more = podNames.length - MAX_NAMED;
   const rest = more > 0 ? ` and ${more} more` : '';
-  return `Your pods on it: ${podNames.slice(0, MAX_NAMED).join(', ')}${rest}.`;
+  return `Your pods on this node: ${podNames.slice(0, MAX_NAMED).join(', ')}${rest}.`;
 }
 
 function mail(subject: string, parts: readonly Part[]): MailContent {
@@ -264,7 +266,7 @@ function mail(subject: string, parts: readonly Part[]): MailContent {
   };
 }
 
-/** Returns a link to the console. Without a console: the token, and the route that accepts it. */
+/** Returns a link to the console. Without a console, returns the token and the route that accepts the token. */
 function step({ consoleUrl }: MailPlaces, page: string, route: string, token: string): Part[] {
   if (consoleUrl === null) {
     return [paragraph(`Send this token with ${route}:`), block(token)];

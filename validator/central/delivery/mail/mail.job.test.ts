@@ -3,7 +3,7 @@ import { afterAttempt } from './mail.job.ts';
 
 const HOUR_MS = 3_600_000;
 
-it('a mail fails after eight attempts within 32 hours', () => {
+it('marks a mail as failed after eight attempts within 32 hours', () => {
   let nowMs = 0;
   let attempts = 0;
   let state = 'waiting';

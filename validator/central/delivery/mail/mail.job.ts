@@ -35,7 +35,7 @@ export function createMailJob({ db, clock, log, mails, mailer }: MailJobDeps) {
   }
 
   async function finish(row: MailRow, move: Partial<MailRow>): Promise<void> {
-    // Tokens are deleted together with the content once the mail is not going to be sent again.
+    // Once a mail will not be sent again, its tokens are deleted together with the content.
     const content = move.state === 'waiting' ? {} : { sealed: '' };
     await updateMail(db, row.id, { ...move, ...content, updated_at: clock.now() });
   }
@@ -61,12 +61,12 @@ export function createMailJob({ db, clock, log, mails, mailer }: MailJobDeps) {
   });
 }
 
-/** `permanent`: the server will never accept the mail. `transient`: it may accept it later. */
+/** `permanent`: the server will never accept the mail. `transient`: the server may accept the mail later. */
 export type SendOutcome = 'sent' | 'permanent' | 'transient';
 
 export type MailMove = Pick<MailRow, 'state' | 'due_at'>;
 
-/** Returns the state and due time after an attempt. `attempts` includes that attempt. Pure. */
+/** Returns the state and due time after an attempt. `attempts` includes this attempt. Pure. */
 export function afterAttempt(outcome: SendOutcome, attempts: number, nowMs: number): MailMove {
   if (outcome === 'sent') return { state: 'sent', due_at: nowMs };
   const pauseMs = RETRY_PAUSES_MS[attempts - 1];

@@ -1,6 +1,6 @@
 /**
- * GET /_local/outbox: the mails of a marketplace without a mail server, tokens included, for clients on this host. All
- * other clients receive 404.
+ * GET /_local/outbox: the mails of a marketplace without a mail server, including their tokens, for clients on this
+ * host. Other clients receive 404.
  */
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -11,8 +11,8 @@ import { type Mails, OutboxMail } from './mail.service.ts';
 const LOOPBACK_ADDRESS = /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$|^::1$/;
 const LOOPBACK_HOST = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?$/i;
 /**
- * Headers that show a foreign request: a proxy on this host adds some for a remote client, a browser adds others for a
- * page of another site.
+ * Headers of a request that does not come directly from a client on this host: a proxy on this host adds some for a
+ * remote client, and a browser adds others for a page of another site.
  */
 const FOREIGN_HEADERS = ['x-forwarded-for', 'x-real-ip', 'forwarded', 'via', 'origin'] as const;
 

@@ -1,4 +1,4 @@
-/** Mails: stored in the transaction of the change they report, then sent by mail.job.ts or read in the outbox. */
+/** Mails: stored in the transaction of the change that they report, then sent by mail.job.ts or read in the outbox. */
 
 import { z } from 'zod';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
@@ -26,7 +26,7 @@ export type NewMail = MailOwner & {
   dedupeKey: string;
   /** Milliseconds after which an unsent mail expires. */
   usefulForMs: number;
-  /** True: the hourly limit does not apply, because the caller limits these mails itself. */
+  /** True if the hourly limit does not apply, because the caller limits these mails itself. */
   uncounted?: true;
 };
 
@@ -41,7 +41,7 @@ export type MailsDeps = {
   clock: Clock;
   random: Random;
   secret: Uint8Array;
-  /** False without a mailer: mails are stored and can only be read in the outbox. */
+  /** False without a mailer: mails are then stored and can only be read in the outbox. */
   isSent: boolean;
 };
 
@@ -57,7 +57,9 @@ export function createMails({ db, clock, random, secret, isSent }: MailsDeps) {
   return {
     open,
 
-    /** Stores a mail unless the hourly limit is reached. Call it in the transaction of the reported change. */
+    /**
+     * Stores a mail unless the hourly limit is reached. Call this function in the transaction of the reported change.
+     */
     async add(tx: Db, mail: NewMail): Promise<void> {
       const id = random.uuid();
       const nowMs = clock.now();

@@ -7,7 +7,7 @@ import type { Db, MailRow } from '../../platform/database/tables.ts';
 
 export const waitingMails = dueRows('mails', ['waiting']);
 
-/** Stores a mail unless one with its key exists. */
+/** Stores a mail unless a mail with its key exists. */
 export async function insertMail(db: Db, row: Insertable<MailsTable>): Promise<void> {
   await db
     .insertInto('mails')

@@ -51,7 +51,7 @@ it('sends the verification mail once over SMTP, as text and HTML', async () => {
   expect(verified.status).toBe(200);
 });
 
-it('encrypts the tokens of a waiting mail, and deletes them once it is sent', async () => {
+it('encrypts the tokens of a waiting mail, and deletes them once the mail is sent', async () => {
   await signUp();
   const [waiting] = await rows();
   await send();
@@ -92,7 +92,7 @@ it('does not send an expired mail', async () => {
   expect(await rows()).toMatchObject([{ state: 'expired', sealed: '' }]);
 });
 
-it('a mail fails at once if the server permanently rejects the address', async () => {
+it('marks a mail as failed at once if the server permanently rejects the address', async () => {
   mailbox.refuse({ code: 550, text: 'no such user' });
   await signUp();
   await send();
@@ -119,13 +119,13 @@ it('retries a mail whose process died', async () => {
   expect(mailbox.received).toHaveLength(1);
 });
 
-it('the background job sends a mail as soon as it is stored', async () => {
+it('sends a mail from the background job as soon as the mail is stored', async () => {
   central.central.start();
   await signUp();
   await expect.poll(() => mailbox.received.length).toBe(1);
 });
 
-it('a sign-up succeeds while the mail server is down, and its mail stays stored', async () => {
+it('accepts a sign-up while the mail server is down, and keeps the mail stored', async () => {
   const silent = await startSilentServer();
   silent.close();
   await central.close();
@@ -162,7 +162,7 @@ it('logs in to the mail server; no mail is lost while the password is wrong', as
   }
 });
 
-it('the outbox responds 404 if a mailer is configured', async () => {
+it('answers 404 at the outbox if a mailer is configured', async () => {
   expect((await central.call('GET', '/_local/outbox')).status).toBe(404);
 });
 
@@ -192,7 +192,7 @@ it('deletes mails after a week', async () => {
   expect(await rows()).toEqual([]);
 });
 
-it('mails escape their content, and link to the console if one is configured', () => {
+it('escapes the content of mails, and links to the console if one is configured', () => {
   const { html, text } = emailChangedMail('"<img src=x>\'&"@example.com');
   expect(html).toContain('&quot;&lt;img src=x&gt;&#39;&amp;&quot;@example.com');
   expect(text).toContain('"<img src=x>\'&"@example.com');

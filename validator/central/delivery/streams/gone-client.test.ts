@@ -40,7 +40,7 @@ function request(line: string, headers: string[] = [], socket = connect(port, '1
   return socket;
 }
 
-/** Sends requests whose clients leave during a query of `table`. */
+/** Sends requests whose clients disconnect during a query of `table`. */
 async function leaveDuring(table: string, count: number, line: string, headers: string[] = []) {
   const { server } = scene.market.server;
   let arrived = 0;
@@ -72,7 +72,7 @@ async function statusOf(socket: Socket): Promise<string> {
 it.each([
   ['authentication', 'api_keys'],
   ['the search of the position', 'events'],
-])('releases streams of clients that left during %s', async (_, table) => {
+])('releases the streams of clients that disconnected during %s', async (_, table) => {
   await leaveDuring(table, MAX_STREAMS, EVENTS);
   const stayed = Array.from({ length: MAX_STREAMS }, () => request(EVENTS));
   for (const socket of stayed) expect(await statusOf(socket)).toBe('HTTP/1.1 200 OK');
@@ -86,7 +86,7 @@ it.each([
   ['events', '&format=events', []],
   ['a WebSocket', '', UPGRADE],
 ])(
-  'requests no log from the node for a client that has left (log as %s)',
+  'requests no log from the node for a client that has disconnected (log as %s)',
   async (_, form, headers) => {
     const line = `GET /api/pods/${podId}/logs?follow=true${form}`;
     for (const table of ['api_keys', 'pods']) await leaveDuring(table, 3, line, headers);
@@ -100,7 +100,7 @@ it.each([
   },
 );
 
-it('opens no terminal for a client that has left', async () => {
+it('opens no terminal for a client that has disconnected', async () => {
   let opened = 0;
   scene.market.agents.terminalOf = async () => {
     opened += 1;
@@ -112,7 +112,7 @@ it('opens no terminal for a client that has left', async () => {
   expect(opened).toBe(0);
 });
 
-it.each(['events', 'logs'])('a HEAD request for %s receives only headers', async (what) => {
+it.each(['events', 'logs'])('answers a HEAD request for %s with headers only', async (what) => {
   const path = what === 'events' ? 'users/me/events/stream' : `pods/${podId}/logs?follow=true`;
   // Requests are sent one after the other on one connection. Each one ends and releases its stream.
   const socket = request(`HEAD /api/${path}`);

@@ -14,7 +14,7 @@ export type LogHub = {
   ready(signal: AbortSignal): Promise<void>;
   /** Resolves when the ring has an entry with this number or a later one. Rejects when `signal` aborts. */
   arrived(number: number, signal: AbortSignal): Promise<void>;
-  /** Reads the log's existing lines; at most MAX_PAGES at a time, further calls wait. */
+  /** Reads the log's existing lines; at most MAX_PAGES at a time, and further calls wait. */
   page(from: LogPosition, signal: AbortSignal): Promise<LogPage>;
 };
 
@@ -29,11 +29,11 @@ const MAX_PAGES = 4;
 /** Entries that arrive within this time are delivered together. */
 const GATHER_MS = 5;
 
-/** Creates the hubs. Each exists as long as it has followers. */
+/** Creates the hubs. Each hub exists as long as it has followers. */
 export function createLogHubs(clock: Clock) {
   const hubs = new Map<string, { hub: LogHub; followers: number; leave: AbortController }>();
   return {
-    /** Adds a follower. The follower must call `leave` when it ends. */
+    /** Adds a follower. The follower must call `leave` at its end. */
     join(podId: string, client: AgentClient): { hub: LogHub; leave(): void } {
       const leave = new AbortController();
       const entry = hubs.get(podId) ?? {
@@ -91,12 +91,12 @@ function startLogHub({ clock, client, podId }: HubOptions, closing: AbortSignal)
       at = { tail: MAX_TAIL, since: frame.id };
       push({ id: frame.id, text: dataFrame(frame) });
     } else if ('meta' in frame && frame.meta !== 'end') {
-      // The agent's end frame is dropped: each follower itself checks whether the log has ended.
+      // The agent's end frame is dropped: each follower checks itself whether the log has ended.
       push({ id: null, text: dataFrame(frame) });
     }
   }
 
-  /** Starts the ring after the log's present last line, so that it holds each later line exactly once. */
+  /** Starts the ring after the log's present last line, so that the ring contains each later line exactly once. */
   async function begin(): Promise<void> {
     const last = await readLogPage({ client, clock }, podId, { tail: 1 }, closing);
     if (last.lastId !== null) at = { tail: MAX_TAIL, since: last.lastId };
@@ -145,7 +145,7 @@ function startLogHub({ clock, client, podId }: HubOptions, closing: AbortSignal)
         hasBegun = true;
         await followOnce();
       } catch {
-        // Either the node does not answer, or it does not have the pod yet. The loop retries.
+        // Either the node does not answer, or the pod is not on the node yet. The loop retries.
       }
       await clock.sleep(retryMs, closing).catch(() => undefined);
       retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);

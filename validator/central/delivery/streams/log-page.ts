@@ -6,7 +6,8 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 
 /**
- * Start of a read: a number of lines from the end (`tail`), or after a frame id or a time in milliseconds (`since`).
+ * Start of a read: a number of lines from the end (`tail`), or the position after a frame id or a time in milliseconds
+ * (`since`).
  */
 export type LogPosition = { tail: number; since?: string };
 
@@ -20,7 +21,7 @@ export type LogPage = {
   more: boolean;
 };
 
-/** Above the agent's maximum, so that `tail` never cuts off lines after the position. */
+/** Exceeds the agent's maximum, so that `tail` never cuts off lines after the position. */
 export const MAX_TAIL = 10_000;
 /** Maximum characters of a page; the line that reaches this number is the last one. */
 const PAGE_CHARS = 64 * 1024;
@@ -32,7 +33,7 @@ const NOTHING: LogPage = { text: '', lastId: null, gap: false, more: false };
 export const BEGINNING = '0';
 
 /**
- * Opens the node's stream at a client's position. A position that the node rejects is treated as unknown: a `gap`
+ * Opens the node's stream at a client's position. If the node rejects the position, it counts as unknown: a `gap`
  * follows, then the whole log. Rejects with ApiError.
  */
 export async function podLogsFrom(

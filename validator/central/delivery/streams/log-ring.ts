@@ -1,11 +1,11 @@
 /** The newest entries of one pod's log, numbered in order of arrival. All followers of the pod share them. */
 
-/** A line of the log; without an id, a note about the stream. */
+/** A line of the log, or without an id a note about the stream. */
 export type LogEntry = { id: string | null; text: string };
 
 export type LogRing = ReturnType<typeof createLogRing>;
 
-/** Maximum characters of all entries together. Older entries must be read from the node again. */
+/** Maximum characters of all entries together. Dropped entries must be read from the node again. */
 export const RING_CHARS = 1024 * 1024;
 /** Number of dropped entries that are removed from the array at once. */
 const TRIM_LENGTH = 1_024;
@@ -19,7 +19,7 @@ export function createLogRing(maxChars = RING_CHARS) {
   let oldest = 0;
   let chars = 0;
   const numbers = new Map<string, number>();
-  /** Id of the last dropped line, or of the last line before the ring. */
+  /** Id of the last dropped line, or of the last line before the ring started. */
   let before: string | null = null;
 
   const next = () => base + entries.length;

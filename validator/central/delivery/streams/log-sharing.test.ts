@@ -60,14 +60,14 @@ function createStreams(limits?: StreamLimits) {
 const NEVER = new AbortController().signal;
 const line = (number: number) => fakeLine(number, `${number} ${PADDING}\n`);
 
-/** Creates a reader that collects the numbers of lines, and the notes, in order of arrival. */
+/** Creates a reader that collects the numbers of lines and the notes, in order of arrival. */
 function createReader(frames: AsyncGenerator<string>) {
   const numbers: number[] = [];
   const notes: unknown[] = [];
   return {
     numbers,
     notes,
-    /** Reads until the line `last`, or one batch for `once`. */
+    /** Reads until the line `last` has arrived, or one batch for `once`. */
     async read(last: number | 'once'): Promise<void> {
       for (;;) {
         const { value, done } = await frames.next();
@@ -87,7 +87,7 @@ function createReader(frames: AsyncGenerator<string>) {
 const from = (first: number, last: number) =>
   Array.from({ length: last - first + 1 }, (_, index) => first + index);
 
-it('all readers of a log share one stream from the node, and each receives every line exactly once', async () => {
+it('shares one stream from the node between all readers of a log, each of which receives every line exactly once', async () => {
   const open = createStreams();
   host.log.write(...from(1, 500).map(line));
   const stalled = createReader(await open({ tail: 10 }, NEVER));
@@ -126,7 +126,7 @@ it('all readers of a log share one stream from the node, and each receives every
   await eventually('the end of the stream', () => host.log.followers() === 0);
 });
 
-it('a reader receives a gap if it stalled for longer than the node retains the log files', async () => {
+it('sends a gap to a reader that stalled for longer than the node retains the log files', async () => {
   const open = createStreams();
   host.log.write(line(1));
   const reader = createReader(await open({}, NEVER));
@@ -143,7 +143,7 @@ it('a reader receives a gap if it stalled for longer than the node retains the l
   await reader.leave();
 });
 
-it('limits the concurrent streams per pod and per account, including those without `follow`, and releases them', async () => {
+it('limits the concurrent streams per pod and per account, including streams without `follow`, and releases ended streams', async () => {
   const open = createStreams({ perPod: 2, perAccount: 9, total: 9 });
   const gone = new AbortController();
   await open({}, gone.signal);

@@ -75,7 +75,7 @@ describe('the existing log', () => {
     expect(host.log.queries).toEqual([{ tail: 2, follow: false }]);
   });
 
-  it("ends with node_lost when the node's stream breaks", async () => {
+  it("ends with the reason node_lost when the node's stream breaks", async () => {
     host.logFault = async function* () {
       yield line(1);
       throw new Error('connection lost');
@@ -84,7 +84,7 @@ describe('the existing log', () => {
     expect(await framesOf(body)).toEqual([line(1), { meta: 'end', reason: 'node_lost' }]);
   });
 
-  it('starts after a frame or a time; both take precedence over `tail`', async () => {
+  it('starts after a given frame or time, which take precedence over `tail`', async () => {
     await open('tail=5&since=c.7.0');
     await open('since=1970-01-01T00:00:05Z');
     await open('', { ...account.key, 'last-event-id': 'c.9.0' });
@@ -168,7 +168,7 @@ describe('a followed log', () => {
     expect(await endOf(response)).toEqual([line(3), end]);
   });
 
-  it('starts at a time, or after a frame', async () => {
+  it('starts at a given time or after a given frame', async () => {
     const at = (second: number) => ({ ...line(second), id: `c.${second * 1e9}.0` });
     host.log.write(at(1), at(2), at(3));
     const late = open('follow=true&since=1970-01-01T00:00:09Z');

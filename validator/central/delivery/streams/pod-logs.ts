@@ -33,7 +33,7 @@ export type LogRequest = {
   accountId: string;
   podId: string;
   query: PodLogsQuery;
-  /** Frame id of the last line that the client has received; same meaning as `since`. */
+  /** Frame id of the last line that the client received; same meaning as `since`. */
   lastEventId: string | undefined;
   /** Aborts when the credential that opened the stream is revoked or expires. */
   revoked: AbortSignal;
@@ -151,7 +151,7 @@ async function* textOf(frames: AsyncIterable<LogFrame> | null): AsyncGenerator<s
 }
 
 /**
- * Returns where the stream starts. A position in the log takes precedence over a count of lines. Agents accept a frame
+ * Returns the start of the stream. A position in the log takes precedence over a number of lines. Agents accept a frame
  * id or milliseconds.
  */
 function positionOf({ query, lastEventId }: LogRequest): LogPosition {

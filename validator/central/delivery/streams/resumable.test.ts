@@ -31,7 +31,7 @@ const logged = (number: number) => `id: c.${number}.0\nevent: log\n${data(line(n
 const ended = (reason: string) => `event: end\n${data({ meta: 'end', reason })}`;
 const RETRY = 'retry: 2000\n\n';
 
-it('the resumable form adds ids and event names to the same JSON, and resumes after the last id', async () => {
+it('adds ids and event names to the same JSON in the resumable form, and resumes after the last id', async () => {
   host.log.write(line(1), line(2), line(3));
   const first = await open('tail=2&format=events');
   expect(first.headers['content-type']).toBe('text/event-stream; charset=utf-8');
@@ -45,7 +45,7 @@ it('the resumable form adds ids and event names to the same JSON, and resumes af
   expect(late.body).toBe(RETRY + gap + logged(3) + ended('complete'));
 });
 
-it('the response has the resumable form only if the client requests it', async () => {
+it('sends the resumable form only if the client requests it', async () => {
   host.log.write(line(1));
   for (const accept of ['*/*', 'text/event-stream', 'text/html; profile=resumable']) {
     const { body } = await open('', { accept });
@@ -54,14 +54,14 @@ it('the response has the resumable form only if the client requests it', async (
   expect((await open('format=sse')).statusCode).toBe(422);
 });
 
-it('a stream ends with `server_shutdown` when the server stops, so that clients reconnect', async () => {
+it('ends a stream with `server_shutdown` when the server stops, so that clients reconnect', async () => {
   const response = open('follow=true&tail=0&format=events');
   await eventually('the stream', () => host.log.followers() === 1);
   await market.central.close();
   expect((await response).body).toBe(`${RETRY}${RETRY}${ended('server_shutdown')}`);
 });
 
-it('both forms transmit any text unchanged', async () => {
+it('transmits any text unchanged in both forms', async () => {
   const texts = [
     'progress\r 50%\r100%\r\n',
     'binary \u0000\u0001\ufffd\ufffd\n',
@@ -78,7 +78,7 @@ it('both forms transmit any text unchanged', async () => {
   expect((await open('tail=0')).body).toBe(data(end));
 });
 
-it('the resumable form has comments as keep-alives, and omits ids that contain line breaks or are too long', async () => {
+it('sends comments as keep-alives in the resumable form, and omits ids that contain line breaks or are too long', async () => {
   const frame = { ...line(1), id: 'a\nevent: end\ndata: {}' };
   async function* frames() {
     yield data(frame) + data({ meta: 'restart' }) + data({});

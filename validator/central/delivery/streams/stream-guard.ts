@@ -1,4 +1,7 @@
-/** Guards streams while they run: keeps them alive, and ends them when their pod or credential is gone. */
+/**
+ * Guards streams while they run: sends keep-alives, and ends a stream when its pod has ended or its credential is
+ * revoked.
+ */
 import { KEEP_ALIVE_INTERVAL_MS, liveFrames } from '#shared/http/keep-alive.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
@@ -8,11 +11,11 @@ export const CHECK_INTERVAL_MS = 5_000;
 
 /** Access to pods, which the market provides. */
 export type PodAccess = {
-  /** Returns a pod of any account, also after it has ended. */
+  /** Returns a pod of any account, even after the pod has ended. */
   findAnyPod(db: Db, podId: string): Promise<Pod | undefined>;
-  /** Throws 404 unless the pod is the account's and has not ended. */
+  /** Throws 404 unless the pod belongs to the account and has not ended. */
   requireOwnPod(db: Db, accountId: string, podId: string, nowMs: number): Promise<Pod>;
-  /** Throws 404 unless the pod is or was the account's. */
+  /** Throws 404 unless the pod belongs or belonged to the account. */
   requireAnyOwnPod(db: Db, accountId: string, podId: string): Promise<unknown>;
 };
 
@@ -58,8 +61,8 @@ export type GuardOptions = {
 };
 
 /**
- * Returns the frames of a source with keep-alives in between. The signal passed to `open` aborts when the stream
- * ends for any reason.
+ * Returns the frames of a source with keep-alives in between. The signal passed to `open` aborts at the end of the
+ * stream, whatever the reason.
  */
 export async function* guarded(
   open: (ended: AbortSignal) => AsyncGenerator<string>,
@@ -91,7 +94,7 @@ export async function* guarded(
   }
 }
 
-/** Returns `frames` and calls `release` when they end or the reader leaves. */
+/** Returns `frames`, and calls `release` when they end or the reader stops reading. */
 export async function* released(
   frames: AsyncGenerator<string>,
   release: () => void,

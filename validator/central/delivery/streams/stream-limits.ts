@@ -7,7 +7,9 @@ export type StreamLimits = { perPod?: number; perAccount: number; total: number 
 
 /** Limits of log streams. A stalled reader holds a page of 64 KiB and its socket's buffers. */
 export const LOG_LIMITS: StreamLimits = { perPod: 256, perAccount: 512, total: 2_000 };
-/** Limits of terminals. Each holds two sockets in this process, two at the gateway, and a process in the pod. */
+/**
+ * Limits of terminals. Each terminal holds two sockets in this process, two at the gateway, and a process in the pod.
+ */
 export const TERMINAL_LIMITS: StreamLimits = { perPod: 10, perAccount: 50, total: 500 };
 /** Limits of event streams. A stalled reader holds a page of events and its socket's buffers. */
 export const EVENT_LIMITS: StreamLimits = { perAccount: 20, total: 2_000 };

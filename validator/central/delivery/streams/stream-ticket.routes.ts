@@ -8,7 +8,7 @@ import { PodStreamParams, StreamTicketResponse } from './stream.schemas.ts';
 
 export type StreamTicketRoutesDeps = {
   tickets: StreamTickets;
-  /** Throws 404 unless the pod is the account's. */
+  /** Throws 404 unless the pod belongs to the account. */
   requireOwnPod(accountId: string, podId: string): Promise<unknown>;
 };
 
@@ -37,12 +37,12 @@ export function registerStreamTicketRoutes(api: HttpServer, deps: StreamTicketRo
         tags: ['Pods'],
         summary: 'Create a ticket for a WebSocket of a pod',
         description:
-          'Returns a ticket for one WebSocket of this pod, its log or its terminal, for browsers, which cannot send headers. It can be used once, within 30 seconds, in the query parameter `ticket`.',
+          'Returns a ticket for one WebSocket of this pod (its log or its terminal). Browsers need tickets, because they cannot send headers. The ticket can be used once, within 30 seconds, in the query parameter `ticket`.',
         errors: {
           pod_not_found: 'the account has no such pod',
           rate_limited: 'too many tickets are unused',
         },
-        retry: 'Safe: a repeat creates another ticket; unused ones expire.',
+        retry: 'Safe: a repeat creates another ticket; unused tickets expire.',
         params,
         response,
       },
@@ -60,9 +60,9 @@ export function registerStreamTicketRoutes(api: HttpServer, deps: StreamTicketRo
         tags: ['Users'],
         summary: 'Create a ticket for an event stream',
         description:
-          "Returns a ticket for one stream of the account's events, for browsers, whose EventSource cannot send headers. It can be used once, within 30 seconds, in the query parameter `ticket`.",
+          "Returns a ticket for one stream of the account's events. Browsers need tickets, because their EventSource cannot send headers. The ticket can be used once, within 30 seconds, in the query parameter `ticket`.",
         errors: { rate_limited: 'too many tickets are unused' },
-        retry: 'Safe: a repeat creates another ticket; unused ones expire.',
+        retry: 'Safe: a repeat creates another ticket; unused tickets expire.',
         response,
       },
     },

@@ -23,32 +23,34 @@ export const EventStreamQuery = z
     described(
       {
         since: optional(FeedPosition).describe(
-          'Only events after this; only new events when absent.',
+          'Only events after this position; only new events if absent.',
         ),
         pod_id: optional(Uuid),
         ticket: z
           .string()
           .max(100)
           .optional()
-          .describe('Instead of a credential: from POST /users/me/stream-ticket.'),
+          .describe('Ticket from POST /users/me/stream-ticket, instead of a credential.'),
       },
       {
         since:
-          'Id of an event or an ISO 8601 time: only later events are sent. Absent for new events only.',
+          'Id of an event or an ISO 8601 time: only later events are sent. If absent, only new events are sent.',
         pod_id: 'Only events of this pod.',
-        ticket: 'Ticket of `POST /users/me/stream-ticket`, in place of a credential.',
+        ticket: 'Ticket from `POST /users/me/stream-ticket`, instead of a credential.',
       },
     ),
   )
   .meta({ example: { since: '2026-11-01T00:00:00Z' } });
 export type EventStreamQuery = z.output<typeof EventStreamQuery>;
 
-/** For browsers, which cannot set headers for a WebSocket. */
+/** Ticket for browsers, which cannot set headers for a WebSocket. */
 const ticket = z
   .string()
   .max(100)
   .optional()
-  .describe('WebSockets only, instead of a credential: from POST /pods/{id}/stream-ticket.');
+  .describe(
+    'Ticket from POST /pods/{id}/stream-ticket, instead of a credential. For WebSockets only.',
+  );
 
 /** Default number of lines from the end of the log. */
 const DEFAULT_LOG_TAIL = 100;
@@ -67,11 +69,12 @@ export const PodLogsQuery = z
       {
         tail: 'Number of lines from the end of the log, 0 to 10000.',
         follow: 'True sends new lines until the pod is deleted; false ends after the last line.',
-        since: 'Id of a frame or an ISO 8601 time: only later lines are sent, whatever `tail` is.',
+        since:
+          'Id of a frame or an ISO 8601 time: only later lines are sent, and `tail` is ignored.',
         format:
           '`events` adds ids, event names and retry times to the frames, so that a client can resume. Absent: `data:` lines only.',
         ticket:
-          'Ticket of `POST /pods/{id}/stream-ticket`, in place of a credential. For WebSockets only.',
+          'Ticket from `POST /pods/{id}/stream-ticket`, instead of a credential. For WebSockets only.',
       },
     ),
   )
@@ -99,7 +102,7 @@ export const StreamTicketResponse = z
     described(
       { ticket: z.string(), expires_at: z.string(), expires_in_seconds: z.int() },
       {
-        ticket: 'Ticket for the query parameter `ticket`. It can be used once.',
+        ticket: 'Ticket for the query parameter `ticket`. The ticket can be used once.',
         expires_at: 'Time at which the ticket expires (UTC).',
         expires_in_seconds: 'Seconds until the ticket expires.',
       },

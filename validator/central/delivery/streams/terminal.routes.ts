@@ -30,7 +30,7 @@ export function registerTerminalRoutes(api: HttpServer, deps: TerminalRoutesDeps
           pod_state_conflict: 'the pod is not running',
           rate_limited: 'too many terminals are open',
         },
-        retry: 'A repeat opens another shell. The first one ends with its connection.',
+        retry: 'A repeat opens another shell. The first shell ends with its connection.',
         params,
         querystring: PodTerminalQuery,
         response: { 101: WEB_SOCKET },

@@ -1,6 +1,6 @@
 /**
- * Terminals of pods. The service relays each one to the node, logs it, and ends it when the pod or the credential is
- * gone.
+ * Terminals of pods. The service relays each terminal to the node, logs its start and end, and ends it when the pod has
+ * ended or the credential is revoked.
  */
 import type { WebSocket } from 'ws';
 import type { TerminalQuery } from '#shared/api/agent/terminal.ts';
@@ -31,7 +31,7 @@ export type TerminalRequest = {
 export type OpenTerminal = {
   /** Relays between the client and the node until either side closes. */
   join(near: WebSocket): Promise<void>;
-  /** Closes the terminal, for a client that has left. */
+  /** Closes the terminal if the client has disconnected. */
   abandon(): void;
 };
 
@@ -49,7 +49,7 @@ export function createTerminals(deps: {
   const guard = createStreamGuard({ db, pods, stopping });
   const limit = createStreamLimit(TERMINAL_LIMITS);
 
-  /** Closes `near`, and with it the terminal, when the pod or the credential is gone. */
+  /** Closes `near`, and thereby the terminal, when the pod has ended or the credential is revoked. */
   async function watch(near: WebSocket, guarded: Guarded, log: Log): Promise<void> {
     const closed = new AbortController();
     near.once('close', () => closed.abort());

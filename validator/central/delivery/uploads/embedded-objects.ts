@@ -1,4 +1,4 @@
-/** The embedded object store: files on disk, which are complete or absent, and signed URLs. */
+/** The embedded object store: signed URLs, and files on disk, which are stored completely or not at all. */
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -39,8 +39,8 @@ export function createObjectFiles({ folder, random }: { folder: string; random: 
 
   return {
     /**
-     * Stores an object. Rejects with `bad_request`, and stores nothing, unless exactly `sizeBytes` arrive. Returns false
-     * if the object exists; it is not changed.
+     * Stores an object. Unless exactly `sizeBytes` arrive, rejects with `bad_request` and stores nothing. Returns false
+     * if the object exists; the object is then unchanged.
      */
     async write(key: string, content: Readable, sizeBytes: number): Promise<boolean> {
       const path = pathOf(key);
@@ -62,12 +62,12 @@ export function createObjectFiles({ folder, random }: { folder: string; random: 
 
     read: (key: string): Readable => createReadStream(pathOf(key)),
 
-    /** Succeeds if the object is absent. */
+    /** Removes an object; also succeeds if it is absent. */
     remove: (key: string): Promise<void> => rm(pathOf(key), { force: true }),
   };
 }
 
-/** Syncs the folder to disk. Only then is a new file name durable. */
+/** Syncs the folder to disk. A new file name is durable only after that. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {
@@ -92,7 +92,7 @@ export type SignedParts = Pick<Upload, 'object_key' | 'content_type' | 'size_byt
 
 export type ObjectAddresses = ReturnType<typeof createObjectAddresses>;
 
-/** Signs URLs by HMAC-SHA256 over key, type, size and expiry. */
+/** Signs URLs with HMAC-SHA256 over key, type, size and expiry. */
 export function createObjectAddresses({ secret }: { secret: Uint8Array }) {
   const key = deriveKey(secret, 'object-address');
 

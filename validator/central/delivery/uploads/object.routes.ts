@@ -85,7 +85,7 @@ export async function registerObjectRoutes(origin: HttpServer, objects: Objects)
           reply
             .header('Content-Length', upload.size_bytes)
             .header('Cache-Control', `public, max-age=${CACHE_SECONDS}, immutable`)
-            // Browsers must not guess another content type than the stated one.
+            // Browsers must not guess a content type that differs from the stated one.
             .header('X-Content-Type-Options', 'nosniff')
             .header('Content-Security-Policy', "default-src 'none'; sandbox")
             .type(upload.content_type)

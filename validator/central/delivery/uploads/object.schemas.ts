@@ -7,7 +7,7 @@ import { NaiveTime, queryNumber } from '../../platform/wire.ts';
 const MAX_UPLOAD_BYTES = 10 * 1024 * 1024;
 const IMAGES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif'] as const;
 
-/** Content types by purpose. None that a browser executes, because avatars are public. */
+/** Content types by purpose. A browser executes none of them, because avatars are public. */
 export const UPLOAD_TYPES = {
   avatar: IMAGES,
   feedback: [...IMAGES, 'text/plain', 'application/pdf', 'application/zip', 'application/gzip'],
@@ -31,7 +31,7 @@ export const FileInput = z
           'Media type of the file. Images are accepted for every purpose; `feedback` also accepts text, PDF, ZIP and gzip, `template_readme` also Markdown and text.',
         size_bytes: 'Exact size in bytes, 1 to 10485760 (10 MiB).',
         purpose:
-          "What the file is for: an avatar, an attachment of feedback, or a file in a template's readme.",
+          "Purpose of the file: an avatar, an attachment of feedback, or a file in a template's readme.",
       },
     ),
   )
@@ -59,9 +59,9 @@ export const PresignedUpload = z
       },
       {
         upload_url:
-          'Address for the upload. It accepts one upload of exactly the stated type and size.',
+          'Address for the upload. The address accepts one upload of exactly the stated type and size.',
         method: 'Method of the upload.',
-        headers: 'Headers that the upload must have, exactly.',
+        headers: 'Headers that the upload must contain unchanged.',
         object_key: 'Key of the file, which `attachment_keys` of feedback names.',
         public_url:
           'Address at which anyone can read the file after the upload; null for a private file.',

@@ -61,7 +61,7 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
       await lockAccount(tx, { accountId });
       const { bytes, count } = await uploadedBy(tx, accountId);
       if (bytes + file.size_bytes > MAX_BYTES_PER_ACCOUNT || count >= MAX_UPLOADS_PER_ACCOUNT) {
-        throw new ApiError('bad_request', 'The uploads of this account have no room left');
+        throw new ApiError('bad_request', 'The uploads of this account would exceed the limit');
       }
       await insertUpload(tx, upload);
     });
@@ -115,7 +115,7 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
       };
     },
 
-    /** Stores an upload. Throws `forbidden` for an unsigned or expired URL, before it reads the content. */
+    /** Stores an upload. Throws `forbidden` for an unsigned or expired URL before reading the content. */
     async put(
       key: string,
       proof: { expires: number; signature: string },
@@ -165,8 +165,8 @@ export function createObjects({ db, clock, random, secret, store }: ObjectsDeps)
 }
 
 /**
- * Returns true if all keys are uploads of the account for this purpose. With `arrived`, the uploads must also be
- * complete.
+ * Returns true if all keys are uploads of the account for this purpose. With `arrived`, the uploads must also have been
+ * received.
  */
 export async function hasUploads(
   tx: Db,

@@ -105,7 +105,7 @@ it('rejects upload URLs that were changed or have expired', async () => {
   expect(filesIn()).toEqual([]);
 });
 
-it('accepts an upload of exactly the signed type and size, and stores no other', async () => {
+it('accepts only an upload of exactly the signed type and size, and stores no other', async () => {
   const { upload_url: url } = (await presign()).body;
   expect((await put(url, PNG, 'text/html')).status).toBe(400);
   expect((await put(url, PNG.subarray(1))).status).toBe(400);
@@ -114,7 +114,7 @@ it('accepts an upload of exactly the signed type and size, and stores no other',
   expect((await put(url)).status).toBe(200);
 });
 
-it('rejects an endless upload over a real socket, and continues to serve after a client has left', async () => {
+it('rejects an endless upload over a real socket, and continues to serve after a client has disconnected', async () => {
   const origin = await central.server.listen({ port: 0, host: '127.0.0.1' });
   const { pathname, search } = new URL((await presign()).body.upload_url);
   const send = (body: ReadableStream, signal?: AbortSignal) =>
@@ -144,7 +144,7 @@ it('rejects an endless upload over a real socket, and continues to serve after a
 const codeOf = async (answer: Response) =>
   ((await answer.json()) as { error: { code: string } }).error.code;
 
-/** Yields `count` chunks, at most 50, then nothing more, without ending. */
+/** Yields `count` chunks, at most 50, and then does not end. */
 function chunks(count: number, chunk: Buffer): ReadableStream {
   return Readable.toWeb(
     Readable.from(
@@ -180,7 +180,7 @@ it.each([
   }
 });
 
-it('serves avatars and no other uploads', async () => {
+it('serves avatars, but no other uploads', async () => {
   const { body } = await presign({ ...AVATAR, purpose: 'feedback' });
   expect(body.public_url).toBeNull();
   expect((await put(body.upload_url)).status).toBe(200);

@@ -49,7 +49,7 @@ export function createDeliveries({ db, clock, secrets, post, stopping }: Deliver
       return (await listDeliveries(db, webhookId, query)).map(toResponse);
     },
 
-    /** Makes one attempt now, also for a disabled webhook, and returns its result. */
+    /** Makes one attempt now, even for a disabled webhook, and returns its result. */
     async replay(
       { accountId }: UserIdentity,
       webhookId: string,
@@ -61,7 +61,7 @@ export function createDeliveries({ db, clock, secrets, post, stopping }: Deliver
         stopping,
       );
       const change = {
-        // An event that was delivered once keeps the state `delivered`.
+        // An event that was delivered before keeps the state `delivered`.
         state: isDelivered(attempt) ? ('delivered' as const) : delivery.state,
         status: attempt.status,
         error: attempt.error,

@@ -5,7 +5,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { makeSecret, signedHeaders } from './webhook-message.ts';
 
 const BODY = '{"test": 2432232314}';
-/** Margin that is longer than this test takes. */
+/** Difference from the limit that exceeds the duration of this test. */
 const MARGIN_MS = 30_000;
 const TOLERANCE_MS = 300_000;
 
@@ -24,7 +24,7 @@ it.each([
   [TOLERANCE_MS - MARGIN_MS, true],
   [-TOLERANCE_MS - MARGIN_MS, false],
   [TOLERANCE_MS + MARGIN_MS, false],
-])('a message whose time differs by %d ms passes the verification: %s', (ms, isTaken) => {
+])('verifies a message whose time differs by %d ms: %s', (ms, isTaken) => {
   const secret = makeSecret(systemRandom);
   const headers = signedHeaders({ id: 'm', body: BODY, secrets: [secret] }, systemClock.now() + ms);
   const verify = () => new Verifier(secret).verify(BODY, headers);
@@ -32,7 +32,7 @@ it.each([
   else expect(verify).toThrow(/timestamp/);
 });
 
-it('the signature header passes the verification with each of several secrets, and with no other', () => {
+it('verifies the signature header with each of the signing secrets, and with no other secret', () => {
   const secrets = [makeSecret(systemRandom), makeSecret(systemRandom)];
   const headers = signedHeaders({ id: 'm', body: BODY, secrets }, systemClock.now());
   for (const secret of secrets) new Verifier(secret).verify(BODY, headers);

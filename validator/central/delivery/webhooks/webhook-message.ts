@@ -28,7 +28,7 @@ export function createWebhookSecrets({ secret, random }: { secret: Uint8Array; r
   return {
     seal: (text: string, webhookId: string): string => sealing.seal(text, webhookId),
 
-    /** Encrypts stored answers that contain a webhook's secret. */
+    /** Returns the encryption of stored answers that contain a webhook's secret. */
     answersOf(webhookId: string): AtRest {
       const place = `answer:${webhookId}`;
       return {
@@ -38,7 +38,7 @@ export function createWebhookSecrets({ secret, random }: { secret: Uint8Array; r
     },
 
     /**
-     * Builds the request for an event. The message id is the event's id at every attempt and replay, so that receivers
+     * Builds the request for an event. The message id is the event's id in every attempt and replay, so that receivers
      * can drop duplicates.
      */
     request(row: Webhook, event: AccountEvent, nowMs: number): WebhookRequest {
@@ -68,8 +68,8 @@ export function makeSecret(random: Random): string {
 }
 
 /**
- * Returns the headers of Standard Webhooks 1.0: HMAC-SHA256 over `id.timestamp.body`, one signature for each secret,
- * that of the newest first.
+ * Returns the headers of Standard Webhooks 1.0: HMAC-SHA256 over `id.timestamp.body`, with one signature for each
+ * secret, newest secret first.
  */
 export function signedHeaders(
   { id, body, secrets }: { id: string; body: string; secrets: readonly string[] },
@@ -90,25 +90,25 @@ export function signedHeaders(
 
 type Secrets = Pick<Webhook, 'secret_sealed' | 'replaced_json'>;
 
-/** A replaced secret also signs for this long, so that receivers have time to configure the new one. */
+/** Time for which a replaced secret also signs, so that receivers can configure the new secret. */
 const ROTATION_MS = 24 * 60 * 60 * 1000;
-/** Maximum number of replaced secrets that sign: each adds a signature to the header of every delivery. */
+/** Maximum number of replaced secrets that sign. Each adds a signature to the header of every delivery. */
 const MAX_REPLACED = 5;
 
-/** Replaced secrets, the newest first. */
+/** Replaced secrets, newest first. */
 const Replaced = z.array(z.object({ sealed: z.string(), untilMs: z.int() }));
 
 function replacedOf({ replaced_json: json }: Secrets, nowMs: number): z.output<typeof Replaced> {
   return Replaced.parse(JSON.parse(json)).filter(({ untilMs }) => nowMs < untilMs);
 }
 
-/** Returns the encrypted secrets that sign, the newest first. */
+/** Returns the encrypted secrets that sign, newest first. */
 export function signingSecrets(row: Secrets, nowMs: number): string[] {
   return [row.secret_sealed, ...replacedOf(row, nowMs).map(({ sealed }) => sealed)];
 }
 
 /**
- * Returns the secret columns with `sealed` as the present secret. Throws `conflict` if too many replaced secrets still
+ * Returns the secret columns with `sealed` as the new secret. Throws `conflict` if too many replaced secrets still
  * sign.
  */
 export function rotated(row: Secrets, sealed: string, nowMs: number): Secrets {
@@ -119,7 +119,7 @@ export function rotated(row: Secrets, sealed: string, nowMs: number): Secrets {
     throw new ApiError(
       'conflict',
       `The secret was rotated ${MAX_REPLACED} times within a day; the next rotation is possible from ${from}`,
-      { hint: 'Use the secret of the last rotation, or wait until then.' },
+      { hint: 'Use the secret of the last rotation, or retry at that time.' },
     );
   }
   const replaced = [{ sealed: row.secret_sealed, untilMs: nowMs + ROTATION_MS }, ...active];

@@ -26,7 +26,7 @@ it.each([
   ['http://example.com/hook', 'does not begin with https://'],
   ['https://user:secret@example.com/', 'holds a user name or password'],
   ['https://10.0.0.1/', 'leads to a private or reserved address'],
-  // Other notations of 127.0.0.1 and ::1.
+  // Other notations of 127.0.0.1 and ::1 are rejected too.
   ['https://2130706433/', 'leads to a private or reserved address'],
   ['https://0x7f.1/', 'leads to a private or reserved address'],
   ['https://[::ffff:127.0.0.1]/', 'leads to a private or reserved address'],
@@ -59,7 +59,7 @@ it('checks the address to which a host name resolves, and connects only to that 
       const { status, error } = await post({ url, headers: {}, body: '{}' }, signal);
       expect([status, error]).toEqual([
         null,
-        `${host} leads to an address that webhooks are not sent to`,
+        `${host} resolves to an address to which webhooks are not sent`,
       ]);
     }
     expect(connections).toBe(0);

@@ -1,6 +1,6 @@
 /**
- * Sends requests to webhooks, only to allowed addresses: public ones over TLS, or in development the loopback
- * interface.
+ * Sends requests to webhooks, only to allowed addresses: to public addresses over TLS, or during development to the
+ * loopback interface.
  */
 import { lookup as resolve } from 'node:dns';
 import { request as httpRequest, type RequestOptions } from 'node:http';
@@ -17,8 +17,8 @@ const TIMEOUT_MS = 15_000;
 const MAX_ERROR_CHARS = 300;
 
 /**
- * Sends one request and follows no redirect. The address is checked in the connection's own name lookup, so that a
- * second DNS answer cannot bypass the check.
+ * Sends one request and follows no redirect. The address is checked in the name lookup of the connection itself, so
+ * that a second DNS answer cannot bypass the check.
  */
 export function createWebhookPost({
   clock,
@@ -50,7 +50,7 @@ export function createWebhookPost({
         headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) },
         lookup: checkedLookup,
         signal: clock.deadline(TIMEOUT_MS, signal),
-        // No connection pool, so that connections to receivers do not stay open.
+        // Without a connection pool, so that no connection to a receiver stays open.
         agent: false,
       });
       return { status, error: null, durationMs: durationMs() };
@@ -63,7 +63,7 @@ export function createWebhookPost({
 }
 
 function forbidden(host: string): Error {
-  return new Error(`${host} leads to an address that webhooks are not sent to`);
+  return new Error(`${host} resolves to an address to which webhooks are not sent`);
 }
 
 /** Sends the request and returns the response status. The body is not read. */
@@ -79,7 +79,7 @@ function post(target: URL, body: string, options: RequestOptions): Promise<numbe
   return promise;
 }
 
-/** `public`: https to public addresses. `loopback`: this host only, for a local marketplace. */
+/** `public`: https to public addresses. `loopback`: to this host only, for a local marketplace. */
 export const TARGETS = ['public', 'loopback'] as const;
 export type Targets = (typeof TARGETS)[number];
 
@@ -89,7 +89,10 @@ export function isAllowedAddress(address: string, targets: Targets): boolean {
   return isPublicAddress(address);
 }
 
-/** Returns the reason why a webhook cannot have this URL; null if only its resolved address remains to be checked. */
+/**
+ * Returns the reason why a webhook cannot have this URL. Returns null if no reason is visible in the URL; the resolved
+ * address must still be checked.
+ */
 export function targetProblem(text: string, targets: Targets): string | null {
   const url = URL.parse(text);
   if (url === null) return 'is not a URL';
@@ -108,7 +111,7 @@ export function targetProblem(text: string, targets: Targets): string | null {
   return null;
 }
 
-/** Returns the host name or address; IPv6 addresses without brackets. */
+/** Returns the host name or address, IPv6 addresses without brackets. */
 export function bareHost(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, '$1');
 }

@@ -1,7 +1,7 @@
 /**
  * Sends events to webhooks in the order of the account's feed. The feed is the outbox: it contains an event as soon as
- * the change that it records is committed, and each webhook stores its place. After a crash between a response and its
- * record, an event is sent again with the same id.
+ * the recorded change is committed, and each webhook stores its place in the feed. After a crash between a response and
+ * its record, the event is sent again with the same id.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -28,13 +28,16 @@ const INTERVAL_MS = 1_000;
 const BATCH = 200;
 const CONCURRENCY = 64;
 const CONCURRENCY_OF_ACCOUNT = 4;
-/** Maximum number of events per turn, so that a long backlog does not block other webhooks. */
+/**
+ * Maximum number of events per turn (one webhook's share of a pass), so that a long backlog does not block other
+ * webhooks.
+ */
 const EVENTS_A_TURN = 50;
-/** After this time a turn starts no further attempt, so that a slow receiver does not block other webhooks. */
+/** Time after which a turn starts no further attempt, so that a slow receiver does not block other webhooks. */
 const TURN_MS = 5_000;
 /**
- * Duration of the lease: longer than an attempt can take. It is renewed before each attempt. After a crash, deliveries
- * to the webhook wait until the lease has expired.
+ * Duration of the lease, longer than an attempt can take. The lease is renewed before each attempt. After a crash,
+ * deliveries to the webhook wait until the lease has expired.
  */
 const LEASE_MS = 60_000;
 const LOG_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
@@ -59,7 +62,7 @@ export function createWebhookJob(deps: WebhookJobDeps) {
   const { db, clock, random, log, secrets, post, notifyDisabled } = deps;
   const turns = createRoundRobin({ most: CONCURRENCY, mostOfOwner: CONCURRENCY_OF_ACCOUNT });
   let loop: Loop | null = null;
-  /** True if a webhook waits for a free turn. */
+  /** True if a webhook waits because the limits allow no further turn. */
   let hasWaiting = false;
 
   /** Stores the result of an attempt. Returns false if the webhook's turn is over. */
@@ -103,7 +106,7 @@ export function createWebhookJob(deps: WebhookJobDeps) {
   async function deliver(lease: Lease, entry: Entry, signal: AbortSignal): Promise<boolean> {
     const { event, place } = entry;
     const nowMs = clock.now();
-    // Read again before each event, because the owner may have changed, disabled or deleted the webhook.
+    // Reads the webhook again before each event, because the owner may have changed, disabled or deleted it.
     const row = await leaseWebhook(db, lease, { nowMs, untilMs: nowMs + LEASE_MS });
     if (row === undefined || place <= row.after_feed_no) return row !== undefined;
     if (!isSubscribed(row, event)) {

@@ -46,7 +46,7 @@ export function registerWebhookRoutes(
         tags,
         summary: 'Create a webhook',
         description:
-          'Creates a webhook that receives events from now on, signed as Standard Webhooks describes. The secret is complete in this answer only.',
+          'Creates a webhook that receives events from now on, signed as Standard Webhooks describes. Only this answer contains the secret.',
         errors: {
           validation_error: 'the address is not https, or not public',
           bad_request: 'the account has too many webhooks',
@@ -120,7 +120,7 @@ export function registerWebhookRoutes(
         tags,
         summary: 'Replace the secret of a webhook',
         description:
-          'Creates a new secret and returns it. For a while deliveries are signed with both, so that receivers can change over.',
+          'Creates a new secret and returns it. For a day deliveries are signed with both secrets, so that receivers can be reconfigured.',
         errors: { not_found: 'the account has no such webhook' },
         params: IdParams,
         response: { 200: WebhookWithSecret },
@@ -149,10 +149,10 @@ export function registerWebhookRoutes(
         tags,
         summary: 'Send all events since a time again',
         description:
-          'Sends every event since the given time again, in order, also those that were delivered. Receivers recognise a repeat by the id of the event.',
+          'Sends every event since the given time again, in order, including delivered events. Receivers recognise a repeat by the id of the event.',
         errors: {
           not_found: 'the account has no such webhook',
-          bad_request: 'no event happened since then',
+          bad_request: 'no event happened since the given time',
         },
         retry: 'A repeat sends the events once more.',
         params: IdParams,
@@ -187,7 +187,9 @@ export function registerWebhookRoutes(
         summary: 'Send one event again',
         description:
           'Sends the event of this delivery again, whatever the outcome of the delivery was.',
-        errors: { not_found: 'the account has no such webhook, or the webhook no such delivery' },
+        errors: {
+          not_found: 'the account has no such webhook, or the webhook has no such delivery',
+        },
         retry: 'A repeat sends the event once more.',
         params: DeliveryParams,
         response: { 200: WebhookDelivery },

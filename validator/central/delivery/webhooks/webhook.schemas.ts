@@ -31,7 +31,7 @@ export const CreateWebhook = z
     described(
       { url: Url, description: optional(displayName(200)), events: optional(Filters) },
       {
-        url: 'Address that receives the events by `POST`. It must be https and public, unless the operator allows others.',
+        url: 'Address that receives the events by `POST`. The address must be https and public, unless the operator allows other addresses.',
         description: "Description for the account's own use; absent for none.",
         events:
           'Event types (`pod-fail`) or outcomes (`backup.failed`) to send; absent or empty for all.',
@@ -60,9 +60,10 @@ export const UpdateWebhook = z
       {
         url: 'New address; absent or null leaves it unchanged.',
         description: 'New description; absent or null leaves it unchanged.',
-        events: 'New event types; an empty list selects all, absent or null leaves them unchanged.',
+        events:
+          'New event types; an empty list selects all types; absent or null leaves the list unchanged.',
         enabled:
-          'False stops deliveries; true resumes them with the event at which they stopped. Absent or null leaves it unchanged.',
+          'False stops deliveries; true resumes them with the event at which they stopped. Absent or null changes nothing.',
       },
     ),
   )
@@ -91,7 +92,7 @@ export const Webhook = z
         events: 'Event types or outcomes that are sent; empty for all.',
         enabled: 'True if events are sent.',
         disabled_reason:
-          'Why the marketplace stopped deliveries: `gone` after an answer 410, `failing` after days of failures; null if it did not.',
+          'Why the marketplace stopped deliveries: `gone` after an answer 410, `failing` after days of failures; null if the marketplace did not stop deliveries.',
         failing_since:
           'Time of the first failure since the last success (UTC); null if the last delivery succeeded.',
         next_attempt_at: 'Time of the next attempt (UTC); null if no event is waiting for a retry.',
@@ -103,11 +104,11 @@ export const Webhook = z
   .meta({ id: 'Webhook' });
 export type Webhook = z.output<typeof Webhook>;
 
-/** The secret is shown only when it is created. */
+/** Webhook with its secret, which is returned only when it is created. */
 export const WebhookWithSecret = Webhook.extend(
   described(
     { secret: z.string() },
-    { secret: 'Secret that signs deliveries (`whsec_…`). It is in this answer only.' },
+    { secret: 'Secret that signs deliveries (`whsec_…`). Only this answer contains the secret.' },
   ),
 ).meta({
   id: 'WebhookWithSecret',
@@ -148,10 +149,10 @@ export const WebhookDelivery = z
         id: 'Id of the delivery.',
         event_id: 'Id of the event, which a receiver uses to recognise a repeat.',
         type: 'Subject and outcome of the event, for example `backup.failed`.',
-        state: 'Whether the event waits for its next attempt, was delivered, or failed for good.',
+        state: 'State: the event waits for its next attempt, was delivered, or failed for good.',
         attempts: 'Number of attempts so far.',
-        status: 'HTTP status of the last answer; null if there was none.',
-        error: 'What failed at the last attempt; null if it succeeded.',
+        status: 'HTTP status of the last answer; null without an answer.',
+        error: 'Reason for which the last attempt failed; null if it succeeded.',
         duration_ms: 'Duration of the last attempt in milliseconds.',
         created_at: 'Time of the first attempt (UTC).',
         updated_at: 'Time of the last attempt (UTC).',
@@ -161,7 +162,7 @@ export const WebhookDelivery = z
   .meta({ id: 'WebhookDelivery' });
 export type WebhookDelivery = z.output<typeof WebhookDelivery>;
 
-/** All events since this time are sent again, in order. */
+/** Replay request: all events since this time are sent again, in order. */
 export const ReplayWebhook = z
   .object(
     described(

@@ -80,8 +80,8 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
     },
 
     /**
-     * Creates a webhook that receives events from now on. Throws `bad_request` above the limit, `validation_error` for
-     * a URL that is not allowed.
+     * Creates a webhook that receives events from now on. Throws `bad_request` above the limit, and `validation_error`
+     * for a URL that is not allowed.
      */
     async create(caller: UserIdentity, body: CreateWebhook): Promise<WebhookWithSecret> {
       const { accountId } = caller;
@@ -111,7 +111,7 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
         await lockAccount(tx, caller);
         if ((await listWebhooks(tx, accountId)).length >= MAX_PER_ACCOUNT) {
           throw new ApiError('bad_request', `An account has at most ${MAX_PER_ACCOUNT} webhooks`, {
-            hint: 'Delete one that is no longer used.',
+            hint: 'Delete a webhook that is no longer used.',
           });
         }
         await insertWebhook(tx, row);
@@ -159,12 +159,12 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
     /** Encrypts the stored answer to `rotateSecret`. */
     answersOf: secrets.answersOf,
 
-    /** Sends the events since a time again, in order. Throws `bad_request` if there are none. */
+    /** Sends the events since a time again, in order. Throws `bad_request` if there are no such events. */
     async replay(caller: UserIdentity, id: string, { since }: ReplayWebhook): Promise<Webhook> {
       const { accountId } = caller;
       const first = await placeOfTime(db, accountId, since);
       if (first === null) {
-        throw new ApiError('bad_request', 'Nothing has happened since then', {
+        throw new ApiError('bad_request', 'No event happened since this time', {
           hint: 'Use an earlier time.',
         });
       }
@@ -178,7 +178,7 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
   };
 }
 
-/** Returns the webhook. Throws `not_found`, also for a webhook of another account. */
+/** Returns the webhook. Throws `not_found`, even for a webhook of another account. */
 export async function requireWebhook(db: Db, accountId: string, id: string): Promise<WebhookRow> {
   const row = await findWebhook(db, accountId, id);
   if (row !== undefined) return row;

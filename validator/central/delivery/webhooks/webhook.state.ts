@@ -6,7 +6,7 @@ import type { Webhook } from '../../platform/database/tables.ts';
 import { RETRY_PAUSES_MS } from '../../platform/retries.ts';
 import type { AccountEvent } from '../events/event.schemas.ts';
 
-/** A webhook that has failed for this long is disabled when an event runs out of attempts. */
+/** Time after which a webhook whose deliveries all failed is disabled, when the last attempt for an event fails. */
 const DISABLE_AFTER_MS = 5 * 24 * 60 * 60 * 1000;
 
 /** HTTP 410: the receiver is permanently gone. */
@@ -18,7 +18,7 @@ export type Attempt = { status: number | null; error: string | null; durationMs:
 export type Progress = Pick<WebhooksTable, 'attempts' | 'retry_at' | 'failing_since'>;
 
 export type Outcome =
-  /** The event is finished: delivered, or failed after the last attempt. */
+  /** The event is finished: it was delivered, or its last attempt failed. */
   | { kind: 'next'; state: 'delivered' | 'failed'; progress: Progress }
   | { kind: 'retry'; progress: Progress }
   /** The event waits until the owner enables the webhook again. */
@@ -29,7 +29,7 @@ export function isDelivered({ status }: Attempt): boolean {
   return status !== null && status >= 200 && status < 300;
 }
 
-/** `attempts` is the number of attempts before the present one. */
+/** `attempts` is the number of attempts before this attempt. */
 export function afterAttempt(
   attempt: Attempt,
   { attempts, failing_since: since }: Pick<Progress, 'attempts' | 'failing_since'>,
@@ -57,7 +57,7 @@ export function fresh(nowMs: number): Progress {
 
 const Names = z.array(z.string());
 
-/** Returns the event types that the webhook subscribes to; empty for all. */
+/** Returns the event types to which the webhook subscribes; empty for all types. */
 export function subscribedTypes({ events_json: json }: Pick<Webhook, 'events_json'>): string[] {
   return Names.parse(JSON.parse(json));
 }

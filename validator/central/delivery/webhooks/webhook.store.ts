@@ -39,7 +39,7 @@ export async function updateWebhook(
   await db.updateTable('webhooks').set(change).where('id', '=', id).execute();
 }
 
-/** Returns enabled webhooks that have unsent events and that no pause or lease delays; the longest due first. */
+/** Returns enabled webhooks that have unsent events and that no pause or lease delays; the longest overdue first. */
 export async function listReadyWebhooks(db: Db, nowMs: number, limit: number): Promise<Webhook[]> {
   return (
     db
@@ -48,7 +48,8 @@ export async function listReadyWebhooks(db: Db, nowMs: number, limit: number): P
       .where('is_enabled', '=', 1)
       .where('retry_at', '<=', nowMs)
       .where('lease_until', '<=', nowMs)
-      // Each of the two queries uses an index: one for events with a place in the feed, one for events without.
+      // Each of the two queries uses an index: one for events with a place in the feed, the other for events without a
+      // place.
       .where(({ or, exists, selectFrom }) =>
         or([
           exists(
@@ -75,7 +76,7 @@ export async function listReadyWebhooks(db: Db, nowMs: number, limit: number): P
 export type Lease = { id: string; token: string };
 
 /**
- * Leases the webhook until `untilMs`. Returns undefined if another process holds the lease, or if nothing may be sent
+ * Leases the webhook until `untilMs`. Returns undefined if another process holds the lease, or if no event may be sent
  * now.
  */
 export function leaseWebhook(
@@ -106,7 +107,7 @@ export async function updateLeased(
     .set(change)
     .where('id', '=', id)
     .where('lease_token', '=', token)
-    // If a replay was requested since the row was read, this update must not undo it.
+    // If a replay was requested after the row was read, this update must not undo the replay.
     .where('after_feed_no', '=', readAfter)
     .executeTakeFirst();
   return done.numUpdatedRows > 0n;

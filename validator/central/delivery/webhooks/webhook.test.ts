@@ -79,7 +79,7 @@ it('sends new events in order, once, and signed as Standard Webhooks requires', 
   });
 });
 
-it('sends a webhook only the subscribed events of its own account', async () => {
+it('sends to a webhook only the subscribed events of its own account', async () => {
   const { id } = await make({ events: ['pod-fail', 'backup.success'] });
   const other = await central.signUp();
   await recordEvent(central.ports.db, central.ports, {
@@ -146,7 +146,7 @@ it('disables a webhook after status 410, notifies the owner, and resumes when th
   expect(details()).toEqual(['one', `webhook ${id} disabled`, 'two']);
 });
 
-it('signs with the old and the new secret for a day after a rotation', async () => {
+it('signs with both the old and the new secret for a day after a rotation', async () => {
   const { id, secret } = await make();
   const fresh = (await call('POST', `/${id}/rotate-secret`)).body.secret;
   await happen('one');
@@ -210,7 +210,7 @@ it('rotates the secret once per Idempotency-Key, and encrypts the secret in the 
   expect(refused[1]?.body).toEqual(refused[0]?.body);
 });
 
-it('sends one delivery again, or all events since a time', async () => {
+it('sends one delivery again, or all events since a given time', async () => {
   const { id } = await make();
   receiver.answer(500);
   await happen('one');
@@ -234,7 +234,7 @@ it('sends one delivery again, or all events since a time', async () => {
   );
 });
 
-it('a receiver that does not answer delays neither other webhooks nor the shutdown', async () => {
+it('does not let a silent receiver delay other webhooks or the shutdown', async () => {
   const prompt = await startWebhookReceiver();
   const other = await central.signUp();
   try {
@@ -255,7 +255,7 @@ it('a receiver that does not answer delays neither other webhooks nor the shutdo
   }
 });
 
-it('only the process that has the lease of a webhook delivers to it, until the lease expires', async () => {
+it('delivers to a webhook only from the process that holds its lease, until the lease expires', async () => {
   await make();
   await happen('one');
   const nowMs = central.clock.now();

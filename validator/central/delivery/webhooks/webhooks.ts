@@ -35,7 +35,7 @@ export type WebhookPartsDeps = {
   stopping: AbortSignal;
 };
 
-/** Registers no route and starts no job. */
+/** Composes the parts; registers no route and starts no job. */
 export function createWebhookParts(deps: WebhookPartsDeps) {
   const { db, clock, random, log, post, targets, mails, wakeMail, stopping } = deps;
   const secrets = createWebhookSecrets(deps);

@@ -36,7 +36,7 @@ export function registerBookmarks(api: HttpServer, deps: OnceDeps & BookmarksDep
           tags,
           summary: 'Bookmark a node',
           description:
-            'Adds or removes a bookmark. Lists of nodes then mark the node and can be filtered by it.',
+            'Adds or removes a bookmark. Lists of nodes then mark the node, and can be filtered by bookmarks.',
           errors: {
             node_not_found: 'no node has this id',
             bad_request: 'the account has too many bookmarks',
@@ -58,7 +58,7 @@ export function registerBookmarks(api: HttpServer, deps: OnceDeps & BookmarksDep
         schema: {
           tags,
           summary: 'Remove a bookmark',
-          description: 'Removes the bookmark. Without one it has no effect.',
+          description: 'Removes the bookmark. Has no effect without a bookmark.',
           retry: 'Safe: a repeat changes nothing.',
           params: BookmarkParams,
           response,

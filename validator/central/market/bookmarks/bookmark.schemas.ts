@@ -30,7 +30,7 @@ export const BookmarkAnswer = z
       {
         success: SUCCESS,
         executor_id: 'Id of the node.',
-        is_bookmarked: 'True if the node is bookmarked now.',
+        is_bookmarked: 'True if the node is now bookmarked.',
       },
     ),
   )

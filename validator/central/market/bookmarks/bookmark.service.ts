@@ -1,4 +1,4 @@
-/** Bookmarks of nodes: an account's list of nodes to find again. */
+/** Bookmarks of nodes: the nodes that an account wants to find again. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -26,7 +26,7 @@ import {
   listBookmarks,
 } from './bookmark.store.ts';
 
-/** Limit of bookmarks per account. It bounds the list and the query for its nodes. */
+/** Maximum number of bookmarks per account, which limits the list and the query for its nodes. */
 const MAX_PER_ACCOUNT = 1_000;
 
 export { deleteBookmarksOf, listBookmarkedNodes } from './bookmark.store.ts';
@@ -84,7 +84,7 @@ export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksD
       return { success: true, executor_id: nodeId, is_bookmarked: bookmarked };
     },
 
-    /** Does nothing if the bookmark does not exist. */
+    /** Removes a bookmark. Has no effect if it does not exist. */
     async remove({ accountId }: UserIdentity, nodeId: string): Promise<BookmarkAnswer> {
       await deleteBookmark(db, accountId, nodeId);
       return { success: true, executor_id: nodeId, is_bookmarked: false };
@@ -92,15 +92,12 @@ export function createBookmarks({ db, clock, random, annotationsOf }: BookmarksD
   };
 }
 
-/** A row requires the hardware, which is unknown before the first check. */
+/** Returns true if the node can be shown: a row requires the hardware, which is unknown before the first check. */
 function isShown({ state, inventory_json: inventory }: ExecutorEntry): boolean {
   return state !== 'removed' && inventory !== null;
 }
 
-/**
- * Returns the list row of a bookmarked node, which may be rented, paused or failed now, unlike nodes in the market
- * list.
- */
+/** Returns the list row of a bookmarked node. Unlike nodes in the market list, it may be rented, paused or failed. */
 function nodeRow(
   node: ExecutorEntry,
   nowMs: number,

@@ -1,7 +1,7 @@
 /** Queries of the bookmarks table. */
 import type { Bookmark, Db } from '../../platform/database/tables.ts';
 
-/** Does nothing if the account has already bookmarked the node. */
+/** Inserts a bookmark. Has no effect if the account has already bookmarked the node. */
 export async function insertBookmark(db: Db, row: Bookmark): Promise<void> {
   await db
     .insertInto('bookmarks')
@@ -21,7 +21,7 @@ export function listBookmarks(db: Db, accountId: string): Promise<Bookmark[]> {
     .execute();
 }
 
-/** Lists the ids of an account's bookmarked nodes, in no order. */
+/** Lists the ids of an account's bookmarked nodes, unordered. */
 export async function listBookmarkedNodes(db: Db, accountId: string): Promise<string[]> {
   const rows = await db
     .selectFrom('bookmarks')
@@ -31,7 +31,7 @@ export async function listBookmarkedNodes(db: Db, accountId: string): Promise<st
   return rows.map(({ executor_id: nodeId }) => nodeId);
 }
 
-/** Does nothing if the bookmark does not exist. */
+/** Deletes a bookmark. Has no effect if it does not exist. */
 export async function deleteBookmark(db: Db, accountId: string, executorId: string): Promise<void> {
   await db
     .deleteFrom('bookmarks')

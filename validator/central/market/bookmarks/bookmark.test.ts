@@ -170,7 +170,7 @@ it('limits an account to 1000 bookmarks', async () => {
   expect(added.map(({ status }) => status).toSorted()).toEqual([200, 400]);
   const refused = added.find(({ status }) => status === 400);
   expect(refused?.body).toEqual(flat('An account has at most 1000 bookmarks'));
-  // An existing bookmark counts once.
+  // An existing bookmark counts only once.
   expect((await call('POST', '', { executor_id: kept.id })).status).toBe(200);
   const filtered = await market.call('GET', '/executors?bookmarked=true', { headers: account.key });
   expect(filtered.body).toHaveLength(1_000);

@@ -1,4 +1,4 @@
-/** `npm run central -- collateral list|add|remove`: deposits, in the database of a central API that may be running. */
+/** `npm run central -- collateral list|add|remove`: manages deposits in the database, also while a central API runs. */
 import { parseArgs } from 'node:util';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
@@ -54,7 +54,7 @@ async function add(
   }
   const isAdded = await besideCentral(target, (db) => addDeposit({ db, clock }, { subject, note }));
   if (isAdded) print(`${subject}: deposit recorded\n`);
-  else complain(`${subject}: no node has this id, and no provider this hotkey\n`);
+  else complain(`${subject}: no node has this id and no provider has this hotkey\n`);
   return isAdded;
 }
 
@@ -65,7 +65,10 @@ async function remove(
 ): Promise<boolean> {
   const isRemoved = await besideCentral(target, (db) => removeDeposit(db, subject));
   if (isRemoved) print(`${subject}: deposit removed\n`);
-  else complain(`${subject}: no recorded deposit; one in the feed ends with the feed's entry\n`);
+  else
+    complain(
+      `${subject}: no recorded deposit; to end a deposit of the feed, remove its entry from the feed\n`,
+    );
   return isRemoved;
 }
 

@@ -11,11 +11,11 @@ export type CollateralJob = ReturnType<typeof createCollateralJob>;
 
 export function createCollateralJob({ db, clock, log, feed }: CollateralJobDeps) {
   let loop: Loop | null = null;
-  /** The subjects that this process applied last; another process applies the same feed. */
+  /** The subjects that this process last applied. Another process applies the same feed. */
   let applied: string | null = null;
 
   async function runOnce(): Promise<void> {
-    // Without a feed, the deposits of a feed that was configured before are removed once.
+    // Without a feed, the deposits of an earlier configured feed are removed once.
     const subjects = feed === null ? [] : await feed.subjects();
     const text = subjects.join(' ');
     if (text === applied) return;

@@ -14,7 +14,7 @@ const Deposit = z.union([
   z.strictObject({ miner_hotkey: Hotkey }).transform((entry) => entry.miner_hotkey),
 ]);
 
-/** `{"deposits": [{"executor_id": "…"}, {"miner_hotkey": "…"}]}`: everything that is deposited now. */
+/** `{"deposits": [{"executor_id": "…"}, {"miner_hotkey": "…"}]}`: all present deposits. */
 export const CollateralFeedDocument = z
   .strictObject({ deposits: z.array(Deposit).max(MAX_DEPOSITS) })
   .transform(({ deposits }) => [...new Set<string>(deposits)].toSorted());

@@ -1,4 +1,4 @@
-/** Deposits of nodes and providers: from a feed, and from the operator. A node counts as covered by either. */
+/** Deposits of nodes and providers, from a feed and from the operator. Either covers a node. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import {
@@ -13,7 +13,7 @@ export { type Deposit, listDeposits } from './collateral.store.ts';
 
 export type CollateralDeps = { db: Database; clock: Clock };
 
-/** Replaces the deposits of the feed. Returns how many were added and removed. */
+/** Replaces the deposits of the feed. Returns the numbers of added and removed deposits. */
 export async function applyFeed(
   { db, clock }: CollateralDeps,
   subjects: readonly string[],
@@ -50,7 +50,7 @@ export async function addDeposit(
   });
 }
 
-/** Removes a deposit that the operator recorded; false if there is none. A deposit in the feed stays. */
+/** Removes a deposit that the operator recorded; false if there is none. A deposit in the feed is unchanged. */
 export async function removeDeposit(db: Database, subject: string): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
     const deleted = await deleteDeposits(tx, 'operator', [subject]);
@@ -59,7 +59,7 @@ export async function removeDeposit(db: Database, subject: string): Promise<bool
   });
 }
 
-/** Derives the flag of a new node, and of a node that was added while deposits changed. */
+/** Derives the flag of a new node. The node may have been added while deposits changed. */
 export async function recheckDeposit(tx: Db, executorId: string): Promise<void> {
   await updateDepositFlags(tx, [executorId]);
 }

@@ -26,7 +26,7 @@ export async function listFeedSubjects(db: Db): Promise<string[]> {
   return rows.map(({ subject }) => subject);
 }
 
-/** Inserts deposits; existing ones are unchanged. */
+/** Inserts deposits; existing deposits are unchanged. */
 export async function insertDeposits(db: Db, deposits: readonly Deposit[]): Promise<void> {
   for (const batch of batchesOf(deposits)) {
     await db
@@ -60,7 +60,10 @@ const DEPOSITED = sql<0 | 1>`case when exists (
     (select hotkey from providers where providers.id = executors.provider_id)
 ) then 1 else 0 end`;
 
-/** Sets the flag of the executors with these ids and of the providers with these hotkeys, where it is wrong. */
+/**
+ * Sets the flag of the executors with these ids and of the providers' executors with these hotkeys, if the flag is
+ * wrong.
+ */
 export async function updateDepositFlags(db: Db, subjects: readonly string[]): Promise<void> {
   for (const batch of batchesOf(subjects)) {
     await db

@@ -69,7 +69,7 @@ async function deposited(): Promise<string[]> {
   return body.map(({ id }: { id: string }) => id);
 }
 
-/** The node as the validator receives it. */
+/** Returns the node as the validator receives it. */
 async function toCheck(id: string) {
   const listed = ExecutorsToCheck.parse((await market.asValidator('/executors', {})).body);
   const found = listed.find((executor) => executor.id === id);
@@ -78,7 +78,7 @@ async function toCheck(id: string) {
 }
 
 describe('a deposit that the operator records', () => {
-  it('passes the filter and the check, and restores the full weight, until it is removed', async () => {
+  it('makes its node pass the filter and the check and earn the full weight, until the deposit is removed', async () => {
     const { id } = await market.verifiedNode();
     const policy = readWeightPolicy(DEFAULT_POLICY_FILE);
     const effects = async () => {
@@ -104,7 +104,7 @@ describe('a deposit that the operator records', () => {
     expect(await effects()).toEqual(without);
   });
 
-  it('covers all nodes of a provider, also those that are added later', async () => {
+  it('covers all nodes of a provider, including nodes that are added later', async () => {
     const first = await market.verifiedNode();
     await run('add', market.provider.hotkey, 'frame contract');
     const second = await market.verifiedNode();
@@ -135,7 +135,7 @@ describe('a deposit that the operator records', () => {
 });
 
 describe('the feed of deposits', () => {
-  it('replaces its deposits, and leaves those of the operator', async () => {
+  it('replaces the deposits of the feed, and keeps the operator’s deposits', async () => {
     const [one, two, three] = [
       await market.verifiedNode(),
       await market.verifiedNode(),
@@ -198,7 +198,7 @@ describe('the feed of deposits', () => {
   const ID = '11111111-2222-4333-8444-555555555555';
   const DOCUMENT = JSON.stringify({ deposits: [{ executor_id: ID }, { executor_id: ID }] });
 
-  it('is read from a file, with each poll', async () => {
+  it('is read from a file with each poll', async () => {
     const path = join(folder, 'deposits.json');
     writeFileSync(path, DOCUMENT);
     const source = createFileCollateralFeed(path);
@@ -210,7 +210,7 @@ describe('the feed of deposits', () => {
   });
 
   it.each(['', 'null', '{"deposits":[{"executor_id":"x"}]}', '{"deposits":[],"more":1}'])(
-    'is refused at the start if the file contains %j',
+    'makes the start fail if the file contains %j',
     (content) => {
       const path = join(folder, 'wrong.json');
       writeFileSync(path, content);

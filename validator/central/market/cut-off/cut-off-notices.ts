@@ -18,12 +18,12 @@ import type { Db, Pod } from '../../platform/database/tables.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { minutesLeft } from '../../platform/schedule/warnings.ts';
 
-/** A mail that could not be sent within this time is discarded. */
+/** Mails are discarded if they could not be sent within this time. */
 const MAIL_USEFUL_MS = 3_600_000;
 
 export type NotifyDeps = { clock: Clock; random: Random; mails: Mails };
 
-/** Warns that the account's pods stop at `atMs` at their present cost. */
+/** Warns that the account's pods will stop at `atMs` at their present cost. */
 export async function notifyRunningOut(
   tx: Db,
   deps: NotifyDeps,

@@ -8,7 +8,7 @@ import { payIn, setAvailable } from '../../../../test/fakes/scenes/wallet.ts';
 import { payIn as notePayment } from '../../money/top-ups/paid-credit.ts';
 import { createAccountPods } from './cut-off.ts';
 
-/** Pays for 1,000 seconds of one pod; a rental requires money for 900. */
+/** Credit that pays for 1,000 seconds of one pod; a rental requires money for 900. */
 const CREDIT_UUSD = 1_000_000;
 const FLOOR_UUSD = 900_000;
 const GRACE_MS = 600_000;
@@ -62,7 +62,7 @@ it('stops a pod at the exact millisecond at which it reaches its spend limit', a
   expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', spent_usd: 0.123457 });
 });
 
-it('restarts, oldest first, exactly the pods that the money covers for 15 minutes', async () => {
+it('restarts, oldest first, exactly the pods for which the money suffices for 15 minutes', async () => {
   await withCredit(2 * CREDIT_UUSD);
   const first = await scene.running();
   await scene.later(10);
@@ -75,7 +75,7 @@ it('restarts, oldest first, exactly the pods that the money covers for 15 minute
   expect(await both()).toEqual(['STOPPED', 'STOPPED']);
   await pay(1, 'two');
   expect(await both()).toEqual(['PENDING', 'STOPPED']);
-  // Money used for the first pod is not available for the second.
+  // Money that the first pod needs is not available for the second.
   await pay(1, 'three');
   expect(await both()).toEqual(['PENDING', 'STOPPED']);
   const friend = await scene.market.signUp();
@@ -93,7 +93,7 @@ it('does not let a rental, a transfer or another restart spend money reserved fo
   expect(await statusOf(first)).toBe('STOPPED');
   await pay(FLOOR_UUSD, 'one');
   expect(await statusOf(first)).toBe('PENDING');
-  const kept = 'Your balance is $0.00 beside the $0.90 that your pods need';
+  const kept = 'Your balance is $0.00 in addition to the $0.90 that your pods need';
   const { market, node, account, call } = scene;
   const rented = await market.rent(account, node.id, { gpu_count: 1 });
   expect([rented.status, rented.body.error.message]).toEqual([403, expect.stringContaining(kept)]);
@@ -132,7 +132,7 @@ it.each([
   [FLOOR_UUSD, 0],
   [FLOOR_UUSD + 1, 1],
 ])(
-  'pays a first settlement of %d micro-dollars from the hold, and %d of them from available money',
+  'pays a first settlement of %d micro-dollars from the hold, of which %d are paid from available money',
   async (uusd, beside) => {
     await withCredit(10 * CREDIT_UUSD);
     const id = await scene.running();

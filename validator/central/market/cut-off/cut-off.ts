@@ -1,6 +1,7 @@
 /**
- * Acts on pods when money runs out: warnings, the stop at the computed instant, the grace period, the removal. When the
- * schedule runs late, pods are still charged only up to the instant that was due. Also restarts pods when money arrives.
+ * Acts on pods when money runs out: warns, stops the pods at the computed instant, waits for the grace period, and
+ * removes the pods. If the schedule runs late, pods are charged only up to the instant that was due. Also restarts pods
+ * when money arrives.
  */
 
 import type { AccountPods } from '../../money/account-pods.ts';
@@ -26,11 +27,11 @@ import { beginRemoval, REMOVAL_REASONS } from '../pods/pod-removal.ts';
 import { type PodStop, resumePod, stopPod } from '../pods/pod-stop.ts';
 import { type NotifyDeps, notifyExhausted, notifyRunningOut } from './cut-off-notices.ts';
 
-/** Time between two checks whether a last backup has ended. */
+/** Interval of checks whether a last backup has ended. */
 const BACKUP_CHECK_MS = 30_000;
 
 export type CutOffDeps = NotifyDeps & {
-  /** Begins a backup according to the pod's schedule. Returns false if none could begin. */
+  /** Begins a backup according to the pod's schedule. Returns false if no backup could begin. */
   lastBackup(tx: Db, pod: Pod): Promise<boolean>;
   isBackingUp(tx: Db, podId: string): Promise<boolean>;
   /** Makes the sync contact this executor at once. */
@@ -65,7 +66,7 @@ export function cutOffHandlers(deps: CutOffDeps) {
       async run(tx, { subject, dueAtMs, nowMs }) {
         const atMs = await accountRunsOutAt(tx, subject);
         if (atMs === null) return undefined;
-        // Money was added after this was scheduled.
+        // Money was added after this work was scheduled.
         if (atMs > nowMs) return { againAtMs: atMs };
         const pods = await billablePods(tx, subject);
         const againAtMs = deferUntilContact(pods, { plannedMs: atMs, dueAtMs, nowMs });
@@ -121,7 +122,7 @@ export async function lockPod(tx: Db, podId: string): Promise<void> {
   if (pod !== undefined) await lockRow(tx, 'accounts', pod.account_id);
 }
 
-/** Stops a running pod and begins its last backup. Returns false if it does not run. */
+/** Stops a running pod and begins its last backup. Returns false if the pod does not run. */
 export async function stopAndBackUp(
   tx: Db,
   deps: CutOffDeps,
@@ -145,14 +146,17 @@ async function billablePods(tx: Db, accountId: string): Promise<Pod[]> {
   return pods.filter(({ state }) => BILLABLE_STATES.some((known) => known === state));
 }
 
-/** Pods stopped because the money ran out and not yet deleted. */
+/** Returns pods that were stopped because the money ran out, and that are not deleted yet. */
 async function listAwaitingMoney(tx: Db, accountId: string): Promise<Pod[]> {
   return (await listLiveOf(tx, accountId)).filter(
     ({ state, reason_code: reason }) => state === 'stopped' && reason === 'balance_exhausted',
   );
 }
 
-/** Implements the pods port of money: locks, restarts and checks the pods of accounts that receive money. */
+/**
+ * Implements the port through which the money module reaches pods: locks, restarts and checks the pods of accounts that
+ * receive money.
+ */
 export function createAccountPods(deps: Pick<CutOffDeps, 'clock' | 'random'>): AccountPods {
   return {
     lock: lockWithPods,

@@ -1,4 +1,4 @@
-/** Stops pods with `idle_shutdown_minutes` that are not used: a warning, then the stop at the computed instant. */
+/** Stops unused pods that have `idle_shutdown_minutes`: a warning, then the stop at the computed instant. */
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { updateRunway } from '../../money/metering/runway.service.ts';
 import { graceMs } from '../../money/metering/usage.service.ts';
@@ -11,10 +11,10 @@ import { mailIdle } from '../pods/pod-mails.ts';
 import { GRACE_MS } from '../pods/pod-stop.ts';
 import { type CutOffDeps, lockPod, stopAndBackUp } from './cut-off.ts';
 
-/** Interval at which the handler checks whether the pod was idle up to its stop; agents are queried as often. */
+/** Interval of checks whether the pod was idle until its stop; agents are queried as often. */
 const CONFIRM_MS = 10_000;
 
-/** Handlers of the due rows that pods/pod-idle.ts sets and clears. */
+/** Handlers of the rows that pods/pod-idle.ts schedules and clears. */
 export function idleHandlers(deps: CutOffDeps) {
   return {
     'idle-warning': {
@@ -34,7 +34,7 @@ export function idleHandlers(deps: CutOffDeps) {
         const { idle_stop_at: atMs, idle_until: untilMs, executor_id: executorId } = pod;
         if (atMs > nowMs) return { againAtMs: atMs };
         const after = () => deps.wake(executorId);
-        // Time that was not measured counts as used.
+        // Time without measurements counts as used.
         if ((untilMs ?? 0) < atMs) return { againAtMs: nowMs + CONFIRM_MS, after };
         await stopAndBackUp(tx, deps, pod, { reason: 'idle_shutdown', atMs });
         await updateRunway(tx, pod.account_id, nowMs);

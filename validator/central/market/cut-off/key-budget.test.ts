@@ -1,4 +1,4 @@
-/** Tests budgets of API keys: refusals, exact stops, restarts, and the change of the day. */
+/** Tests budgets of API keys: refusals, exact stops, restarts, and the start of a new day. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import {
   createMeteringScene,
@@ -30,7 +30,7 @@ async function createKey(limits: object) {
 const rent = (body: object = {}, headers = key.headers) =>
   scene.market.rent(scene.account, scene.node.id, { gpu_count: 1, ...body }, headers);
 
-/** Rents with the key and runs the pod; its time counts from now on. */
+/** Rents with the key and runs the pod, which is charged from now on. */
 async function running(): Promise<string> {
   const rented = await rent();
   expect([rented.status, rented.body.message]).toEqual([200, rented.body.message]);
@@ -56,7 +56,7 @@ const statusOf = async (id: string) => (await scene.pod(id)).status;
 const charged = async (id: string) => (await scene.meter(id)).charged_uusd;
 
 it.each(['daily_budget_usd', 'max_budget_usd'])(
-  'rents no more than %s covers, also by concurrent requests, and lists what it refused',
+  'rents no more than %s covers, even for concurrent requests, and lists the refusals',
   async (limit) => {
     key = await createKey({ [limit]: 1.79 });
     const answers = await Promise.all([rent(), rent(), rent({}, { ...key.headers })]);
@@ -84,7 +84,7 @@ it.each(['daily_budget_usd', 'max_budget_usd'])(
   },
 );
 
-it('replays a refusal for its Idempotency-Key without listing it again', async () => {
+it('replays a refusal for its Idempotency-Key without listing the refusal again', async () => {
   key = await createKey({ max_budget_usd: 0.5 });
   const headers = { ...key.headers, 'idempotency-key': 'same' };
   const first = await rent({}, headers);
@@ -100,7 +100,7 @@ it('replays a refusal for its Idempotency-Key without listing it again', async (
   ]);
 });
 
-it('stops the pods of a key at the instant at which they have used up its budget', async () => {
+it('stops the pods of a key at the instant at which the budget of the key is used up', async () => {
   key = await createKey({ max_budget_usd: 2 });
   const other = await scene.running();
   const id = await running();
@@ -108,7 +108,7 @@ it('stops the pods of a key at the instant at which they have used up its budget
   expect(await statusOf(id)).toBe('RUNNING');
   await scene.later(999);
   expect(await statusOf(id)).toBe('RUNNING');
-  // The schedule is late: the charge still ends at the instant.
+  // The schedule runs late, but the charge ends at the instant.
   await scene.market.clock.advance(7_000);
   await scene.tick();
   await scene.market.sync();
@@ -126,7 +126,7 @@ it('stops the pods of a key at the instant at which they have used up its budget
     message: expect.stringContaining('budget of the API key'),
   });
 
-  // The pod's own limit does not start it again, a higher budget does.
+  // A higher limit of the pod does not restart the pod, but a higher budget does.
   const patched = await scene.call('PATCH', `/pods/${id}`, { max_spend_usd: 50 });
   expect([patched.status, patched.body.status]).toEqual([200, 'STOPPED']);
   await patchKey({ max_budget_usd: 2.8 });
@@ -135,7 +135,7 @@ it('stops the pods of a key at the instant at which they have used up its budget
   expect(['PENDING', 'RUNNING']).toContain(await statusOf(id));
 });
 
-it('divides a budget among the pods of a key, and charges no time twice when it is lowered', async () => {
+it('divides a budget among the pods of a key, and charges no time twice when the budget is lowered', async () => {
   key = await createKey({ max_budget_usd: 4 });
   const ids = [await running(), await running()];
   await scene.live(1_000_000);
@@ -156,7 +156,7 @@ it('renews a daily budget at 00:00 UTC, although one settlement spans the two da
   const before = untilMidnight();
   await scene.live(before - 5_000);
   await scene.tick();
-  // A charge ends at the last contact with the node, which may be some seconds old.
+  // A charge ends at the last contact with the node, some seconds earlier.
   const closeTo = (ms: number) => expect.closeTo(ms / 1e6, 1.5);
   expect((await keyRow()).spent_today_usd).toEqual(closeTo(before - 5_000));
   await scene.live(65_000);

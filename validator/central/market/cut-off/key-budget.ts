@@ -1,6 +1,6 @@
 /**
- * Stops the pods of an API key whose budget is used up, at the computed instant, and starts them again when the budget
- * is raised or the next day begins. The grace period is that of a pod at its own spend limit.
+ * Stops the pods of an API key whose budget is used up, at the computed instant. Starts them again when the budget is
+ * raised or the next day begins. The grace period is the same as for a pod that reached its own spend limit.
  */
 import { startOfDay } from '#shared/runtime/clock.ts';
 import { walletOf } from '../../money/ledger/wallet.service.ts';
@@ -23,7 +23,7 @@ import { resumePod } from '../pods/pod-stop.ts';
 import { type CutOffDeps, stopAndBackUp } from './cut-off.ts';
 
 const STOPPED_MESSAGE =
-  'The budget of the API key that rented this pod is used up: raise it to start the pod again before it is deleted';
+  'The budget of the API key that rented this pod is used up: raise the budget to start the pod again before it is deleted';
 
 export function keyBudgetHandlers(deps: CutOffDeps) {
   const wakeAll = (pods: readonly Pod[]) => () => {
@@ -51,7 +51,7 @@ export function keyBudgetHandlers(deps: CutOffDeps) {
         }
         await endKeyStop(tx, keyId);
         for (const id of accountsOf(pods)) await updateRunway(tx, id, nowMs);
-        // A pod that is still kept when the next day begins starts again.
+        // A pod that is still on its node when the next day begins starts again.
         const isDaily = budget?.limits.dailyUusd != null;
         const nextDay = isDaily ? { againAtMs: startOfDay(nowMs) + DAY_MS } : {};
         return { ...nextDay, after: wakeAll(running) };
@@ -70,7 +70,7 @@ async function lockPodsOfKey(tx: Db, keyId: string): Promise<void> {
   for (const id of accountsOf(pods)) await lockRow(tx, 'accounts', id);
 }
 
-/** The account of the key; none if the key has no pods. */
+/** The account of the key; empty if the key has no pods. */
 function accountsOf(pods: readonly Pod[]): string[] {
   return [...new Set(pods.map(({ account_id: id }) => id))];
 }

@@ -1,6 +1,6 @@
 /**
- * Caches responses of agents for routes without authentication, so that clients cannot make the central API call an
- * agent more often than every few seconds.
+ * Caches responses of agents for routes without authentication, so that clients can make the central API call an agent
+ * only once in a few seconds.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 
@@ -11,7 +11,7 @@ const FRESH_FOR_MS = 5_000;
 export const MAX_CACHED = 1_000;
 
 export type CachedAnswer<T> = {
-  /** The latest response and its time; null before the first one. */
+  /** The latest response and its time; null before the first response. */
   last: { value: T; atMs: number } | null;
   /** True if the latest call was answered. */
   isLive: boolean;
@@ -27,7 +27,9 @@ type Entry<T> = {
 export function createAgentCache<T>(clock: Clock) {
   const cache = new Map<string, Entry<T>>();
 
-  /** Returns false if no answer arrives in time. A later answer is still stored as the latest response. */
+  /**
+   * Returns false if no answer arrives in time. An answer that arrives later is still stored as the latest response.
+   */
   async function isAnswered(entry: Entry<T>, call: () => Promise<T>): Promise<boolean> {
     const late = new AbortController();
     const answered = call().then(
@@ -58,7 +60,7 @@ export function createAgentCache<T>(clock: Clock) {
       pending: Promise.resolve({ last: null, isLive: false }),
     };
     entry.pending = isAnswered(entry, call).then((isLive) => ({ last: entry.last, isLive }));
-    // Moved to the end of the map, whose first entry is evicted.
+    // Moves the entry to the end of the map, whose first entry is evicted.
     cache.delete(key);
     cache.set(key, entry);
     for (const oldest of cache.keys()) {

@@ -1,27 +1,27 @@
 /**
- * Constraints on nodes: how many nodes each one leaves, and the nodes nearest to the first one that leaves none. The
- * node list, the list of pods and rent-by-spec use the same ones. Pure.
+ * Constraints on nodes: the number of nodes that each constraint leaves, and the nodes nearest to the first constraint
+ * that leaves none. The node list, the list of pods and rent-by-spec share these constraints. Pure.
  */
 
 export type ConstraintValue = string | number | boolean;
 
 export type Constraint<T> = {
   name: string;
-  /** Value in the request; null if it follows from each node. */
+  /** Value in the request; null if the value depends on the node. */
   requested: ConstraintValue | null;
   keep(node: T): boolean;
   /** Value that a request could contain to accept this node; null if unknown. */
   offered(node: T): ConstraintValue | null;
   /** Distance of a rejected node from the requested value: 0 for values without an order, infinite if unknown. */
   distance(node: T): number;
-  /** Only for constraints on the place: false for a node without a place that could be compared. */
+  /** Only for constraints on the place: returns false for a node without the compared part of a place. */
   isLocated?(node: T): boolean;
 };
 
 /** Number of nodes after each constraint, in order; the first entry counts the nodes before all constraints. */
 export type Funnel = { constraint: string; remaining: number }[];
 
-/** The first constraint that left no node, and the nodes before it. */
+/** The first constraint that left no node, and the nodes that it received. */
 export type Unmet<T, C extends Constraint<T> = Constraint<T>> = {
   constraint: C;
   before: readonly T[];
@@ -30,16 +30,16 @@ export type Unmet<T, C extends Constraint<T> = Constraint<T>> = {
 export type Constrained<T, C extends Constraint<T>> = {
   left: readonly T[];
   funnel: Funnel;
-  /** Null if nodes are left, or if there were none at first. */
+  /** Null if nodes are left, or if there were no nodes to begin with. */
   unmet: Unmet<T, C> | null;
 };
 
-/** A node that the constraint rejected although it is near. */
+/** A node that the constraint rejected although the node is near the requested value. */
 export type NearestNode = {
   constraint: string;
-  /** `all` if the request leaves the value to each node. */
+  /** Requested value; `all` if the value depends on the node. */
   requested: ConstraintValue;
-  /** `unknown` if the node does not report it. */
+  /** Offered value; `unknown` if the node does not report it. */
   offered: ConstraintValue;
   executor_id: string;
 };
@@ -64,7 +64,7 @@ export function applyConstraints<T, C extends Constraint<T>>(
   return { left, funnel, unmet };
 }
 
-/** Returns the nearest nodes, the nearest first; equally near ones stay in order. */
+/** Returns the nearest nodes, nearest first; equally near nodes keep their order. */
 export function nearestTo<T extends { id: string }>({
   constraint,
   before,
@@ -90,7 +90,7 @@ export function countWithoutLocation<T>({ constraint, before }: Unmet<T>): numbe
   return isLocated === undefined ? null : before.filter((node) => !isLocated(node)).length;
 }
 
-/** Returns the value with which the constraint would accept a node: the most common one of the nearest nodes. */
+/** Returns the value with which the constraint would accept a node: the value that most of the nearest nodes offer. */
 export function bestOffered<T>({ constraint, before }: Unmet<T>): ConstraintValue | null {
   let least = Number.POSITIVE_INFINITY;
   for (const node of before) least = Math.min(least, constraint.distance(node));

@@ -105,7 +105,7 @@ it('uses the measured pull speed and image size', async () => {
     estimated_seconds: 210,
     eta_basis: 'pull_speed',
     is_slow_machine: true,
-    warning_message: 'This node pulls images at about 5.0 MB/s: a large one takes long',
+    warning_message: 'This node pulls images at about 5.0 MB/s: a large image takes long',
   });
   const { body } = await market.call('GET', `/executors/${slow.id}/hardware-utilization`);
   expect(body.network).toMatchObject({ download_speed: 40, upload_speed: null });
@@ -114,7 +114,7 @@ it('uses the measured pull speed and image size', async () => {
 it('counts a pull once, averages several pulls, and ignores very small ones', async () => {
   const { db } = market.ports;
   const speedAfter = async (pull: Partial<FinishedPull>) => {
-    // A new recorder has no record of counted pulls, like the recorder of another process or of a restarted one.
+    // A new recorder has no record of counted pulls, like the recorder of another or a restarted process.
     await createPullRecorder(market.ports).record(node.id, IMAGE, { ...PULL, ...pull });
     return (await findPullSpeed(db, node.id))?.bytes_per_second;
   };
@@ -128,7 +128,7 @@ it('counts a pull once, averages several pulls, and ignores very small ones', as
   expect(averagedSpeed(null, { ...PULL, bytes: 2 ** 53, took_ms: 0 })).toBe(1e12);
 });
 
-it('prefers the size of a whole image to that of a part, and deletes image sizes after half a year', async () => {
+it('prefers the size of a whole image to the size of a part, and deletes image sizes after half a year', async () => {
   const { db } = market.ports;
   let finished_ms = 0;
   const sizeAfter = async (image_bytes: number, is_whole: boolean) => {

@@ -1,4 +1,4 @@
-/** An executor as API responses show it. Pure. */
+/** Converts an executor to its form in API responses. Pure. */
 
 import { createHash } from 'node:crypto';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
@@ -12,9 +12,9 @@ import { cudaVersionNumber, interconnectName, interconnectOf, specsOf } from './
 
 const MINUTE_MS = 60_000;
 
-/** The inventory of the latest verdict that had one; null before the first. */
+/** The inventory of the latest verdict with an inventory; null before the first such verdict. */
 export function inventoryOf(executor: { inventory_json: string | null }): Inventory | null {
-  // Stored from a parsed Inventory, so it needs no second check.
+  // The stored text was written from a parsed Inventory, so it is not validated again.
   return executor.inventory_json === null
     ? null
     : (JSON.parse(executor.inventory_json) as Inventory);
@@ -27,7 +27,7 @@ export function measuredInventoryOf(executor: Pick<ExecutorEntry, 'id' | 'invent
   throw new Error(`executor ${executor.id} has a pod but no inventory`);
 }
 
-/** Number of GPUs as measured, or as the provider states before the first measurement. */
+/** Number of GPUs as measured, or as the provider entered before the first measurement. */
 export function gpuTotalOf(executor: Pick<ExecutorEntry, 'slots_total' | 'gpu_count'>): number {
   return executor.slots_total > 0 ? executor.slots_total : executor.gpu_count;
 }
@@ -46,7 +46,7 @@ export function hasRoom(
   return executor.slots_free >= 1 && executor.slots_free >= minimumGpusOf(executor);
 }
 
-/** Full GPU name as measured, or as the provider states. */
+/** Full GPU name as measured, or as the provider entered. */
 export function machineNameOf(executor: Pick<ExecutorEntry, 'machine_name' | 'gpu_type'>): string {
   return executor.machine_name ?? executor.gpu_type;
 }
@@ -61,12 +61,12 @@ export function uptimeMinutesOf(
   return Math.max(0, Math.floor((nowMs - Math.max(verifiedMs, reachableMs)) / MINUTE_MS));
 }
 
-/** Reliability of 0 to 1; null while too little is known. */
+/** Reliability from 0 to 1; null if the node was not observed for long enough. */
 function scoreOf({ reliability_permille: permille }: ExecutorEntry): number | null {
   return permille === null ? null : permille / 1_000;
 }
 
-/** Null unless country and country code are known. */
+/** Returns null unless country and country code are known. */
 export function locationOf(
   executor: Pick<ExecutorEntry, 'location_json' | 'lat' | 'lon'>,
 ): ExecutorLocation | null {
@@ -88,7 +88,7 @@ export function locationOf(
 }
 
 export type ResponseOptions = VolatileOptions & {
-  /** Omits `specs`, for `view=summary`. */
+  /** True omits `specs`, for `view=summary`. */
   summary: boolean;
 };
 

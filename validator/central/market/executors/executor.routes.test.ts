@@ -54,7 +54,7 @@ describe('the list of free nodes', () => {
     expect(headers['x-filter-funnel']).toBe('offered=2; price_lte=1; gpu_count_gte=0');
   });
 
-  it('reports how many nodes each filter left, and the nodes nearest to the first filter that left none', async () => {
+  it('reports the number of nodes that each filter left, and the nodes nearest to the first filter that left none', async () => {
     const dear = await market.verifiedNode({ gpus: 4, minimum: 1, price: 3 });
     const cheap = await market.verifiedNode({ gpus: 1, price: 1.5 });
     const explained = (query: string) => market.call('GET', `/executors?explain=true&${query}`);
@@ -231,7 +231,7 @@ describe('market figures', () => {
     ]);
   });
 
-  it('adds up the nodes of each machine type, and the machine types of each GPU model', async () => {
+  it('sums the nodes of each machine type, and the machine types of each GPU model', async () => {
     const pcie = 'NVIDIA H100 PCIe';
     await market.verifiedNode({ gpus: 8, price: 3 });
     await market.verifiedNode({ gpus: 4, minimum: 1, price: 2.5 });
@@ -284,7 +284,7 @@ describe('market figures', () => {
     expect(refused.body.error).toMatchObject({ code: 'node_not_found' });
   });
 
-  it('returns the images of a GPU without a driver, first those that need no network', async () => {
+  it('returns the images of a GPU without a driver version; images that need no network come first', async () => {
     const path = '/executors/default-docker-image?gpu_model=H100';
     const { status, body } = await market.call('GET', path);
     expect([status, body[0]]).toMatchObject([200, { docker_image: 'podwright.local/base' }]);

@@ -51,7 +51,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
         tags,
         summary: 'List nodes that can be rented',
         description:
-          'Returns every node with free GPUs that meets the filters, by price and then id. The header `X-Filter-Funnel` and `explain=true` report how many nodes each filter left. A credential adds bookmarks and machine requests.',
+          'Returns every node with free GPUs that meets the filters, by price and then id. The header `X-Filter-Funnel` and `explain=true` report the number of nodes that each filter left. A credential adds bookmarks and machine requests.',
         errors: {
           validation_error: 'a filter is malformed, or `max_distance_mile` has no `lat` and `lon`',
         },
@@ -88,7 +88,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
       schema: {
         tags,
         summary: 'Count all nodes',
-        description: 'Returns the number of nodes, rented ones included.',
+        description: 'Returns the number of nodes, including rented nodes.',
         response: { 200: TotalCountExecutorResponse },
       },
     },
@@ -102,7 +102,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
         tags,
         summary: 'Read numbers and prices by GPU type',
         description:
-          'Returns for each GPU type how many nodes and GPUs there are, how many are free, and their prices.',
+          'Returns, for each GPU type, the numbers of all and of free nodes and GPUs, and their prices.',
         response: { 200: z.array(ExecutorStatsResponse) },
       },
     },
@@ -116,7 +116,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
         tags,
         summary: 'List default images for a GPU type',
         description:
-          'Returns images that work on nodes with this GPU, the preferred one first. Clients pick the template with the same image and tag.',
+          'Returns images that work on nodes with this GPU, the preferred image first. Clients pick the template with the same image and tag.',
         errors: { node_not_found: 'no node has such a GPU' },
         querystring: DefaultDockerImageQuery,
         response: { 200: z.array(DefaultDockerImage) },
@@ -132,7 +132,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
         tags,
         summary: 'Estimate how long a launch takes',
         description:
-          'Returns the expected seconds until a pod of this template runs on this node, and what the rental requires.',
+          'Returns the expected seconds until a pod of this template runs on this node, and the balance that the rental requires.',
         errors: {
           node_not_found: 'no node has this id',
           template_not_found: 'there is no such template, or it is private to another account',
@@ -182,7 +182,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
         tags,
         summary: 'Read the load of a node',
         description:
-          'Returns the last measurement of processors, memory, disk, network and GPUs. `stale` marks one that is older than a minute.',
+          'Returns the last measurement of processors, memory, disk, network and GPUs. `stale` marks a measurement that is older than a minute.',
         errors: { node_not_found: 'no node has this id, or it was never measured' },
         params: ExecutorParams,
         response: { 200: HardwareUtilization },
@@ -198,7 +198,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
         tags,
         summary: 'List GPU types',
         description:
-          'Returns every GPU type with its reference price, how many there are, and which fraction is rented.',
+          'Returns every GPU type with its reference price, the number of GPUs, and the fraction that is rented.',
         response: { 200: z.array(MachineResponse) },
       },
     },
@@ -212,7 +212,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
         tags,
         summary: 'Read capacity by number of GPUs',
         description:
-          'Returns for each GPU type how many nodes have 1, 2, 4 or 8 GPUs, and the lowest price.',
+          'Returns, for each GPU type and 1, 2, 4 or 8 GPUs, the number of nodes and the lowest price.',
         response: { 200: z.array(MachineCapacityResponse) },
       },
     },
@@ -220,7 +220,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
   );
 }
 
-/** Sends text that is JSON already. */
+/** Sends text that is already JSON. */
 function sendJson(reply: FastifyReply, json: Buffer | Readable): FastifyReply {
   return reply.type('application/json; charset=utf-8').send(json);
 }

@@ -41,7 +41,7 @@ export type ExecutorLocation = z.output<typeof ExecutorLocation>;
 
 export const LocationState = z.enum(['entered', 'confirmed', 'contradicted']).nullable().meta({
   description:
-    'Result for the place that the provider entered: `entered` (not compared yet, or the evidence does not decide), `confirmed` or `contradicted` by the evidence; null if none was entered. A contradicted place is not shown.',
+    'Result for the place that the provider entered: `entered` (not compared yet, or the evidence does not decide), `confirmed` or `contradicted` by the evidence; null if no place was entered. A contradicted place is not shown.',
 });
 
 export const ExecutorDetailResponse = z
@@ -112,9 +112,9 @@ export const ExecutorDetailResponse = z
         reliability_score:
           'Reliability from 0 to 1 over 30 days; null if the node was observed for less than a day.',
         uptime_in_minutes:
-          'Minutes for which every check has reached the node; null before it first passed, and while it is unreachable.',
+          'Minutes for which every check has reached the node; null before the first passed check, and while the node is unreachable.',
         miner_hotkey: 'ss58 of the provider.',
-        validator_hotkey: 'ss58 of the validator with the last verdict; null before the first.',
+        validator_hotkey: 'ss58 of the validator with the last verdict; null before the first verdict.',
         provider_id: 'Id of the provider.',
         collateral_deposited: 'True if the provider deposited collateral.',
         ncu_profiling_enabled:
@@ -127,10 +127,10 @@ export const ExecutorDetailResponse = z
         notice_period: 'Announced maintenance or removal; null for none.',
         nvlink: 'True if NVLink connects every pair of cards; null if unknown.',
         interconnect:
-          '`NVLink`, or the farthest PCIe connection of two cards (`PIX` to `SYS`); null if unknown or with one card.',
-        p2p: "True if the cards can read each other's memory. Always null: it is not measured.",
+          '`NVLink`, or the farthest PCIe connection of two cards (`PIX` to `SYS`); null if unknown, or if the node has one card.',
+        p2p: "True if the cards can read each other's memory. Always null, because no validator measures this.",
         location_check:
-          'How the place was obtained: `entered` by the provider, `confirmed` by evidence, or `contradicted` by it; null if none was entered. A contradicted place is not shown.',
+          'How the place was obtained: `entered` by the provider, `confirmed` by evidence, or `contradicted` by evidence; null if no place was entered. A contradicted place is not shown.',
         simulated: 'True if the GPUs are simulated, as in a demonstration.',
       },
     ),
@@ -140,20 +140,20 @@ export type ExecutorDetailResponse = z.output<typeof ExecutorDetailResponse>;
 
 const ConstraintValue = z.union([z.string(), z.number(), z.boolean()]);
 
-/** Members of answers that explain which constraint left how many nodes. */
+/** Members of responses that explain the number of nodes left by each constraint. */
 export const explanation = {
   funnel: z
     .array(
       z.object({
         constraint: z.string().meta({ description: 'Name of the constraint in the request.' }),
         remaining: z.int().meta({
-          description: 'Number of nodes that meet this constraint and all earlier ones.',
+          description: 'Number of nodes that meet this constraint and all earlier constraints.',
         }),
       }),
     )
     .meta({
       description:
-        'What each constraint left, in order. The first entry counts the nodes that can be rented now.',
+        'Number of nodes that each constraint left, in order. The first entry counts the nodes that can be rented now.',
     }),
   nearest: z
     .array(
@@ -219,7 +219,7 @@ export const ReliabilityResponse = z
         window_days: 'Number of days that the figures cover.',
         observed_minutes:
           'Minutes between checks, except announced maintenance and gaps of more than two hours.',
-        reachable_minutes: 'Minutes of these that ended with an answer of the node.',
+        reachable_minutes: 'Part of `observed_minutes` that ended with an answer of the node.',
         rented_minutes: 'Reachable minutes with at least one rented GPU.',
         launches_succeeded: 'Number of launches after which the pod ran.',
         launches_failed: 'Number of launches that failed because of the node.',
@@ -255,7 +255,7 @@ export const RentabilityResponse = z
       },
       {
         rentable: 'True if the node can be rented now.',
-        reasons: 'Why the node cannot be rented; empty if it can.',
+        reasons: 'Reasons why the node cannot be rented; empty if it can be rented.',
         free_gpu_count: 'Number of free GPUs.',
         min_gpu_count:
           'Smallest number of GPUs that a rental may take: all of the node if it is rented whole only.',

@@ -74,7 +74,7 @@ export async function requireOwnNode(
 
 /**
  * Reserves `count` well connected GPUs for the pod and returns their UUIDs. Throws 400 `node_unavailable` if another
- * rental took them.
+ * rental took these GPUs.
  */
 export async function reserveGpus(
   tx: Db,
@@ -116,15 +116,15 @@ export async function syncGpuSlots(
   await insertSlots(tx, freeSlotsFor(executorId, held, inventory.gpu.devices));
 }
 
-/** Removes the executor from the market for good. The caller has checked that it has no pods. */
+/** Removes the executor from the market permanently. The caller has checked that it has no pods. */
 export async function retireExecutor(tx: Db, id: string, nowMs: number): Promise<void> {
   await dropFreeGpus(tx, id);
   await updateExecutor(tx, id, { state: 'removed', removed_at: nowMs, updated_at: nowMs });
 }
 
 /**
- * Deletes the free slots; they return with the next measurement. Those of a banned provider stay: they name cards that
- * other providers must not offer.
+ * Deletes the free slots. The next measurement creates them again. Slots of a banned provider remain, because other
+ * providers must not offer their cards.
  */
 export async function dropFreeGpus(tx: Db, id: string): Promise<void> {
   if ((await findExecutor(tx, id))?.banned_at == null) await dropFreeSlots(tx, id);
@@ -144,12 +144,12 @@ export async function slotsByExecutor(db: Db): Promise<ReadonlyMap<string, Slots
   return known;
 }
 
-/** UUIDs of the GPUs that nodes of banned providers showed last. */
+/** Returns the UUIDs of the GPUs that nodes of banned providers reported last. */
 export async function cardsOfBannedProviders(db: Db): Promise<ReadonlySet<string>> {
   return new Set(await listBannedCards(db));
 }
 
-/** Records that the agent answered. Cheap enough for every answer. */
+/** Records that the agent answered. Writes rarely, so that it can be called for every answer. */
 export async function recordSeen(db: Db, executor: ExecutorEntry, nowMs: number): Promise<void> {
   if (nowMs - (executor.last_seen_at ?? 0) < SEEN_RESOLUTION_MS) return;
   await updateExecutor(db, executor.id, { last_seen_at: nowMs });
@@ -168,13 +168,13 @@ type Offered = Pick<
   | 'min_gpu_count'
 >;
 
-/** Reasons why the executor cannot be rented now; empty if it can. */
+/** Reasons why the executor cannot be rented now; empty if it can be rented. */
 export function rentalObstacles(executor: Offered): RentabilityResponse['reasons'] {
   const reasons: RentabilityResponse['reasons'] = [];
   const add = (code: string, message: string) => reasons.push({ code, message });
   if (executor.banned_at !== null) add('provider_banned', 'The provider is banned');
   if (executor.paused === 1 || executor.opted_in === 0) {
-    add('node_paused_by_provider', 'The provider takes no new rentals');
+    add('node_paused_by_provider', 'The provider accepts no new rentals');
   }
   if (executor.state !== 'verified') {
     add('node_not_verified', 'The validator has not passed the node');
@@ -204,8 +204,8 @@ export function createExecutors({ db, clock, view, annotationsOf }: ExecutorsDep
 
   return {
     /**
-     * Returns JSON sorted by price, then id, with `explain` inside an object that explains it. `accountId` is null for requests without a credential. Without `page` and
-     * `size` the list is complete.
+     * Returns JSON sorted by price, then id. With `explain`, the array is inside an object that explains the result.
+     * `accountId` is null for requests without a credential. Without `page` and `size` the list is complete.
      */
     async list(
       query: ExecutorListQuery,

@@ -24,7 +24,7 @@ const byId = prepared((db, { id }: Slots<{ id: string }>) =>
   entries(db).where('executors.id', '=', id),
 );
 
-/** Finds an executor in any state, removed ones included. */
+/** Finds an executor in any state, including removed executors. */
 export async function findExecutor(db: Db, id: string): Promise<ExecutorEntry | undefined> {
   return (await byId(db, { id })).rows[0];
 }
@@ -47,7 +47,7 @@ export async function findExecutorAt(
     .executeTakeFirst();
 }
 
-/** Executors that validators check: all that are not removed, oldest first, without measurements. */
+/** Executors that validators check: all except removed ones, oldest first, without measurements. */
 export async function listPresent(db: Db) {
   return db
     .selectFrom('executors')
@@ -61,7 +61,7 @@ export async function listPresent(db: Db) {
     .execute();
 }
 
-/** A provider's executors that are not removed, sorted by id. */
+/** A provider's executors except removed ones, sorted by id. */
 export async function listOfProvider(db: Db, providerId: string): Promise<ExecutorEntry[]> {
   return entries(db)
     .where('provider_id', '=', providerId)
@@ -108,7 +108,7 @@ export async function hasVerifiedNode(db: Db, providerId: string): Promise<boole
   return found !== undefined;
 }
 
-/** Number of a provider's executors that never passed a check, without removed ones. */
+/** Number of a provider's executors that never passed a check, except removed ones. */
 export async function countUnproven(db: Db, providerId: string): Promise<number> {
   const row = await db
     .selectFrom('executors')
@@ -120,7 +120,7 @@ export async function countUnproven(db: Db, providerId: string): Promise<number>
   return row.n;
 }
 
-/** Number of executors that are not removed. */
+/** Number of executors, except removed ones. */
 export async function countPresent(db: Db): Promise<number> {
   const row = await db
     .selectFrom('executors')
@@ -130,7 +130,7 @@ export async function countPresent(db: Db): Promise<number> {
   return row.n;
 }
 
-/** False if the address is taken by an executor that is not removed. */
+/** Returns false if the address belongs to an executor that is not removed. */
 export async function insertExecutor(db: Db, row: NewExecutor): Promise<boolean> {
   const done = await db
     .insertInto('executors')
@@ -140,7 +140,7 @@ export async function insertExecutor(db: Db, row: NewExecutor): Promise<boolean>
   return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** Changes an executor that is not removed; false if there is none. */
+/** Changes an executor that is not removed. Returns false if there is none. */
 export async function updateExecutor(
   db: Db,
   id: string,

@@ -1,4 +1,4 @@
-/** Composes nodes: the public list of offers, what explains it, and their routes. */
+/** Composes nodes: the public list of offers, its explanations, and the routes. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { CentralDeps } from '../../platform/central-deps.ts';
 import type { Db, Template } from '../../platform/database/tables.ts';
@@ -38,10 +38,10 @@ export function createExecutorParts({ ports }: CentralDeps, parts: ExecutorParts
       'image-sizes': (tx: Db) => deleteOldImageSizes(tx, clock.now()),
     } satisfies Sweeps,
 
-    /** Must complete before the first request is served. */
+    /** Prepares the list. Must complete before the first request is served. */
     prepare: () => resetForeignRevisions(db),
 
-    /** Routes below /api. */
+    /** Registers the routes below /api. */
     register(api: HttpServer): void {
       registerExecutorRoutes(api, {
         executors: createExecutors({ db, clock, view, annotationsOf }),

@@ -1,6 +1,6 @@
 /**
- * All queries on gpu_slots, which prevent renting a GPU twice. Callers that change slots lock their executor first,
- * because its row counts them.
+ * All queries on gpu_slots, which prevent a GPU from being rented twice. Callers that change slots first lock their
+ * executor, because its row counts the slots.
  */
 import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
@@ -56,7 +56,10 @@ export async function lockSlots(tx: Db, executorId: string): Promise<GpuSlot[]> 
   return (await locked(tx, { executorId })).rows;
 }
 
-/** Returns the number of slots taken, which is lower than requested if another rental was faster. */
+/**
+ * Takes free slots. Returns the number of slots taken, which is lower than requested if another rental took slots
+ * first.
+ */
 export async function takeSlots(
   db: Db,
   executorId: string,

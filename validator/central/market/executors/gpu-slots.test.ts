@@ -20,7 +20,7 @@ it('assigns another index to a swapped card while a pod uses its index', () => {
   expect(freeSlotsFor(ID, held, devices)).toMatchObject([{ idx: 1, gpu_uuid: devices[0]?.uuid }]);
 });
 
-it('creates no slot for a device that its host withholds', () => {
+it('creates no slot for a device that the host excludes from pods', () => {
   const { devices } = testInventory(ID, { gpus: 4 }).gpu;
   const [sound, dirty, cordoned, held] = devices;
   if (!sound || !dirty || !cordoned || !held) throw new Error('four devices');
@@ -74,7 +74,7 @@ const choose = (count: number, free: readonly number[], topology: GpuTopology | 
 
 const switched = topologyOf([0, 0, 0, 0, 1, 1, 1, 1], () => 'NV18');
 const pairs = topologyOf([0, 0, 1, 1], (a, b) => (a >> 1 === b >> 1 ? 'NV4' : 'SYS'));
-/** No NVLink: pairs (0-1, 2-3, and so on) behind one PCIe switch, and two NUMA nodes of four cards. */
+/** Topology without NVLink: pairs (0-1, 2-3, and so on) behind one PCIe switch, and two NUMA nodes of four cards. */
 const pcie = topologyOf([0, 0, 0, 0, 1, 1, 1, 1], (a, b) => {
   if (a >> 1 === b >> 1) return 'PIX';
   return a >> 2 === b >> 2 ? 'NODE' : 'SYS';
@@ -93,14 +93,14 @@ it.each([
   ['a card whose NVLink partner is taken', 1, [0, 1, 2], pairs, '2'],
   ['the last free card of a pair', 1, [0, 1, 3, 4, 5, 6, 7], pcie, '3'],
   ['the lowest indices among equals', 2, [0, 1, 2, 3, 4, 5, 6, 7], switched, '01'],
-  ['all cards if no more are free', 3, [5, 6, 7], switched, '567'],
+  ['all free cards if exactly as many are requested', 3, [5, 6, 7], switched, '567'],
   ['the first cards if the topology is unknown', 2, [3, 1, 2], null, '31'],
 ])('prefers %s', (_, count, free, topology, chosen) => {
   expect(choose(count, free, topology)).toBe(chosen);
 });
 
 it('finds a clique that a greedy choice would miss', () => {
-  // Card 0 is nearest to 1, but only 0, 2 and 3 are fully connected.
+  // Card 0 is nearest to card 1, but only cards 0, 2 and 3 are fully connected.
   const links = ['01', '02', '03', '23'];
   const trap = topologyOf([0, 0, 0, 0], (a, b) => {
     const pair = [a, b].toSorted((x, y) => x - y).join('');

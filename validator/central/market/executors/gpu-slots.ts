@@ -3,8 +3,8 @@ import { type GpuDevice, type GpuTopology, isRentable } from '#shared/api/agent/
 import type { GpuSlot } from '../../platform/database/tables.ts';
 
 /**
- * Returns the free slots; the `held` slots stay unchanged. A device that its host withholds from new pods has no slot.
- * A device keeps its own index unless a held slot has it; then it gets the lowest free index.
+ * Returns the free slots; the `held` slots are unchanged. A device that its host excludes from new pods has no slot. A
+ * device keeps its own index unless a held slot has this index; then the device gets the lowest free index.
  */
 export function freeSlotsFor(
   executorId: string,
@@ -29,16 +29,16 @@ function lowestFree(used: ReadonlySet<number>): number {
   return index;
 }
 
-/** A GPU or MIG device; `card` is the GPU that it is part of. */
+/** A GPU or MIG device; `card` is the physical GPU. */
 export type FreeGpu = { uuid: string; card: string };
 
-/** Kinds of PCIe connection, nearest first. NVLink ranks above all of them, by its number of links. */
+/** Kinds of PCIe connection, nearest first. NVLink ranks above all PCIe connections, by its number of links. */
 const NEARNESS = ['X', 'PIX', 'PXB', 'PHB', 'NODE', 'SYS'];
 const NVLINK = /^NV(\d{1,3})$/;
 
 /**
- * Number of sets of cards up to which all are compared: enough for a host with twelve cards. On larger hosts, sets are
- * grown greedily.
+ * Number of sets of cards up to which all sets are compared: enough for a host with twelve cards. On larger hosts, sets
+ * are grown greedily.
  */
 const MAX_SETS = 1_000;
 
@@ -46,9 +46,9 @@ type Place = { gpu: FreeGpu; numa: number | null; row: number };
 type Near = readonly (readonly number[])[];
 
 /**
- * Chooses `count` of `free`, which are ordered by preference. Prefers a set that is fully connected by NVLink, then
- * one on a single NUMA node, then the nearest; among equals, the set that leaves the best connections to the others.
- * Returns fewer if there are no more. Deterministic.
+ * Chooses `count` of `free`, which are ordered by preference. Prefers a set that is fully connected by NVLink, then a
+ * set on a single NUMA node, then the nearest set; among equal sets, the one that leaves the best connections to the
+ * remaining GPUs. Returns fewer if there are not enough. Deterministic.
  */
 export function chooseGpus(
   count: number,
@@ -69,7 +69,7 @@ export function chooseGpus(
       : places.map((_, start) => grow(start, count, places, near));
   const scored = sets.map((set) => ({ set, scores: scoresOf(set, places, near) }));
   const best = scored.reduce((a, b) => (isMore(b.scores, a.scores) ? b : a));
-  // In the order of `free`, so that the same set has the same order.
+  // Keeps the order of `free`, so that the same set always has the same order.
   return free.filter((_, index) => best.set.includes(index)).map(uuidOf);
 }
 
@@ -93,7 +93,7 @@ function allSets(total: number, count: number, from = 0): number[][] {
 /** Grows a set by always adding the GPU that fits best. Returns indices of `places`. */
 function grow(start: number, count: number, places: readonly Place[], near: Near): number[] {
   const set = [start];
-  // Updated with each addition: computing them anew would take seconds on the largest hosts.
+  // Sums are updated with each addition, because computing them anew would take seconds on the largest hosts.
   const options = places.map((place, index) => ({
     index,
     joined: true,
@@ -139,7 +139,7 @@ function isMore(a: readonly number[], b: readonly number[]): boolean {
 
 const isNvlink = (value: number) => value > NEARNESS.length;
 
-/** Rank of a link: higher for a nearer one, 0 for an unknown one. */
+/** Rank of a link: higher for a nearer link, 0 for an unknown link. */
 function nearness(link: string): number {
   const links = NVLINK.exec(link)?.[1];
   if (links !== undefined) return NEARNESS.length + Number(links);

@@ -1,4 +1,4 @@
-/** Utilization of a node's hardware, from its agent or, if that does not answer soon, from its last measurement. */
+/** Utilization of a node's hardware, from its agent, or from the last measurement if the agent does not answer soon. */
 
 import { z } from 'zod';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
@@ -15,7 +15,7 @@ import { inventoryOf } from './executor-response.ts';
 import { findPullSpeed } from './pull-speed.store.ts';
 import { percent, storageOf } from './specs.ts';
 
-/** Age from which on figures are marked as stale. */
+/** Age from which figures are marked as stale. */
 export const STALE_AFTER_MS = 60_000;
 
 export const GpuSample = z
@@ -42,7 +42,7 @@ export const GpuSample = z
         index: 'Number of the GPU on its host, from 0.',
         uuid: 'UUID of the GPU; empty unless the caller rents it.',
         name: 'Full name of the GPU.',
-        gpu_utilization: 'Load in percent; 0 also for a MIG device, which has no reading.',
+        gpu_utilization: 'Load in percent; always 0 for a MIG device, which has no reading.',
         memory_utilization: 'Used memory in percent.',
         memory_total: 'Memory in MiB.',
         memory_used: 'Used memory in MiB.',
@@ -60,7 +60,7 @@ export const GpuSample = z
   .meta({ id: 'GpuSample' });
 export type GpuSample = z.output<typeof GpuSample>;
 
-/** Returns the API's figures of a GPU. Figures stored by older versions lack the members that were added last. */
+/** Returns the API's figures of a GPU. Figures that older versions stored lack the newest members. */
 export function gpuSampleOf(readings: GpuReadings): GpuSample {
   const { memory_total_mib: total } = readings;
   const used = readings.memory_used_mib ?? 0;
@@ -138,7 +138,7 @@ export const HardwareUtilization = z
               tx_bytes_per_second: "Sent bytes per second; 0 before the agent's second sample.",
               upload_speed: 'Upload speed in Mbit/s; null if it was not measured.',
               download_speed:
-                'Speed of image pulls in Mbit/s, unpacking included; null before the first.',
+                'Speed of image pulls in Mbit/s, unpacking included; null before the first pull.',
             },
           ),
         ),
@@ -166,7 +166,7 @@ type Measured = Pick<HostMetrics, 'simulated' | 'cpu' | 'memory' | 'disk' | 'net
   atMs: number;
 };
 
-/** Throws 404 `node_not_found`, also for a node without any measurement. */
+/** Throws 404 `node_not_found`, including for a node without any measurement. */
 export function createHardwareUtilizations(deps: {
   db: Database;
   clock: Clock;
@@ -179,7 +179,7 @@ export function createHardwareUtilizations(deps: {
     const executor = await requireExecutor(db, executorId);
     const stored = inventoryOf(executor);
     if (stored === null) {
-      // The agent of an unchecked node is not called: its address is only a claim.
+      // The agent of an unchecked node is not called, because its address is not verified.
       throw new ApiError('node_not_found', 'Nothing has been measured on this node yet');
     }
     const { last } = await read(executorId, () => measure(agents.clientOf(executorId), clock));
@@ -199,7 +199,7 @@ export function createHardwareUtilizations(deps: {
 }
 
 /**
- * Reads the host's figures. Older agents lack the route, so their inventory is read instead, which has most of the
+ * Reads the host's figures. Older agents lack the route; for these, the inventory is read, which has most of the
  * figures.
  */
 async function measure(client: AgentClient, clock: Clock): Promise<Measured> {

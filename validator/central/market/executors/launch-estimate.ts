@@ -4,21 +4,21 @@ import { BUILTIN_HOST } from '#shared/api/agent/images.ts';
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
 
 /**
- * - `launches`: pods with the same image ran on the node, so the image is there
+ * - `launches`: pods with the same image ran on the node, so the image is on the node
  * - `pull_speed`: size of the image divided by the node's measured speed
- * - `assumed`: the size, the speed or the start-up time is unknown, and a constant below replaces it
+ * - `assumed`: the size, the speed or the start-up time is unknown, and a constant of this module replaces it
  * - `progress`: the progress of the running pull
  */
 export const ETA_BASES = ['launches', 'pull_speed', 'assumed', 'progress'] as const;
 export type EtaBasis = (typeof ETA_BASES)[number];
 
-/** Assumed size of an unknown image: a common one with CUDA and a framework. */
+/** Assumed size of an unknown image: a common image with CUDA and a framework. */
 export const ASSUMED_IMAGE_BYTES = 5_000_000_000;
 /** Assumed speed of a node without pulls: 400 Mbit/s. */
 export const ASSUMED_BYTES_PER_SECOND = 50_000_000;
 /** Assumed time from the end of the pull to the first login. */
 export const ASSUMED_START_MS = 10_000;
-/** Slower nodes cause a warning: 100 Mbit/s. */
+/** Nodes with a lower speed cause a warning: 100 Mbit/s. */
 export const SLOW_BYTES_PER_SECOND = 12_500_000;
 /** A launch that took longer is assumed to have included a pull. */
 const LONGEST_START_MS = 30_000;
@@ -31,7 +31,7 @@ export type LaunchHistory = {
   sameImageMs: readonly number[];
   /** Milliseconds from rent to running, for any image on the node. */
   anyImageMs: readonly number[];
-  /** The image is built into every agent. */
+  /** True if the image is built into every agent. */
   isBuiltin: boolean;
   imageBytes: number | null;
   bytesPerSecond: number | null;
@@ -47,7 +47,7 @@ export function launchEstimate(history: LaunchHistory): LaunchEstimate {
 
 function unboundedEstimate(history: LaunchHistory): LaunchEstimate {
   const { imageBytes, bytesPerSecond, sameImageMs, isBuiltin } = history;
-  // The fastest launch needed no pull, and the next one will not need one either.
+  // The fastest launch needed no pull, and the next launch will not need a pull either.
   if (sameImageMs.length > 0) {
     return { ms: Math.min(...sameImageMs), basis: 'launches', isCached: true };
   }
@@ -73,7 +73,7 @@ function startMsOf(launchesMs: readonly number[]): number {
 export function slownessWarning(bytesPerSecond: number | null): string | null {
   if (bytesPerSecond === null || bytesPerSecond >= SLOW_BYTES_PER_SECOND) return null;
   const speed = (bytesPerSecond / BYTES_PER_MB).toFixed(1);
-  return `This node pulls images at about ${speed} MB/s: a large one takes long`;
+  return `This node pulls images at about ${speed} MB/s: a large image takes long`;
 }
 
 /** Identifies an image by reference and digest. */

@@ -5,7 +5,7 @@ it('finds a catalogue entry by full name before short type', () => {
   expect(catalogueEntryOf('nvidia h100 pcie')?.name).toBe('NVIDIA H100 PCIe');
   expect(catalogueEntryOf('H100')?.name).toBe('NVIDIA H100 80GB HBM3');
   expect(catalogueEntryOf('Voodoo 2')).toBeUndefined();
-  // GH200 and A10G have these short types too.
+  // GH200 and A10G have the same short types.
   expect(catalogueEntryOf('H200')?.name).toBe('NVIDIA H200');
   expect(catalogueEntryOf('B200')?.name).toBe('NVIDIA B200');
   expect(catalogueEntryOf('A10')?.name).toBe('NVIDIA A10');

@@ -1,10 +1,10 @@
-/** GPU types of the market and their reference prices, which bound the price of a node. */
+/** GPU types of the market and their reference prices, which limit the price of a node. */
 import { matchesGpuType, migPartOf, shortGpuType } from '#shared/api/gpu-type.ts';
 
 export type CatalogueEntry = { name: string; usdPerGpuHour: number };
 
 /**
- * Full names as NVIDIA drivers report them; USD per GPU and hour. Of several entries with one short type, the most
+ * Full names as NVIDIA drivers report them; USD per GPU and hour. Of several entries with the same short type, the most
  * common comes first.
  */
 export const MACHINE_CATALOGUE: readonly CatalogueEntry[] = [
@@ -64,7 +64,7 @@ const CENTS_PER_USD = 100;
 /** Profile of a MIG device as drivers write it; any other suffix is text of the provider. */
 const MIG_PROFILE = / MIG (?:[1-7]c\.)?[1-7]g\.\d{1,3}gb(?:\+(?:me|gfx)(?:\.all)?)?$/;
 
-/** Spelling of a known type: the full name if `gpuType` is one, otherwise the short type. */
+/** Spelling of a known type: the full name if `gpuType` is a full name, otherwise the short type. */
 export function knownTypeName(gpuType: string): string | undefined {
   const entry = catalogueEntryOf(gpuType);
   if (entry === undefined) return undefined;
@@ -72,7 +72,9 @@ export function knownTypeName(gpuType: string): string | undefined {
   return isFullName ? entry.name : shortGpuType(entry.name);
 }
 
-/** Finds an entry by full name, or the first one with the same short type. A MIG device costs its share of its card. */
+/**
+ * Finds an entry by full name, or the first entry with the same short type. A MIG device costs its share of its card.
+ */
 export function catalogueEntryOf(gpuType: string): CatalogueEntry | undefined {
   const wanted = gpuType.trim();
   const part = migPartOf(wanted);

@@ -25,7 +25,7 @@ export type OverviewDeps = {
 
 export type MarketOverview = ReturnType<typeof createMarketOverview>;
 
-/** Creates the overview. Every call computes its figures from the offered nodes, rented ones included. */
+/** Creates the overview. Every call computes its figures from the offered nodes, including rented nodes. */
 export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
   return {
     async stats(): Promise<ExecutorStatsResponse[]> {
@@ -49,7 +49,7 @@ export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
     },
 
     /**
-     * Share of a machine's GPUs that is rented, 0 to 1; the share of all offered GPUs if the machine is not offered.
+     * Share of a machine's GPUs that is rented, 0 to 1. If the machine is not offered, the share of all offered GPUs.
      */
     async rentalRate(machine: string): Promise<number> {
       const figures = await figuresByMachine(db);
@@ -79,8 +79,8 @@ export function createMarketOverview({ db, officialTemplates }: OverviewDeps) {
     },
 
     /**
-     * Images that every node has without a network come first. Throws 404 for a GPU type that is neither known nor on
-     * offer.
+     * Images that every node has without a network come first. Throws 404 for a GPU type that is neither known nor
+     * offered.
      */
     async defaultImages(gpuModel: string): Promise<DefaultDockerImage[]> {
       const isKnown =

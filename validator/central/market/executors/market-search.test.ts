@@ -10,7 +10,7 @@ import { ExecutorListQuery } from './node-filters.schemas.ts';
 
 const NODES = 300;
 const ROUNDS = 60;
-/** Above the number of changes that a cached result applies one by one. */
+/** More changes than a cached result applies one by one. */
 const MANY = 150;
 
 let db: Database;
@@ -50,7 +50,7 @@ it('returns the same nodes from its cache as an uncached search, after any chang
   for (let round = 0; round < ROUNDS; round += 1) {
     await change(round % 9 === 0 ? MANY : 1 + random.int(4));
     const offers = await view.offers();
-    // Only some queries each time, so that others must catch up on more changes.
+    // Only some queries each time, so that the other results must catch up on more changes.
     for (const query of queries.filter(() => random.int(3) > 0)) {
       const page = search(offers, query, NO_ANNOTATIONS);
       expect(page).toEqual(createMarketSearch()(offers, query, NO_ANNOTATIONS));

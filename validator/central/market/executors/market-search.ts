@@ -27,9 +27,9 @@ const OFFERED = 'offered';
 export type MarketPage = {
   nodes: readonly MarketNode[];
   funnel: Funnel;
-  /** Nodes nearest to the first filter that left none. Empty unless the query requests it and no node is left. */
+  /** Nodes nearest to the first filter that left none. Empty if nodes are left, or if the query does not request it. */
   nearest: NearestNode[];
-  /** Nodes without a location that this filter rejected; null unless it concerns the place. */
+  /** Number of nodes without a location that this filter rejected; null for filters that do not concern the place. */
   withoutLocation: number | null;
 };
 export type MarketSearch = (
@@ -40,7 +40,7 @@ export type MarketSearch = (
 
 /** Nodes that passed the filters, and the number that each filter left. */
 type Found = { nodes: readonly Listed[]; funnel: Funnel };
-/** A cached result with the version of the market that it is based on. */
+/** A cached result, with the version of the market from which it was computed. */
 type CachedResult = {
   version: number;
   constraints: readonly Constraint<Listed>[];
@@ -48,7 +48,10 @@ type CachedResult = {
   funnel: Funnel;
 };
 
-/** Caches results, because clients repeat their queries. Only nodes that changed since are filtered again. */
+/**
+ * Caches results, because clients repeat their queries. For a repeated query, only nodes that changed are filtered
+ * again.
+ */
 export function createMarketSearch(): MarketSearch {
   // Least recently used first.
   const cache = new Map<string, CachedResult>();
@@ -70,7 +73,7 @@ export function createMarketSearch(): MarketSearch {
     query: ExecutorListQuery,
     constraints: readonly Constraint<Listed>[],
   ): Found {
-    // Annotations differ by caller, and without a filter there is nothing to cache.
+    // Not cached: annotations differ by caller, and without a filter there is nothing to cache.
     const isPersonal = query.bookmarked !== undefined || query.machine_request_id !== undefined;
     if (isPersonal || constraints.length === 0) return find(offers, constraints);
     const key = filterKey(query);
@@ -89,7 +92,7 @@ export function createMarketSearch(): MarketSearch {
       nodes: sorted(nodes, query.sort)
         .slice(from, to)
         .map(({ node }) => node),
-      // Copied, because the cached funnel changes.
+      // Copied, because the funnel in the cache changes.
       funnel: funnel.map((stage) => ({ ...stage })),
       ...(query.explain === true && nodes.length === 0 ? unmetOf(offers, constraints) : MET),
     };
@@ -98,7 +101,7 @@ export function createMarketSearch(): MarketSearch {
 
 const HIGHEST_PERMILLE = 1_000;
 
-/** The nodes are sorted by price already. One bucket per score, in linear time. */
+/** Sorts nodes. They are already sorted by price; for scores, one bucket per score takes linear time. */
 function sorted(nodes: readonly Listed[], by: ExecutorListQuery['sort']): readonly Listed[] {
   if (by !== 'reliability') return nodes;
   const unknown: Listed[] = [];
@@ -122,7 +125,7 @@ function findCacheable(offers: Offers, constraints: readonly Constraint<Listed>[
 
 type UnmetPart = Pick<MarketPage, 'nearest' | 'withoutLocation'>;
 
-/** For a search that found nodes, or that is not explained. */
+/** Explanation of a search that found nodes, or for which no explanation was requested. */
 const MET: UnmetPart = { nearest: [], withoutLocation: null };
 
 function unmetOf(offers: Offers, constraints: readonly Constraint<Listed>[]): UnmetPart {
@@ -131,7 +134,7 @@ function unmetOf(offers: Offers, constraints: readonly Constraint<Listed>[]): Un
   return { nearest: nearestTo(unmet), withoutLocation: countWithoutLocation(unmet) };
 }
 
-/** Updates the result; null if too much has changed. */
+/** Updates the result; returns null if too much has changed. */
 function updated(cache: CachedResult, offers: Offers): CachedResult | null {
   const changes = offers.changesSince(cache.version);
   if (changes === null) return null;

@@ -20,7 +20,7 @@ afterEach(async () => {
   await other.destroy();
 });
 
-it('reads every change of another process, whatever the order in which transactions commit', async () => {
+it('reads every change of another process, in any order in which transactions commit', async () => {
   const view = createMarketView({ db });
   const nodes = (await view.offers()).nodes.map(({ node }) => node.id);
   const [first = '', second = ''] = nodes;
@@ -38,13 +38,13 @@ it('reads every change of another process, whatever the order in which transacti
   expect(await seen()).toEqual(without(first, second));
 });
 
-it('reads unchanged rows once, also after the database was moved to another PostgreSQL cluster', async () => {
+it('reads unchanged rows once, even after the database was moved to another PostgreSQL cluster', async () => {
   const foreign = 9_000_000_000_000;
   await db.updateTable('executors').set({ revision: foreign }).execute();
   await resetForeignRevisions(db);
   const view = createMarketView({ db });
   const [first, second] = (await view.offers()).nodes.map(({ node }) => node.id);
-  // While a transaction is open, `changeHorizon` cannot pass it, so later changes are read repeatedly.
+  // An open transaction holds back `changeHorizon`, so changes after it are read repeatedly.
   const slow = await other.startTransaction().execute();
   const price = (cents: number) => ({ price_uusd_per_gpu_hour: cents * 10_000 });
   await slow

@@ -67,11 +67,11 @@ it('returns the same nodes as the database, cheapest first, after any change', a
     expect(seen).toEqual(inOrder);
     markets.add(JSON.stringify(seen));
   }
-  // Guards against a test without changes.
+  // Ensures that the test made changes.
   expect(markets.size).toBeGreaterThan(ROUNDS / 3);
 });
 
-it('excludes rolled back changes, and includes those committed before the call', async () => {
+it('excludes rolled back changes, and includes changes committed before the call', async () => {
   const view = createMarketView({ db });
   const before = (await view.offers()).nodes.length;
   const failed = db.transaction().execute(async (tx) => {

@@ -1,6 +1,6 @@
 /**
- * A copy in memory of the offered nodes with free GPUs, brought up to date before every use. It filters a hundred
- * thousand nodes in a millisecond; counting what each filter leaves in the database takes tens of milliseconds.
+ * A copy in memory of the offered nodes with free GPUs, updated before every use. It filters a hundred thousand nodes
+ * in a millisecond, while counting the nodes that each filter leaves takes tens of milliseconds in the database.
  */
 import type { Database } from '../../platform/database/tables.ts';
 import { hasRoom } from './executor-response.ts';
@@ -9,7 +9,7 @@ import { type FilterSubject, subjectOf } from './node-filters.ts';
 
 /** Rows per query, so that the first read of a large market does not block the process. */
 const PAGE = 2_000;
-/** Largest number of machine names kept: a few hundred exist, but providers may invent more. */
+/** Maximum number of cached machine names: a few hundred exist, but providers may invent more. */
 const MAX_NAMES = 10_000;
 
 /** An offered node with free GPUs. Counts are of free GPUs. */
@@ -22,7 +22,7 @@ export type MarketView = {
 
 export function createMarketView({ db }: { db: Database }): MarketView {
   const byId = new Map<string, Listed>();
-  // Shares equal names, so that filters compare references instead of letters.
+  // Shares equal names, so that filters compare references instead of characters.
   const names = new Map<string, string>();
   const market = createOffers();
   let horizon = 0;
@@ -30,7 +30,7 @@ export function createMarketView({ db }: { db: Database }): MarketView {
   let next: Promise<void> | null = null;
 
   async function refresh(): Promise<void> {
-    // Read first: changes committed while the pages are read are read again by the next refresh.
+    // Read first: changes that commit while the pages are read will be read again by the next refresh.
     const reached = await changeHorizon(db);
     let cursor = { revision: horizon, id: '' };
     const changed = new Map<string, Listed | null>();
@@ -45,7 +45,9 @@ export function createMarketView({ db }: { db: Database }): MarketView {
     horizon = reached;
   }
 
-  /** Skips known revisions: on PostgreSQL some changes are read repeatedly. */
+  /**
+   * Stores a change. Skips revisions that are already stored, because on PostgreSQL some changes are read repeatedly.
+   */
   function note(changed: Map<string, Listed | null>, change: MarketChange): void {
     const before = byId.get(change.id);
     if (before?.node.revision === change.revision) return;
@@ -68,7 +70,7 @@ export function createMarketView({ db }: { db: Database }): MarketView {
     market.apply(removed, added);
   }
 
-  /** Runs one refresh at a time. A refresh that began before the call may have missed the caller's changes. */
+  /** Runs one refresh at a time. A refresh that began before the call may have missed changes of the caller. */
   function upToDate(): Promise<void> {
     if (running === null) {
       running = refresh().finally(() => {
@@ -104,21 +106,21 @@ function listedOf(change: MarketChange, names: Map<string, string>): Listed | nu
   return { ...subject, machineName, node };
 }
 
-/** A node that was added (`isAdded`) or removed; a changed node is removed and added. */
+/** A node that was added (`isAdded`) or removed. A changed node is first removed and then added. */
 export type OfferChange = { node: Listed; isAdded: boolean };
 
 export type Offers = {
-  /** Cheapest first, then by id. Changes in place: valid until the next `await`. */
+  /** Cheapest first, then by id. The array changes in place, so it is valid until the next `await`. */
   readonly nodes: readonly Listed[];
   /** Increases with every change. */
   readonly version: number;
-  /** Changes after that version, oldest first; null if they are no longer known. */
+  /** Changes after the given version, oldest first; null if they are no longer stored. */
   changesSince(version: number): readonly OfferChange[] | null;
 };
 
-/** Number of changes above which one pass over all nodes is faster than one search for each change. */
+/** Number of changes above which one pass over all nodes is faster than a search for each change. */
 const MAX_SINGLE_CHANGES = 100;
-/** Number of latest changes kept. */
+/** Number of stored changes. */
 const MAX_CHANGES = 1_000;
 
 /** Starts with no offers. */
@@ -176,7 +178,7 @@ export function applyChange(nodes: Listed[], { node, isAdded }: OfferChange): vo
   else if (nodes[at] === node) nodes.splice(at, 1);
 }
 
-/** Index of the node, or where it would be inserted. */
+/** Index of the node, or the index at which it would be inserted. */
 function indexOf(nodes: readonly Listed[], node: Listed): number {
   let from = 0;
   let to = nodes.length;

@@ -1,4 +1,4 @@
-/** Queries on offered nodes, and on figures of all offered nodes. None reads an inventory. */
+/** Queries on offered nodes, and on figures of all offered nodes. No query reads an inventory. */
 import { type RawBuilder, sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import type { LineFigures, MeasuredFigures } from '../../platform/database/tables/executors.ts';
@@ -27,7 +27,7 @@ export type MarketNode = MeasuredFigures &
     | 'revision'
   >;
 
-/** A node that was added or changed, offered or not. */
+/** A node that was added or changed, whether or not it is offered. */
 export type MarketChange = MarketNode &
   Pick<Executor, 'state' | 'paused'> & { opted_in: 0 | 1; banned_at: number | null };
 
@@ -59,8 +59,8 @@ export async function findOnMarket(db: Db, id: string): Promise<MarketNode | und
 }
 
 /**
- * Returns a revision that every change committed after this call has or exceeds. On PostgreSQL this is the oldest
- * running transaction, because later ones may commit before it, so some changes are read twice.
+ * Returns a revision such that every change committed after this call has this or a higher revision. On PostgreSQL it
+ * is the oldest running transaction, because later transactions may commit first, so some changes are read twice.
  */
 export async function changeHorizon(db: Db): Promise<number> {
   const { rows } = isPostgres(db)
@@ -74,8 +74,8 @@ export async function changeHorizon(db: Db): Promise<number> {
 }
 
 /**
- * Resets the revisions of another PostgreSQL cluster. Call once before the first use: a cluster to which this database
- * was moved numbers its transactions anew, and revisions of the old cluster would be above every horizon.
+ * Resets the revisions of another PostgreSQL cluster. Call once before the first use. A cluster to which this database
+ * was moved counts its transactions from a lower number, so revisions of the old cluster would exceed every horizon.
  */
 export async function resetForeignRevisions(db: Db): Promise<void> {
   if (!isPostgres(db)) return;
@@ -108,7 +108,7 @@ const sumOf = (figure: RawBuilder<number>) => sql<number>`sum(${figure})`;
 const countOf = (holds: RawBuilder<boolean>) =>
   sql<number>`sum(case when ${holds} then 1 else 0 end)`;
 
-/** Verified, not paused, and of a participating provider. */
+/** Offered nodes: verified, not paused, and of a participating provider. */
 function offered(db: Db) {
   return db
     .selectFrom('executors')
@@ -150,8 +150,8 @@ export async function figuresByMachine(db: Db): Promise<MachineFigures[]> {
 }
 
 /**
- * For one machine and GPU count: the number of nodes that can rent out `size` GPUs at once (`able`), the number with
- * that many free GPUs (`free`), and the lowest price.
+ * Figures for one machine and GPU count: the number of nodes that can rent out `size` GPUs at once (`able`), the number
+ * of nodes with that many free GPUs (`free`), and the lowest price.
  */
 export type SizeFigures = {
   machine: string;

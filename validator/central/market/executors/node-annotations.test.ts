@@ -41,7 +41,7 @@ async function request(body: object): Promise<string> {
   return (await market.call('POST', '/machine-requests', { headers: account.key, body })).body.id;
 }
 
-it("filters by the caller's bookmarks; without a credential, no node counts as bookmarked", async () => {
+it("filters by the caller's bookmarks, and treats no node as bookmarked without a credential", async () => {
   await bookmark(h100);
   expect(await nodes('bookmarked=true')).toEqual([h100.id]);
   expect(await nodes('bookmarked=true', account.session)).toEqual([h100.id]);
@@ -79,7 +79,7 @@ it('shows annotations to their owner only', async () => {
   }
 });
 
-it('finds nodes that match a pending request, and the node added for a fulfilled one', async () => {
+it('finds nodes that match a pending request, and the node that was added for a fulfilled request', async () => {
   const ask = (id: string, headers?: Record<string, string>) =>
     nodes(`machine_request_id=${id}`, headers);
   const id = await request({ gpu_class: 'H100', gpu_count: 4, hourly_budget: 8.8 });

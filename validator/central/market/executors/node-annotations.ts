@@ -5,13 +5,13 @@ import type { FilterSubject } from './node-filters.ts';
 
 export type NodeAnnotations = {
   bookmarked: ReadonlySet<string>;
-  /** Id of the caller's machine request that a node was added for, by node id. */
+  /** By node id: the caller's machine request for which the node was added. */
   requestByNode: ReadonlyMap<string, string>;
-  /** The machine request of the query, if it is the caller's. */
+  /** The machine request in the query, if it belongs to the caller. */
   request: { id: string; isAnsweredBy(node: FilterSubject): boolean } | null;
 };
 
-/** For requests without a credential. */
+/** Annotations for requests without a credential. */
 export const NO_ANNOTATIONS: NodeAnnotations = {
   bookmarked: new Set(),
   requestByNode: new Map(),
@@ -19,7 +19,7 @@ export const NO_ANNOTATIONS: NodeAnnotations = {
 };
 
 /**
- * Reads the annotations of an account; null for requests without a credential. `requestId` is the machine request of
+ * Reads the annotations of an account; null for requests without a credential. `requestId` is the machine request in
  * the query.
  */
 export type AnnotationsOf = (
@@ -30,7 +30,7 @@ export type AnnotationsOf = (
 
 export type PersonalFields = Pick<ExecutorDetailResponse, 'is_bookmarked' | 'machine_request_id'>;
 
-/** Fields that only the caller sees. In a list filtered by a machine request, every node has the id of that request. */
+/** Fields that only the caller sees. In a list filtered by a machine request, every node has the id of this request. */
 export function personalFields(annotations: NodeAnnotations, nodeId: string): PersonalFields {
   return {
     is_bookmarked: annotations.bookmarked.has(nodeId),

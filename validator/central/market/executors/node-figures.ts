@@ -1,6 +1,6 @@
 /**
- * Figures by which nodes are searched, stored with each verdict, and their units in requests: GB of 10^9 bytes,
- * countries by code or name. Pure.
+ * Figures for searching nodes, stored with each verdict, and their units in requests: GB of 10^9 bytes, countries by
+ * code or name. Pure.
  */
 
 import type { Inventory } from '#shared/api/agent/inventory.ts';
@@ -12,12 +12,12 @@ const BYTES_PER_GB = 1_000_000_000;
 const BYTES_PER_MIB = 1_048_576;
 const BYTES_PER_KIB = 1_024;
 
-/** Rounds down, so that a node has at least the amount. */
+/** Converts MiB to GB, rounded down, so that a node has at least the amount. */
 export function memoryGbOf(mib: number | null): number | null {
   return gigabytes(mib, BYTES_PER_MIB);
 }
 
-/** Rounds down, so that a node has at least the amount. */
+/** Converts KiB to GB, rounded down, so that a node has at least the amount. */
 export function storageGbOf(kib: number | null): number | null {
   return gigabytes(kib, BYTES_PER_KIB);
 }
@@ -28,13 +28,15 @@ export function countryNamesOf(locationJson: string | null): string[] {
   return known === null ? [] : [known.country_code, known.country];
 }
 
-/** Returns true if `wanted` is the country's code or name, ignoring case. A node without a country matches none. */
+/** Returns true if `wanted` is the country's code or name, ignoring case. A node without a country never matches. */
 export function isInCountry(locationJson: string | null, wanted: string): boolean {
   const name = wanted.trim().toLowerCase();
   return countryNamesOf(locationJson).some((text) => text.toLowerCase() === name);
 }
 
-/** Names that match the region: its code (`BE`), country and code (`DE-BE`), and its name. Unknown ones are omitted. */
+/**
+ * Names that match the region: its code (`BE`), country and code (`DE-BE`), and its name. Unknown names are omitted.
+ */
 export function regionNamesOf(locationJson: string | null): string[] {
   const known = locationOf({ location_json: locationJson, lat: null, lon: null });
   if (known === null) return [];
@@ -44,7 +46,7 @@ export function regionNamesOf(locationJson: string | null): string[] {
   );
 }
 
-/** Returns true if `wanted` is one of the region's names, ignoring case. A node without a region matches none. */
+/** Returns true if `wanted` is one of the region's names, ignoring case. A node without a region never matches. */
 export function isInRegion(locationJson: string | null, wanted: string): boolean {
   const name = wanted.trim().toLowerCase();
   return regionNamesOf(locationJson).some((text) => text.toLowerCase() === name);
@@ -54,7 +56,7 @@ function gigabytes(amount: number | null, unitBytes: number): number | null {
   return amount === null ? null : Math.floor((amount * unitBytes * 100) / BYTES_PER_GB) / 100;
 }
 
-/** For a node without measurements. */
+/** Figures of a node without measurements. */
 export const UNMEASURED: MeasuredFigures & LineFigures = {
   gpu_memory_mib: null,
   cpu_cores: null,
@@ -71,7 +73,7 @@ export const UNMEASURED: MeasuredFigures & LineFigures = {
 export function figuresOf(inventory: Inventory): MeasuredFigures {
   const { gpu, docker } = inventory;
   const memories = gpu.devices.map((device) => device.memory_total_mib);
-  // Inventories stored by older versions lack the topology.
+  // Inventories that older versions stored lack the topology.
   const joined = interconnectOf(gpu.topology ?? null)?.nvlink ?? null;
   return {
     gpu_memory_mib: memories.length === 0 ? null : Math.min(...memories),

@@ -8,7 +8,7 @@ import type { NodeAnnotations } from './node-annotations.ts';
 import type { ExecutorListQuery, NodeFilterQuery } from './node-filters.schemas.ts';
 import { placeConstraints } from './place-constraints.ts';
 
-/** The figures that filters read: those of a free node, or of the node of a pod. */
+/** The figures that filters read, of a free node or of the node of a pod. */
 export type FilterSubject = {
   id: string;
   machineName: string;

@@ -27,7 +27,7 @@ async function listed(texts: ReturnType<typeof createNodeListJson>, options = OP
   return { nodes, rows };
 }
 
-it('encodes the same rows from its cache as without it, also after a change', async () => {
+it('encodes the same rows with and without its cache, even after a change', async () => {
   await seedMarket(db, 8);
   const texts = createNodeListJson(db);
   for (const options of [OPTIONS, { ...OPTIONS, summary: true }, OPTIONS]) {
@@ -35,7 +35,7 @@ it('encodes the same rows from its cache as without it, also after a change', as
     expect(rows).toHaveLength(nodes.length);
     for (const [index, { id }] of nodes.entries()) {
       const executor = await findExecutor(db, id);
-      if (executor === undefined) throw new Error('the node is gone');
+      if (executor === undefined) throw new Error('the node was removed');
       expect(rows[index]).toEqual(executorResponse(executor, options));
     }
   }

@@ -1,6 +1,6 @@
 /**
- * The node list as JSON bytes. The stable part of each node is cached until the node changes, because encoding it
- * takes most of the time of a request.
+ * The node list as JSON bytes. The stable part of each node is cached until the node changes, because encoding takes
+ * most of the time of a request.
  */
 import { Readable } from 'node:stream';
 import type { Database } from '../../platform/database/tables.ts';
@@ -14,7 +14,7 @@ import { MAX_PAGE_SIZE } from './node-filters.schemas.ts';
 const MAX_CACHED_BYTES = 32_000_000;
 const COMMA = Buffer.from(',');
 
-/** Members beside the list in an explained answer. */
+/** Members of an explained response other than the list. */
 export type ListExplanation = {
   funnel: Funnel;
   nearest: NearestNode[];
@@ -26,7 +26,7 @@ type CachedRow = { revision: number; bytes: Uint8Array };
 export type NodeListJson = ReturnType<typeof createNodeListJson>;
 
 export function createNodeListJson(db: Database) {
-  // By id, oldest first. Summaries are cached separately.
+  // Cached bytes by id, oldest first. Summaries are cached separately.
   const full = new Map<string, CachedRow>();
   const summaries = new Map<string, CachedRow>();
   let cachedBytes = 0;
@@ -59,7 +59,7 @@ export function createNodeListJson(db: Database) {
     }
     for (const executor of await findExecutors(db, missing)) {
       const { id, revision } = executor;
-      // Without the closing brace: the volatile fields follow.
+      // Leaves out the closing brace, because the volatile fields follow.
       const text = JSON.stringify(stableFields(executor, isSummary)).slice(0, -1);
       const bytes = encoder.encode(text);
       stable.set(id, bytes);
@@ -95,8 +95,8 @@ export function createNodeListJson(db: Database) {
 
   return {
     /**
-     * Returns a JSON array, or an object with the array and its explanation. More than one page is streamed to bound
-     * memory.
+     * Returns a JSON array, or an object with the array and its explanation. Lists longer than one page are streamed to
+     * limit memory.
      */
     async listOf(
       nodes: readonly MarketNode[],

@@ -15,7 +15,7 @@ export const NoticePeriod = z
         reason: z.string().nullable(),
       },
       {
-        starting_at: 'Begin, as the provider sent it, with its offset.',
+        starting_at: 'Start, as the provider sent it, with its offset.',
         period_in_minute: 'Length of the maintenance in minutes; null for a removal.',
         permanent_removal: 'True if the node leaves the marketplace for good.',
         reason: 'Reason of the provider; null for none.',
@@ -30,7 +30,7 @@ export function noticeOf({ notice_json }: Pick<Executor, 'notice_json'>): Notice
   return notice_json === null ? null : (JSON.parse(notice_json) as NoticePeriod);
 }
 
-/** Returns true if the announced time of the removal has passed. */
+/** Returns true if the announced time of a removal has passed. */
 export function isLeaving(executor: Pick<Executor, 'notice_json'>, nowMs: number): boolean {
   const notice = noticeOf(executor);
   if (notice?.permanent_removal !== true) return false;
@@ -43,6 +43,6 @@ export function noticeWarning(executor: Pick<Executor, 'notice_json'>): string |
   if (notice === null) return null;
   const { starting_at: at, period_in_minute: minutes } = notice;
   return notice.permanent_removal
-    ? `The provider removes this node at ${at}: pods on it end then.`
-    : `The provider has announced ${minutes} minutes of maintenance of this node from ${at} on.`;
+    ? `The provider removes this node at ${at}: pods on this node end at that time.`
+    : `The provider has announced ${minutes} minutes of maintenance of this node from ${at}.`;
 }

@@ -30,7 +30,7 @@ export function assertPlace(query: PlaceQuery, part: 'query' | 'body' = 'query')
   });
 }
 
-/** `placeOf` returns the place of a node. A node without the compared part of a place meets no constraint on it. */
+/** `placeOf` returns the place of a node. A node without the compared part of a place does not meet the constraint. */
 export function placeConstraints<T>(
   { country, region, lat, lon, max_distance_mile: miles }: PlaceQuery,
   placeOf: (node: T) => Place,

@@ -11,12 +11,12 @@ const speedOf = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
   db.selectFrom('pull_speeds').selectAll().where('executor_id', '=', executorId),
 );
 
-/** Undefined for a node without a measured pull. */
+/** Returns undefined for a node without a measured pull. */
 export async function findPullSpeed(db: Db, executorId: string): Promise<PullSpeed | undefined> {
   return (await speedOf(db, { executorId })).rows[0];
 }
 
-/** Inserts the first measurement, or replaces `before`. False if another transaction was faster. */
+/** Inserts the first measurement, or replaces `before`. Returns false if another transaction was faster. */
 export async function putPullSpeed(
   db: Db,
   before: PullSpeed | undefined,
@@ -43,14 +43,14 @@ const sizeOf = prepared((db, { image }: Slots<{ image: string }>) =>
   db.selectFrom('image_sizes').select('compressed_bytes').where('image', '=', image),
 );
 
-/** Compressed bytes; null for an unknown image. */
+/** Compressed size in bytes; null for an unknown image. */
 export async function findImageSize(db: Db, image: string): Promise<number | null> {
   return (await sizeOf(db, { image })).rows[0]?.compressed_bytes ?? null;
 }
 
 /**
- * Stores an image's size. That of a whole image replaces any other; that of a part replaces only the size of a smaller
- * part.
+ * Stores an image's size. The size of a whole image replaces any other; the size of a part replaces only the size of a
+ * smaller part.
  */
 export async function recordImageSize(
   db: Db,

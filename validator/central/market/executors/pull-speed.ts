@@ -12,13 +12,13 @@ import {
 
 /** Weight of the latest pull in the average. */
 const WEIGHT = 0.3;
-/** Smaller and shorter pulls measure latency instead of speed. */
+/** Pulls that are smaller or shorter measure latency instead of speed. */
 const MIN_BYTES = 16 * 1024 * 1024;
 const MIN_MS = 500;
 const MS_PER_SECOND = 1_000;
 /** Upper bound in bytes per second for speeds that agents report. */
 const FASTEST = 1e12;
-/** Number of pulls remembered as counted; a forgotten pull costs one query. */
+/** Maximum number of pulls cached as counted. A pull that was evicted costs one query. */
 const MAX_COUNTED = 10_000;
 const SIZE_KEPT_MS = 180 * 24 * 3_600_000;
 
@@ -32,7 +32,7 @@ function bounded(bytesPerSecond: number): number {
   return Math.min(FASTEST, Math.max(1, Math.round(bytesPerSecond)));
 }
 
-/** Measurements of a node and of an image; null for those that are missing. */
+/** Measurements of a node and of an image; null for missing measurements. */
 export async function pullFigures(
   db: Db,
   executorId: string,
@@ -45,7 +45,7 @@ export async function pullFigures(
 
 export type PullMeasures = ReturnType<typeof createPullRecorder>;
 
-/** Creates the recorder of finished pulls. Agents report the figures, so only estimates depend on them. */
+/** Creates the recorder of finished pulls. Agents report the figures, so only estimates may depend on them. */
 export function createPullRecorder({ db, clock }: { db: Database; clock: Clock }) {
   const counted = new Map<string, number>();
 
@@ -71,7 +71,7 @@ export function createPullRecorder({ db, clock }: { db: Database; clock: Clock }
   }
 
   return {
-    /** Counts a pull once, however often it is reported. `image` is null if the pull was not of one image. */
+    /** Counts a pull once, even if it is reported repeatedly. `image` is null if the pull was not of one image. */
     async record(executorId: string, image: string | null, pull: FinishedPull): Promise<void> {
       const { image_bytes: bytes, is_whole: isWhole } = pull;
       // Each pod reports its own image, so the key includes the image.

@@ -14,13 +14,13 @@ describe('the score', () => {
     ['is unknown before a day was observed', observed(0.99), null],
     ['is full for a node that always answered', observed(1), 1_000],
     ['is the share of reachable time', observed(30, 0.995), 995],
-    ['is 0 for a node that never answered', observed(30, 0), 0],
+    ['is 0 for a node that never answered a check', observed(30, 0), 0],
     [
       'falls with failed launches',
       { ...observed(30), launches_succeeded: 8, launches_failed: 10 },
       500,
     ],
-    ['is not decided by one failed launch', { ...observed(30), launches_failed: 1 }, 666],
+    ['falls to 0.666 with a single failed launch', { ...observed(30), launches_failed: 1 }, 666],
     [
       'falls with interruptions of rentals',
       { ...observed(30), rented_ms: 23 * DAY_MS, interruptions: 10 },
@@ -32,7 +32,7 @@ describe('the score', () => {
       973,
     ],
     [
-      'is the product of the three',
+      'is the product of the three factors',
       { ...observed(30, 0.5), launches_failed: 2, interruptions: 7 },
       125,
     ],
@@ -81,7 +81,7 @@ describe('the time between two reports', () => {
     expect(observedSince(subject, false, HOUR_MS)).toMatchObject({ observed_ms: HOUR_MS });
   });
 
-  it('counts two hours at most, and nothing if the clock was set back', () => {
+  it('counts at most two hours, and nothing if the clock was set back', () => {
     expect(observedSince(node, true, DAY_MS)).toMatchObject({ observed_ms: 2 * HOUR_MS });
     const later = { ...node, observed_at: DAY_MS };
     expect(observedSince(later, true, HOUR_MS)).toMatchObject({ observed_ms: 0 });

@@ -6,7 +6,7 @@
  *     launch rate  = (succeeded + 2) / (succeeded + failed + 2)
  *     continuity   = (rented days + 7) / (rented days + 7 + interruptions)
  *
- * The constants keep single events from deciding the score of a node with a short history. Pure.
+ * The constants limit the effect of single events on a node with a short history. Pure.
  */
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
@@ -19,7 +19,7 @@ export const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
 /** Observed time below which a node has no score. */
 export const LEAST_OBSERVED_MS = DAY_MS;
-/** Longest time between two reports that counts as observed: the validator may have been down. */
+/** Longest time between two reports that counts as observed, because the validator may have been down. */
 const LONGEST_GAP_MS = 2 * 3_600_000;
 const PRIOR_LAUNCHES = 2;
 const PRIOR_DAYS = 7;
@@ -59,7 +59,10 @@ export function reliabilityPermille(counts: NodeCounts): number | null {
   return Math.floor(availability * launchRate * continuity * PERMILLE);
 }
 
-/** Result of a report: false if the agent did not answer; null if the report shows neither. */
+/**
+ * Returns false if the report shows that the agent did not answer, and null if the report does not show whether it
+ * answered.
+ */
 export function isReachable({ inventory, verdict }: HealthReport): boolean | null {
   if (inventory !== null) return true;
   return verdict === 'failed' ? false : null;
@@ -70,7 +73,10 @@ type Observed = Pick<
   'observed_at' | 'first_verified_at' | 'slots_free' | 'slots_total' | 'notice_json'
 >;
 
-/** Time since the last report, which counts as its result shows. Null for an unproven node and in announced maintenance. */
+/**
+ * Time since the last report, which counts as reachable or unreachable by the result of the present report. Null for a
+ * node that never passed and in announced maintenance.
+ */
 export function observedSince(
   node: Observed,
   reachable: boolean,

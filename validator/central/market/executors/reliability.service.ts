@@ -1,4 +1,4 @@
-/** Counts what happens on a node, per day, and renews its score with every report of a validator. */
+/** Counts events of a node per day, and renews its score with every report of a validator. */
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { ReliabilityResponse } from './executor.schemas.ts';
@@ -16,10 +16,10 @@ import { addCounts, deleteDaysUntil, sumsAfter } from './reliability.store.ts';
 
 const MINUTE_MS = 60_000;
 
-/** Events of pods that count for their node. */
+/** Events of pods that affect the score of their node. */
 export type PodOutcome = 'launches_succeeded' | 'launches_failed' | 'interruptions';
 
-/** Must run in the transaction of the event. The score follows with the next report. */
+/** Counts an event. Must run in the transaction of the event. The next report renews the score. */
 export async function countOutcome(
   tx: Db,
   executorId: string,
@@ -45,13 +45,13 @@ export async function observeReport(
   const reachableSince = reachable ? (node.reachable_since ?? nowMs) : null;
   await updateExecutor(tx, node.id, {
     observed_at: nowMs,
-    // Unchanged columns are left out, because naming them renews the node's revision.
+    // Unchanged columns are left out, because writing them would renew the node's revision.
     ...(score === node.reliability_permille ? {} : { reliability_permille: score }),
     ...(reachableSince === node.reachable_since ? {} : { reachable_since: reachableSince }),
   });
 }
 
-/** The score with the figures behind it. */
+/** Returns the score with the figures from which it is computed. */
 export async function reliabilityOf(
   db: Db,
   node: ExecutorEntry,
@@ -76,7 +76,7 @@ export async function reliabilityOf(
   };
 }
 
-/** Deletes counts of days that no score uses any more. */
+/** Deletes counts of days that scores no longer use. */
 export async function deleteOldDays(tx: Db, nowMs: number): Promise<void> {
   await deleteDaysUntil(tx, dayOf(nowMs - WINDOW_DAYS * DAY_MS));
 }

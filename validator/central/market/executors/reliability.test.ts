@@ -24,7 +24,7 @@ const listed = async (query = '') =>
 const rowOf = async (id: string) => (await listed()).find((row) => row.id === id);
 const UNREACHABLE = { verdict: 'failed', inventory: null } as const;
 
-/** One report per hour. */
+/** Sends one report per hour. */
 async function hours(node: PodScene['node'], count: number, change: object = {}) {
   for (let hour = 0; hour < count; hour += 1) {
     await scene.market.clock.advance(HOUR_MS);
@@ -33,7 +33,7 @@ async function hours(node: PodScene['node'], count: number, change: object = {})
 }
 
 describe('the reliability of a node', () => {
-  it('is unknown at first, and follows reachable time, launches and interruptions', async () => {
+  it('is unknown at first, and then changes with reachable time, launches and interruptions', async () => {
     const { node, host } = scene;
     await hours(node, DAY_HOURS - 1);
     expect(await rowOf(node.id)).toMatchObject({ reliability_score: null });
@@ -55,7 +55,7 @@ describe('the reliability of a node', () => {
     expect(await rowOf(node.id)).toBeUndefined();
     await hours(node, 1);
     const after = await reliability(node.id);
-    // The withheld report shows nothing, so the next one decides about both hours.
+    // The withheld report shows nothing, so the next report decides about both hours.
     expect(after).toMatchObject({ observed_minutes: 31 * 60, reachable_minutes: 26 * 60 });
     expect(await rowOf(node.id)).toMatchObject({ reliability_score: 0.838, uptime_in_minutes: 0 });
 
@@ -76,7 +76,7 @@ describe('the reliability of a node', () => {
     await scene.later();
   });
 
-  it('forgets what happened more than 30 days ago, and stores at most 31 rows per node', async () => {
+  it('ignores events more than 30 days ago, and stores at most 31 rows per node', async () => {
     const { node, market } = scene;
     await hours(node, 35 * DAY_HOURS);
     expect(await reliability(node.id)).toMatchObject({ availability: 1, interruptions: 0 });
@@ -85,7 +85,7 @@ describe('the reliability of a node', () => {
     expect(rows.length).toBeLessThanOrEqual(31);
   });
 
-  it('sorts the list, decides between equal nodes, and can be required', async () => {
+  it('sorts the list, decides between otherwise equal nodes, and can be required', async () => {
     const { market, node: reliable } = scene;
     const young = await market.verifiedNode({ price: 2 });
     const flaky = await market.verifiedNode();

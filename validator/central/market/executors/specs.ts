@@ -23,7 +23,7 @@ export const Interconnect = z.object(
       nvlink_pairs: 'Number of pairs that NVLink connects.',
       pcie_class:
         'Farthest PCIe connection of two cards without NVLink, `PIX` to `SYS`; null if there is none.',
-      p2p: 'Always null: it is not measured.',
+      p2p: 'Always null: this is not measured.',
       matrix: "Connection of each pair of cards in nvidia-smi's notation.",
     },
   ),
@@ -34,11 +34,11 @@ export type Interconnect = z.output<typeof Interconnect>;
 const PCIE_CLASSES = ['PIX', 'PXB', 'PHB', 'NODE', 'SYS'];
 const NVLINK = /^NV(\d{1,3})$/;
 
-/** Null if the topology is unknown. */
+/** Returns null if the topology is unknown. */
 export function interconnectOf(topology: GpuTopology | null): Interconnect | null {
   if (topology === null) return null;
   const matrix = topology.gpus.map(({ links }) => links);
-  // The matrix is symmetric: every pair once.
+  // The matrix is symmetric, so every pair is read once.
   const pairs = matrix.flatMap((links, row) => links.slice(row + 1));
   const links = pairs.flatMap((way) => NVLINK.exec(way)?.[1] ?? []).map(Number);
   const far = PCIE_CLASSES.findLast((name) => pairs.includes(name));
@@ -95,7 +95,7 @@ export const ExecutorSpecs = z
                       graphics_speed: 'Clock of the GPU in MHz; null if unknown.',
                       memory_speed: 'Clock of the memory in MHz; null if unknown.',
                       pcie: 'Bus id of the GPU; null if unknown.',
-                      pcie_speed: 'Always null: it is not measured.',
+                      pcie_speed: 'Always null: this is not measured.',
                       gpu_utilization: 'Load in percent; null if unknown.',
                       memory_utilization: 'Used memory in percent; null if unknown.',
                     },
@@ -193,7 +193,7 @@ export const ExecutorSpecs = z
         network: "Measured speed of the node's line.",
         os: 'Name of the operating system.',
         docker: 'Docker engine of the node.',
-        md5_checksums: 'Always null: it is not measured.',
+        md5_checksums: 'Always null: checksums are not computed.',
         gpu_processes: 'Always null: processes of renters are not shown.',
         available_port_maps: 'Always null: ports are assigned at the rental.',
         available_port_count: 'Number of free external ports.',
@@ -242,13 +242,13 @@ export function specsOf(
   };
 }
 
-/** `12.4` -> 12.4; null if missing or malformed. */
+/** `12.4` becomes 12.4; null if missing or malformed. */
 export function cudaVersionNumber(version: string | null): number | null {
   const value = Number.parseFloat(version ?? '');
   return Number.isFinite(value) ? value : null;
 }
 
-/** `12.4` -> 12040, the driver library's own numbering. */
+/** `12.4` becomes 12040, the numbering of the driver library. */
 function cudaDriverNumber(version: string | null): number | null {
   const match = /^(\d+)\.(\d+)/.exec(version ?? '');
   return match === null ? null : Number(match[1]) * 1000 + Number(match[2]) * 10;
@@ -263,7 +263,7 @@ function detailOf(
     cuda: cuda ?? '',
     capacity: device.memory_total_mib,
     power_limit: device.power_limit_w,
-    // Inventories stored by older versions lack both.
+    // Inventories that older versions stored lack both.
     graphics_speed: device.graphics_clock_mhz ?? null,
     memory_speed: device.memory_clock_mhz ?? null,
     pcie: device.pci_bus_id,

@@ -13,7 +13,8 @@ export function registerFeedbackRoutes(api: HttpServer, deps: FeedbackDeps & Onc
       schema: {
         tags: ['Pods'],
         summary: 'Send feedback about a pod',
-        description: 'Stores a rating and a comment for the operator, also after the pod ended.',
+        description:
+          'Stores a rating and a comment for the operator, even after the pod has ended.',
         errors: {
           pod_not_found: 'the account never had such a pod',
           bad_request: 'an attachment does not exist, or the pod has too many entries',

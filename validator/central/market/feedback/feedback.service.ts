@@ -1,4 +1,4 @@
-/** Records feedback of renters on their pods, running or ended. */
+/** Records feedback of renters on their pods, whether or not the pods have ended. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -18,11 +18,14 @@ const MAX_PER_POD = 20;
 export type FeedbackDeps = {
   clock: Clock;
   random: Random;
-  /** True if this server stores the uploads and so records their arrival. */
+  /** True if this server stores the uploads and therefore records their arrival. */
   recordsUploads: boolean;
 };
 
-/** Stores feedback on the caller's pod, ended or not. Throws `pod_not_found`, or `bad_request` for uploads that are not the caller's. */
+/**
+ * Stores feedback on the caller's pod, whether or not the pod has ended. Throws `pod_not_found`, and `bad_request` for
+ * uploads of other accounts.
+ */
 export async function recordFeedback(
   tx: Db,
   deps: FeedbackDeps,

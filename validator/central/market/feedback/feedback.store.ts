@@ -14,7 +14,7 @@ export async function countFeedback(db: Db, podId: string): Promise<number> {
   return Number(row.count);
 }
 
-/** Clears the comments and attachments of an account; its ratings remain. */
+/** Clears the comments and attachments of an account; its ratings are kept. */
 export async function clearFeedbackOf(db: Db, accountId: string): Promise<void> {
   const cleared = { comment: null, contact_ok: 0, attachment_keys_json: '[]' } as const;
   await db.updateTable('feedback').set(cleared).where('account_id', '=', accountId).execute();

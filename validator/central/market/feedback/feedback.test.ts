@@ -6,7 +6,7 @@ import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.
 import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
 
 const NOWHERE = '00000000-0000-4000-8000-000000000000';
-const TEXT = 'what it said';
+const TEXT = 'the comment';
 
 let folder: string;
 let scene: PodScene;

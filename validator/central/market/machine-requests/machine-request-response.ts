@@ -1,4 +1,4 @@
-/** Maps machine requests between rows, the renter's responses and the portal's. Pure. */
+/** Maps machine requests between rows, responses for renters and responses of the portal. Pure. */
 import { microToUsd, usdToMicro } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { MachineRequest } from '../../platform/database/tables.ts';

@@ -35,9 +35,9 @@ export function registerMachineRequestRoutes(
       config: { ...config, once: 'machine-request' },
       schema: {
         tags,
-        summary: 'Ask for hardware that is not on offer',
+        summary: 'Request hardware that is not on offer',
         description:
-          'Stores a request that providers with verified nodes see. When one of them adds such a node, the request is fulfilled and the renter is notified; nothing is rented automatically.',
+          'Stores a request that providers with verified nodes can read. When a provider adds such a node, the request is fulfilled and the renter is notified; nothing is rented automatically.',
         errors: { email_not_verified: 'the account has not confirmed its address' },
         body: MachineRequestCreate,
         response,
@@ -76,7 +76,7 @@ export function registerMachineRequestRoutes(
         summary: 'Cancel a machine request',
         description: 'Cancels an open request and returns it.',
         errors: {
-          bad_request: 'the request is fulfilled or cancelled already',
+          bad_request: 'the request is already fulfilled or cancelled',
           not_found: 'no machine request has this id',
           forbidden: 'the request belongs to another account',
         },

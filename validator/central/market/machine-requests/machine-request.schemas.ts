@@ -1,4 +1,4 @@
-/** Requests and responses for machine requests: those of renters, and those of providers in the portal. */
+/** Requests and responses for machine requests, of renters and of providers in the portal. */
 
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
@@ -35,7 +35,7 @@ export const MachineRequestCreate = z
         country: 'Country code or name; absent for any.',
         min_vram_gb: 'Memory of each GPU in GB (10^9 bytes); absent for any.',
         notes: 'Notes for providers, up to 1000 characters; absent for none.',
-        notify: 'True sends a mail when the request is fulfilled. Absent means true.',
+        notify: 'True sends a mail when the request is fulfilled. True if absent.',
       },
     ),
   )
@@ -74,7 +74,8 @@ export const MachineRequest = z
         notes: 'Notes for providers; null for none.',
         notify: 'True if a mail is sent when the request is fulfilled.',
         status: 'State of the request: open, fulfilled by a node, or cancelled.',
-        fulfilled_executor_id: 'Id of the node that fulfils the request; null until then.',
+        fulfilled_executor_id:
+          'Id of the node that fulfils the request; null while the request is not fulfilled.',
         created_at: CREATED_AT,
         updated_at: UPDATED_AT,
       },
@@ -106,7 +107,8 @@ export const PortalRequest = z
         country: 'Country code or name; null for any.',
         notes: 'Notes of the renter; null for none.',
         status: 'State of the request: open, fulfilled by a node, or cancelled.',
-        fulfilled_executor_id: 'Id of the node that fulfils the request; null until then.',
+        fulfilled_executor_id:
+          'Id of the node that fulfils the request; null while the request is not fulfilled.',
         created_at: CREATED_AT,
       },
     ),
@@ -162,9 +164,9 @@ export const MachineAdded = z
       },
       {
         machine_request_id:
-          'Id of the machine request that the node fulfils. Required, here or as `request_id`.',
+          'Id of the machine request that the node fulfils. Required, under this name or as `request_id`.',
         request_id: 'Another name of `machine_request_id`.',
-        executor_id: 'Id of the node. It is ignored if the path contains one.',
+        executor_id: 'Id of the node. Ignored if the path contains an id.',
       },
     ),
   )

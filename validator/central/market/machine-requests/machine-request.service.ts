@@ -1,4 +1,4 @@
-/** Machine requests of renters: GPUs that they want and the market does not offer. */
+/** Machine requests of renters: GPUs that renters want and the market does not offer. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -22,7 +22,7 @@ import { newRequest, toResponse } from './machine-request-response.ts';
 export { clearMachineRequestsOf } from './machine-request.store.ts';
 
 const MAX_PENDING_PER_ACCOUNT = 50;
-/** Closed requests kept for each account. Creating a request deletes older closed ones. */
+/** Maximum number of closed requests per account. Creating a request deletes older closed requests. */
 const MAX_CLOSED_PER_ACCOUNT = 500;
 
 export type MachineRequests = ReturnType<typeof createMachineRequests>;

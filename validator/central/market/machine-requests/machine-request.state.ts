@@ -9,7 +9,7 @@ const TRANSITIONS: Record<MachineRequestState, readonly MachineRequestState[]> =
   cancelled: [],
 };
 
-/** Returns every state from which a request may enter `to`: the condition of the update. */
+/** Returns every state from which a request may enter `to`, for the condition of the update. */
 export function sourcesOf(to: MachineRequestState): MachineRequestState[] {
   return MACHINE_REQUEST_STATES.filter((from) => TRANSITIONS[from].includes(to));
 }

@@ -91,7 +91,7 @@ export async function deleteOldClosed(db: Db, accountId: string, max: number): P
     .execute();
 }
 
-/** Cancels the pending requests of an account that is being deleted, and clears the notes of all. */
+/** Cancels the pending requests of an account that is being deleted, and clears the notes of all its requests. */
 export async function clearMachineRequestsOf(
   db: Db,
   accountId: string,

@@ -69,7 +69,7 @@ it('stores, lists and cancels requests', async () => {
   ]);
 });
 
-it('does not cancel a fulfilled request, and cancels once for concurrent calls', async () => {
+it('does not cancel a fulfilled request, and cancels a pending request once for concurrent calls', async () => {
   const { db } = market.ports;
   const node = await market.verifiedNode();
   const { id } = (await call('POST', '', REQUEST)).body;
@@ -154,7 +154,7 @@ it('requires a confirmed e-mail address, and repeats the flat error for the same
   ]);
 });
 
-it('creates one request for concurrent calls with one Idempotency-Key', async () => {
+it('creates one request for concurrent calls with the same Idempotency-Key', async () => {
   const key = { ...account.key, 'idempotency-key': 'k' };
   const all = await Promise.all(Array.from({ length: 5 }, () => call('POST', '', REQUEST, key)));
   const { body } = await call('POST', '', REQUEST, key);
@@ -166,7 +166,7 @@ it('creates one request for concurrent calls with one Idempotency-Key', async ()
   expect(other.status).toBe(422);
 });
 
-it('returns the pending request for the same machine, and creates another after it is closed', async () => {
+it('returns the pending request for the same machine, and creates another request after that request is closed', async () => {
   const plain = { gpu_class: 'H100' };
   for (const body of [REQUEST, plain]) {
     await market.clock.advance(1_000);

@@ -22,10 +22,10 @@ export function createMachineRequestParts(
   return {
     dueHandlers,
 
-    /** For the provider portal. */
+    /** Service for the provider portal. */
     portal: createPortalRequests({ db, clock, notifyFulfilled }),
 
-    /** Routes below /api. */
+    /** Registers the routes below /api. */
     register(api: HttpServer, once: OnceDeps): void {
       const requests = createMachineRequests({ db, clock, random });
       registerMachineRequestRoutes(api, { ...once, requests });

@@ -1,4 +1,7 @@
-/** Machine requests for providers: listing, matching with a node, and fulfilling. Providers do not learn who the renter is. */
+/**
+ * Machine requests for providers: lists them, matches them with nodes, and fulfils them. Providers do not learn who the
+ * renter is.
+ */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database, Db, MachineRequest } from '../../platform/database/tables.ts';
@@ -28,9 +31,9 @@ import { aggregateOf } from './request-aggregate.ts';
 import { matchesRequest } from './request-match.ts';
 import type { NotifyFulfilled } from './request-notifications.ts';
 
-/** Pending requests compared with one node, oldest first. */
+/** Maximum number of pending requests that are compared with one node, oldest first. */
 const MAX_COMPARED_REQUESTS = 10_000;
-/** Nodes of a provider compared with one request, newest first. */
+/** Maximum number of a provider's nodes that are compared with one request, newest first. */
 const MAX_COMPARED_NODES = 1_000;
 
 export type PortalRequestCaller = { provider: PortalIdentity; actor: Actor };
@@ -48,7 +51,7 @@ export function createPortalRequests({ db, clock, notifyFulfilled }: PortalReque
       'forbidden',
       'Machine requests are shown to providers with a verified node',
       {
-        hint: 'Add a node that passes the checks. Until then GET /machine-requests returns only counts.',
+        hint: 'Add a node that passes the checks. Before that, GET /machine-requests returns only counts.',
       },
     );
   }
@@ -59,7 +62,10 @@ export function createPortalRequests({ db, clock, notifyFulfilled }: PortalReque
     throw new ApiError('not_found', 'Machine request not found');
   }
 
-  /** Returns the id of the named node, or of the provider's newest node that meets the request. Throws 400 if none does. */
+  /**
+   * Returns the id of the named node, or of the provider's newest node that meets the request. Throws 400 if no node
+   * meets the request.
+   */
   async function requireMatchingNode(
     tx: Db,
     provider: PortalIdentity,
@@ -77,7 +83,7 @@ export function createPortalRequests({ db, clock, notifyFulfilled }: PortalReque
     const [obstacle] = named === undefined ? [] : rentalObstacles(named);
     if (obstacle !== undefined) {
       throw new ApiError('bad_request', `The node cannot be rented now: ${obstacle.message}`, {
-        hint: 'Fulfil the request once the node is verified and free; until then it stays pending.',
+        hint: 'Fulfil the request once the node is verified and free; the request stays pending until then.',
       });
     }
     const message =
@@ -105,7 +111,7 @@ export function createPortalRequests({ db, clock, notifyFulfilled }: PortalReque
       return toPortalRequest(await requireRequest(db, id));
     },
 
-    /** Lists pending requests that one of the caller's nodes meets. */
+    /** Lists pending requests that a node of the caller meets. */
     async matching(
       provider: PortalIdentity,
       executorId: string,
@@ -119,7 +125,10 @@ export function createPortalRequests({ db, clock, notifyFulfilled }: PortalReque
       return pageOf(matching.map(toPortalRequest), query);
     },
 
-    /** Fulfils a request and notifies its renter. Repeating the call changes nothing. Throws 409 if another node fulfilled it. */
+    /**
+     * Fulfils a request and notifies its renter. Repeated calls change nothing. Throws 409 if another node fulfilled
+     * it.
+     */
     fulfil: (caller: PortalRequestCaller, { requestId, executorId }: MachineAdded) =>
       db.transaction().execute(async (tx): Promise<PortalRequest> => {
         const { provider, actor } = caller;
@@ -160,7 +169,10 @@ function alreadyFulfilled(): ApiError {
   return new ApiError('conflict', 'The machine request is already fulfilled');
 }
 
-/** Returns true if the renter could rent the requested GPUs now. Conditions on figures that the node does not report are skipped. */
+/**
+ * Returns true if the renter could rent the requested GPUs now. Ignores conditions on figures that the node does not
+ * report.
+ */
 function isRentableFor(request: MachineRequest, node: ExecutorEntry): boolean {
   const free = subjectOf(node, node.price_uusd_per_gpu_hour, node.slots_free);
   const known = {
@@ -171,7 +183,7 @@ function isRentableFor(request: MachineRequest, node: ExecutorEntry): boolean {
   return rentalObstacles(node).length === 0 && matchesRequest(known, free);
 }
 
-/** Returns the node with all its GPUs at its price; figures as measured, or else as its provider stated. */
+/** Returns the node with all its GPUs at its price. Figures are as measured, or as the provider entered. */
 function wholeNode(node: ExecutorEntry) {
   return subjectOf(node, node.price_uusd_per_gpu_hour, gpuTotalOf(node));
 }

@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => market.close());
 
-/** Creates a request a millisecond after the last one, so that their order is defined. */
+/** Creates a request a millisecond after the previous one, so that their order is defined. */
 async function request(change: object = {}): Promise<string> {
   await market.clock.advance(1);
   const made = await market.below('/machine-requests', account)('POST', '', {
@@ -62,7 +62,7 @@ describe('a provider without a verified node', () => {
     expect((await read(id)).status).toBe('pending');
   });
 
-  it('receives counts again after its last verified node is gone', async () => {
+  it('receives only counts again after its last verified node was removed', async () => {
     await request();
     const [node, other, last] = [
       await market.verifiedNode(),
@@ -162,7 +162,7 @@ describe('a provider with a verified node', () => {
     expect(list.body.map((row: { id: string }) => row.id)).toEqual([node.id]);
   });
 
-  it('fulfils a request with its newest matching node if it names none', async () => {
+  it('fulfils a request with the provider’s newest matching node if the call names no node', async () => {
     const id = await request();
     const done = await added(token, { request_id: id });
     expect(done.body.data.fulfilled_executor_id).toBe(node.id);
@@ -177,7 +177,7 @@ describe('a provider with a verified node', () => {
     expect(mails).toHaveLength(1);
   });
 
-  it("cannot fulfil a request with another provider's, an unknown or an unsuitable node", async () => {
+  it('cannot fulfil a request with a node that is unknown, unsuitable or belongs to another provider', async () => {
     const id = await request({ gpu_class: 'L40S' });
     const path = `/executors/${node.id}`;
     expect((await added(token, { machine_request_id: id }, path)).status).toBe(400);
@@ -231,7 +231,7 @@ describe('a provider with a verified node', () => {
     expect([mails.length, mails.some(({ text }) => text.includes(id))]).toEqual([2, true]);
   });
 
-  it('receives one mail for each request that it subscribed to, and no other', async () => {
+  it('receives one mail for each request to which it subscribed, and no other mail', async () => {
     const { db } = market.ports;
     await db.updateTable('providers').set({ email: 'host@example.com' }).execute();
     const subscription = { machine_request_subscription: ['H100', 'NVIDIA H100 80GB HBM3'] };
@@ -250,7 +250,7 @@ describe('a provider with a verified node', () => {
     expect(await db.selectFrom('due_work').select('kind').execute()).toEqual([]);
   });
 
-  it('receives no text of the renter or of another subscriber in that mail', async () => {
+  it('receives no text of the renter or of another subscriber in the mail about a request', async () => {
     const { db } = market.ports;
     await db.updateTable('providers').set({ email: 'host@example.com' }).execute();
     const subscription = { machine_request_subscription: ['B200'] };

@@ -1,4 +1,7 @@
-/** Counts of pending machine requests by GPU class and budget: all that providers without a verified node may see. Pure. */
+/**
+ * Counts pending machine requests by GPU class and budget. Providers without a verified node may read only these
+ * counts. Pure.
+ */
 import { shortGpuType } from '#shared/api/gpu-type.ts';
 import type { RequestAggregate } from './machine-request.schemas.ts';
 

@@ -52,8 +52,8 @@ it.each<[what: string, Partial<MachineRequest>, Partial<FilterSubject>, boolean]
   ['more memory than the card has', { min_vram_gb: 85.9 }, {}, false],
   ['memory that was not measured', { min_vram_gb: 0 }, { gpuMemoryMib: null }, false],
   ['a cancelled request', { state: 'cancelled' }, {}, false],
-  ['the node that fulfilled it', fulfilledBy('node'), { gpuCount: 0 }, true],
-  ['another node than the one that fulfilled it', fulfilledBy('other'), {}, false],
+  ['the node that fulfilled the request', fulfilledBy('node'), { gpuCount: 0 }, true],
+  ['a node other than the one that fulfilled the request', fulfilledBy('other'), {}, false],
 ])('matches a request and a node by %s', (_, request, node, expected) => {
   expect(matchesRequest({ ...REQUEST, ...request }, { ...NODE, ...node })).toBe(expected);
 });

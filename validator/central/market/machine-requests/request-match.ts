@@ -5,11 +5,11 @@ import type { MachineRequest } from '../../platform/database/tables.ts';
 import { isInCountry, memoryGbOf } from '../executors/node-figures.ts';
 import type { FilterSubject } from '../executors/node-filters.ts';
 
-/** GPUs that the budget must pay for if the request contains no count. */
+/** Number of GPUs for which the budget must pay if the request contains no count. */
 const DEFAULT_GPUS = 1;
 
 /**
- * Returns true if the request was fulfilled with this node, or is pending and the node meets all its conditions. A
+ * Returns true if the request was fulfilled with this node, or if it is pending and the node meets all conditions. A
  * condition on a figure that the node does not report is not met.
  */
 export function matchesRequest(request: MachineRequest, node: FilterSubject): boolean {

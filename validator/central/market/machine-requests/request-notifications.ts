@@ -1,4 +1,7 @@
-/** Notifies subscribed providers of a new machine request, and its renter when a provider has added a node for it. */
+/**
+ * Notifies subscribed providers of a new machine request, and the renter when a provider has added a node for the
+ * request.
+ */
 
 import { matchesGpuType } from '#shared/api/gpu-type.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -76,7 +79,7 @@ export function createRequestNotifications(deps: RequestNotificationsDeps) {
     notifyFulfilled,
 
     dueHandlers: {
-      /** Subject: the request's id, optionally followed by `/` and the id of the provider notified last. */
+      /** Subject: the request's id, optionally followed by `/` and the id of the last notified provider. */
       'machine-request-offer': {
         async run(tx, { subject, nowMs }) {
           const [requestId = '', afterId = ''] = subject.split('/');
@@ -85,7 +88,8 @@ export function createRequestNotifications(deps: RequestNotificationsDeps) {
           // The mail contains the canonical name, never text of the renter or of another provider.
           const gpuName = catalogueEntryOf(request.gpu_class)?.name;
           if (gpuName === undefined) return undefined;
-          // At most one mail per renter, provider and hour, so that one renter's requests do not displace those of others.
+          // At most one mail per renter, provider and hour, so that one renter's requests do not displace those of
+          // other renters.
           const hour = Math.floor(request.created_at / HOUR_MS);
           const types = (await subscriptions.types(tx)).filter((type) => isSameType(request, type));
           const page = { afterId, limit: BATCH_SIZE };

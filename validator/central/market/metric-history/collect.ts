@@ -32,17 +32,20 @@ import {
 export const COLLECT_INTERVAL_MS = 300_000;
 /** Longest pause after failures; an agent retains the samples of an hour. */
 const MAX_PAUSE_MS = 1_800_000;
-/** Maximum number of pages of a collection: those of a full hour. The next collection reads the rest. */
+/** Maximum number of pages per collection, enough for a full hour. The next collection reads the remaining pages. */
 const MAX_PAGES = 7;
-/** Time after the end of a pod in which its last samples are accepted. */
+/** Time after the end of a pod during which its last samples are accepted. */
 const ENDED_MS = 7_200_000;
 /**
- * Largest deviation of an agent's clock, in intervals, that counts as transmission time. A larger one moves its
- * samples.
+ * Largest deviation of an agent's clock, in intervals, that counts as transmission time. A larger deviation shifts the
+ * agent's samples.
  */
 const MAX_DEVIATION = 1;
 const DAY_MS = 86_400_000;
-/** Rows of ten minutes after which a series is archived: between 8 and 16 hours, so that not all are due at once. */
+/**
+ * Number of ten-minute rows at which a series is archived. It varies between 8 and 16 hours, so that not all series are
+ * due at once.
+ */
 const FIRST_ARCHIVED_ROWS = 48;
 
 export type CollectDeps = { db: Database; clock: Clock; log: Log; agents: Agents };
@@ -104,7 +107,10 @@ export function createCollector({ db, clock, log, agents }: CollectDeps) {
   }
 
   return {
-    /** Does not reject if the agent does not answer: the executor is then due again later. */
+    /**
+     * Collects from a claimed executor. Does not reject if the agent does not answer; the executor is then due again
+     * later.
+     */
     async collect(claim: Claim): Promise<void> {
       try {
         const client = agents.clientOf(claim.executorId);
@@ -142,7 +148,7 @@ export async function readPages(
   return { pages, cursor };
 }
 
-/** Leaves out ticks that the agent cannot have: newer than its newest, or older than it retains. */
+/** Leaves out ticks that the agent cannot have: ticks newer than its newest, and ticks older than it retains. */
 function pageOf({ series, newest }: SampleHistory, shift: number): Page {
   const last = newest?.tick ?? 0;
   return {
@@ -156,7 +162,7 @@ function pageOf({ series, newest }: SampleHistory, shift: number): Page {
 
 /**
  * Position after a response that arrived at `nowMs`; null if the agent has no sample. The agent's wall clock is not
- * used: its newest sample has an age, and its ticks have equal distances.
+ * used, because the age of its newest sample and the constant distance of ticks suffice.
  */
 export function nextCursor(
   known: Cursor | null,

@@ -5,12 +5,13 @@ import { alignCollections, claimCollections } from './metric-history.store.ts';
 
 /** Pause after a pass that found fewer executors than it may claim. */
 const POLL_INTERVAL_MS = 2_000;
-/** Collections of one pass, which run at the same time. */
+/** Maximum number of collections in one pass, which run in parallel. */
 const BATCH = 16;
 const ALIGN_INTERVAL_MS = 60_000;
 
 /**
- * Loops: agents that did not answer last time have a separate one, because waiting for them must not delay the others.
+ * Loops. Agents that did not answer the last time have a separate loop, because waiting for them must not delay other
+ * agents.
  */
 const KINDS = [{ failing: false }, { failing: true }] as const;
 

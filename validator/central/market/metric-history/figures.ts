@@ -66,7 +66,7 @@ export type FigureName = (typeof SAMPLED_FIGURES)[number];
 export type GpuFigureName = (typeof SAMPLED_GPU_FIGURES)[number];
 
 export const PER_GPU = SAMPLED_GPU_FIGURES.length;
-/** Figures that each row has as minimum, mean and maximum: of the host or pod, then over all of its GPUs. */
+/** Figures that each row has as minimum, mean and maximum: of the host or pod, and over all of its GPUs. */
 const SUMMARIZED: readonly Scale[] = [
   ...SAMPLED_FIGURES.map((name) => FIGURE_SCALES[name]),
   ...SAMPLED_GPU_FIGURES.map((name) => GPU_SCALES[name]),
@@ -85,7 +85,7 @@ export const SUMMARY_COLUMNS = SUMMARIZED.length * STATISTICS.length;
 const SUMMARY: readonly Column[] = SUMMARIZED.flatMap((each) =>
   STATISTICS.map((statistic) => ({ scale: each, statistic })),
 );
-/** A single GPU has means only. */
+/** Columns of a single GPU, which has means only. */
 const GPU: readonly Column[] = SAMPLED_GPU_FIGURES.map((name) => ({
   scale: GPU_SCALES[name],
   statistic: 'avg',

@@ -28,7 +28,7 @@ const FIRST_AT = 180_000_000;
 const random = createSeededRandom(3);
 const toAt = (tick: number) => FIRST_AT + tick;
 
-/** A series whose figures are all `figureAt`. */
+/** Creates a series whose figures are all `figureAt`. */
 function series(
   gpus: string[],
   ticks: readonly number[],
@@ -43,7 +43,7 @@ function series(
 
 const from = (first: number, count: number) => Array.from({ length: count }, (_, i) => first + i);
 
-it('restores what it stored, gaps included', async () => {
+it('restores the stored series, including gaps', async () => {
   const ticks = [...from(0, 100), ...from(400, 300)];
   const samples = series(['GPU-a', 'GPU-b'], ticks, (tick) => (tick % 7 === 0 ? null : tick % 100));
   const recent = withSamples(NOTHING_RECENT, { series: samples, toAt });
@@ -53,7 +53,7 @@ it('restores what it stored, gaps included', async () => {
   expect(await decodeArchive(await encodeArchive(archive))).toEqual(archive);
 });
 
-it('limits random figures of the most GPUs by dropping those of single GPUs, then the oldest rows', async () => {
+it('limits the size of random figures of the maximum number of GPUs by dropping figures of single GPUs, and then the oldest rows', async () => {
   const gpus = Array.from({ length: 64 }, (_, index) => `GPU-${index}`);
   const any = () => random.int(1_000_000) ** 2;
   let recent: Recent = NOTHING_RECENT;
@@ -115,14 +115,14 @@ it('retains 30 days and 3 hours of a node with 16 busy GPUs, with the newest fig
   expect(known.length).toBeGreaterThan(TEN_MINUTE_SPAN / 2);
 });
 
-it('rejects bytes that it did not write', async () => {
+it('rejects bytes that the codec did not write', async () => {
   const bytes = await encodeRecent(NOTHING_RECENT);
   await expect(decodeArchive(bytes.subarray(0, 5))).rejects.toThrow();
   await expect(decodeRecent(await encodeArchive(NOTHING_ARCHIVED))).rejects.toThrow('damaged');
   expect(await decodeRecent(bytes)).toEqual(NOTHING_RECENT);
 });
 
-it('keeps the figures of a GPU apart when GPUs are replaced, present ones first above the limit', () => {
+it('keeps the figures of each GPU separate when GPUs are replaced, and prefers present GPUs above the limit', () => {
   let recent: Recent = NOTHING_RECENT;
   for (let round = 0; round < 5; round += 1) {
     const gpus = from(0, 4).map((index) => `GPU-${round}-${index}`);
@@ -136,7 +136,7 @@ it('keeps the figures of a GPU apart when GPUs are replaced, present ones first 
   const place = all.gpus.indexOf('GPU-4-0');
   const column = (index: number) => all.tens.cells[index] ?? [];
   expect(column(gpuColumn(place, 'gpu_percent'))).toEqual([0, 0, 0, 0, 15]);
-  // The summary counts every GPU that was reported.
+  // The summary counts every reported GPU.
   expect(column(summaryColumn('gpu_percent', 'avg'))).toEqual([11, 12, 13, 14, 15]);
 });
 

@@ -7,14 +7,14 @@ import type { Archive, Recent } from './retained.ts';
 import { rowsFrom, type Tier } from './tier.ts';
 
 /**
- * Largest stored size of each part. A series that compresses badly loses the figures of single GPUs, the oldest first,
+ * Maximum stored size of each part. A series that compresses badly loses the figures of single GPUs, oldest first,
  * and then its oldest rows.
  */
 export const MAX_RECENT_BYTES = 28_000;
 export const MAX_ARCHIVE_BYTES = 160_000;
 /** Share of the rows that lose their figures, or are dropped, until a part fits. */
 const DROPPED = 1 / 8;
-/** Higher levels take many times as long and save a few percent. */
+/** Compression level. Higher levels take many times as long and save a few percent. */
 const QUALITY = 5;
 const MAX_PLAIN_BYTES = 16 * 1024 * 1024;
 
@@ -25,7 +25,7 @@ const PREFIX_BYTES = 4;
 const Header = z.object({
   version: z.literal(VERSION),
   gpus: z.array(z.string()),
-  /** Rows, and the `at` of the first, of each tier. */
+  /** Number of rows of each tier, and the `at` of its first row. */
   tiers: z.array(z.object({ rows: z.int().min(0), first: z.int() })),
 });
 type Stored = { gpus: readonly string[]; tiers: readonly Tier[] };
@@ -64,7 +64,7 @@ export async function decodeArchive(bytes: Uint8Array): Promise<Archive> {
   return { gpus, tens };
 }
 
-/** Reduces the rows of ten minutes last, because the archive still needs them. */
+/** Drops data. Ten-minute rows are reduced last, because the archive still needs them. */
 function withLess(recent: Recent): Recent {
   const { samples, minutes, tens } = recent;
   if (samples.at.length + minutes.at.length === 0) return { ...recent, tens: reduced(tens) };
@@ -132,7 +132,7 @@ async function decode(bytes: Uint8Array): Promise<{ gpus: string[]; tiers: Tier[
   return { gpus, tiers };
 }
 
-/** First byte of a column: it contains the codes, or the differences between rows. */
+/** First byte of a column: whether the column contains codes, or differences between rows. */
 const PLAIN = 0;
 const DIFFERENCES = 1;
 
@@ -141,13 +141,13 @@ function columnBytes(rows: number): number {
 }
 
 /**
- * Encodes a column. Slowly changing ones are stored as differences, noisy ones unchanged. Low and high bytes are
- * separate: the high ones hardly vary.
+ * Encodes a column. Slowly changing columns are stored as differences, noisy columns unchanged. Low and high bytes are
+ * separate, because the high bytes hardly vary.
  */
 function encodeColumn(codes: readonly number[]): Buffer {
   const rows = codes.length;
   const plain = Int32Array.from(codes);
-  // In place of each code the difference from the one before, from the end on.
+  // Replaces each code by its difference from the previous code, starting at the end.
   const differences = Int32Array.from(codes);
   for (let row = rows - 1; row > 0; row -= 1) {
     differences[row] = (plain[row] ?? 0) - (plain[row - 1] ?? 0);

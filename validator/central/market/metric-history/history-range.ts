@@ -15,9 +15,9 @@ export type RangeQuery = {
 export type Range = { resolution: Resolution; first: number; end: number };
 
 /**
- * Returns the range and resolution of a request. Without a resolution it is the finest one that is retained since
- * `from`. Without `from` the range is all that is retained at the resolution, or 15 minutes if neither is set. Throws
- * `validation_error` if the range is empty.
+ * Returns the range and resolution of a request. Without `resolution`, uses the finest resolution that is retained
+ * since `from`. Without `from`, the range is the whole period retained at the resolution, or 15 minutes if neither is
+ * set. Throws `validation_error` if the range is empty.
  */
 export function rangeOf({ from, to, resolution }: RangeQuery, nowMs: number): Range {
   const chosen = RESOLUTIONS.find(({ seconds, retainedSeconds }) =>

@@ -14,13 +14,13 @@ import type { Tier } from './tier.ts';
 
 const MS_PER_SECOND = 1_000;
 const BYTES_PER_KIB = 1_024;
-/** Significant digits of a response, finer than the steps of the stored values. */
+/** Significant digits of a response, more precise than the steps of the stored values. */
 const DIGITS = 4;
 
 export type Found = {
   range: Range;
   tier: Tier;
-  /** GPUs with columns. */
+  /** GPUs that have columns. */
   gpus: readonly string[];
   simulated: boolean;
   stale: boolean;

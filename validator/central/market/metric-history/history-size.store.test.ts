@@ -23,7 +23,10 @@ const DAYS = 30;
 const TICK_MS = 10_000;
 const TICKS_PER_HOUR = 360;
 const TICKS = DAYS * 24 * TICKS_PER_HOUR;
-/** Until the last day there is one sample a minute: means of fewer samples are noisier, and compress worse. */
+/**
+ * Number of ticks before the last day, which have one sample a minute: means of fewer samples are noisier and compress
+ * worse.
+ */
 const SPARSE_TICKS = (DAYS - 1) * 24 * TICKS_PER_HOUR;
 const SPARSE = 6;
 const HOUR_MS = 3_600_000;
@@ -128,7 +131,7 @@ it(`stores 30 days of 10 minutes, 3 hours of minutes and 15 minutes of samples i
     const { samples, gpus: each, power_draw_w: power } = await ofPod(resolution);
     const isComplete = (count: number) => count === resolution / 10;
     expect([samples.length, each.length]).toEqual([entries, GPUS]);
-    // The first and the last interval may have begun before the samples, or not have ended.
+    // The first interval may have begun before the samples, and the last may not have ended.
     expect(samples.slice(1, -1)).not.toContain(0);
     expect(samples.slice(-100, -1).every(isComplete)).toBe(true);
     for (const { temperature_c: values } of each) expect(values.slice(1, -1)).not.toContain(null);

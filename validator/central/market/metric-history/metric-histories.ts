@@ -1,4 +1,4 @@
-/** Composes the history of metrics: the collection from agents, its routes and its retention. Starts nothing. */
+/** Composes the history of metrics: the collection from agents, its routes and its retention. Starts no job. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { CentralDeps } from '../../platform/central-deps.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -19,7 +19,7 @@ export function createMetricHistoryParts({ ports }: CentralDeps) {
   return {
     histories,
 
-    /** Routes below /api. */
+    /** Registers the routes below /api. */
     register(api: HttpServer): void {
       registerMetricHistory(api, { db, histories });
     },

@@ -19,11 +19,11 @@ export function registerMetricHistory(
         tags: ['Pods'],
         summary: 'Read the history of a pod',
         description:
-          'Returns what was measured in each interval: GPUs, processors, memory, network and disk. Intervals without a measurement are null, never interpolated. A pod that has ended keeps its history for 30 days.',
+          'Returns the figures of each interval for GPUs, processors, memory, network and disk. Intervals without a measurement are null, never interpolated. A pod that has ended keeps its history for 30 days.',
         errors: {
           pod_not_found: 'the account has no such pod',
           validation_error:
-            '`from` is not before `to` or in the future, or the resolution is unknown',
+            '`from` is not before `to` or is in the future, or the resolution is unknown',
         },
         params: IdParams,
         querystring: HistoryQuery,

@@ -11,13 +11,13 @@ export const HistoryQuery = z
   .object({
     from: optional(IsoTime).meta({
       description:
-        'Start of the range. Default: all that is retained at the resolution; without a resolution, the last 15 minutes.',
+        'Start of the range. Default: the whole period that is retained at the resolution; without a resolution, the last 15 minutes.',
     }),
     to: optional(IsoTime).meta({ description: 'End of the range, exclusive. Default: now.' }),
     resolution: optional(z.enum(['10', '60', '600']).transform((text) => RESOLUTION_OF[text])).meta(
       {
         description:
-          'Seconds per entry: 10 is retained for 15 minutes, 60 for 3 hours, 600 for 30 days. Default: the finest that is retained since `from`.',
+          'Seconds per entry: 10 is retained for 15 minutes, 60 for 3 hours, 600 for 30 days. Default: the finest resolution that is retained since `from`.',
       },
     ),
     per_gpu: z
@@ -30,7 +30,10 @@ export type HistoryQuery = z.output<typeof HistoryQuery>;
 
 const Values = z.array(z.number().nullable());
 
-/** Figures of each interval, null if not measured. `avg` is the mean of its samples, one every 10 seconds. */
+/**
+ * Figures of each interval; null if not measured. `avg` is the mean of the samples, of which there is one every 10
+ * seconds.
+ */
 function figures(description: string) {
   return z
     .object({
@@ -73,7 +76,7 @@ const MetricHistory = z.object({
   }),
   samples: z.array(z.int()).meta({
     description:
-      'Samples in each interval; 0 for a gap, in which all figures are null. Complete: resolution / 10.',
+      'Samples in each interval; 0 for a gap, in which all figures are null. A complete interval has resolution / 10.',
   }),
   cpu_utilization: figures('Percent of the processors of the node, or of the limit of the pod.'),
   ram_utilization: figures('Percent of the memory of the node, or of the limit of the pod.'),
@@ -83,11 +86,13 @@ const MetricHistory = z.object({
   disk_read_bytes_per_second: figures('Bytes per second read from the disks.'),
   disk_write_bytes_per_second: figures('Bytes per second written to the disks.'),
   gpu_utilization: figures(
-    'Use of the GPUs, percent. Minimum and maximum are of single GPUs, the mean is of all.',
+    'Use of the GPUs, percent. Minimum and maximum are those of single GPUs; the mean is over all GPUs.',
   ),
-  memory_utilization: figures('Percent of the GPU memory in use, over all GPUs as above.'),
-  power_draw_w: figures('Watts per GPU, over all GPUs as above.'),
-  temperature_c: figures('Degrees Celsius, over all GPUs as above.'),
+  memory_utilization: figures(
+    'Percent of the GPU memory in use, aggregated like `gpu_utilization`.',
+  ),
+  power_draw_w: figures('Watts per GPU, aggregated like `gpu_utilization`.'),
+  temperature_c: figures('Degrees Celsius, aggregated like `gpu_utilization`.'),
   thermal_throttle: figures('Percent of the samples with clocks reduced by heat.'),
   power_throttle: figures('Percent of the samples with clocks reduced by a power limit.'),
   gpus: z.array(GpuHistory).meta({ description: 'At most 16 GPUs; empty without `per_gpu`.' }),

@@ -31,7 +31,7 @@ export { deleteHistoryOf } from './metric-history.store.ts';
 const [SAMPLES, MINUTES] = RESOLUTIONS;
 /** Age of the newest sample above which a node counts as not answering. */
 const STALE_AFTER_MS = 60_000;
-/** Retained pages of agents, so that clients cannot make the central API call one more often than every few seconds. */
+/** Cached pages of agents, so that clients can make the central API call an agent only once in a few seconds. */
 type Tail = { pages: Page[] };
 
 type Facts = {
@@ -48,7 +48,7 @@ export function createMetricHistories(deps: { db: Database; clock: Clock; agents
   const { db, clock, agents } = deps;
   const readTail = createAgentCache<Tail>(clock);
 
-  /** Samples after the last collection; null if the agent does not answer. */
+  /** Returns the samples after the last collection; null if the agent does not answer. */
   async function tailOf(executorId: string): Promise<Page[] | null> {
     const cursor = await findCursor(db, executorId);
     const { last, isLive } = await readTail(executorId, () =>
@@ -87,7 +87,7 @@ export function createMetricHistories(deps: { db: Database; clock: Clock; agents
   ): Promise<MetricHistory> {
     const { ownerId, executorId, podId } = ids;
     const range = rangeOf(query, clock.now());
-    // Read before the stored rows: samples that are collected meanwhile are then in both.
+    // Read before the stored rows, so that samples that are collected in between are in both, not in neither.
     const tail = facts.isLive ? await tailOf(executorId) : [];
     const stored = await recentOf(ownerId);
     const podIds = new Set(podId === null ? [] : [podId]);
@@ -107,8 +107,8 @@ export function createMetricHistories(deps: { db: Database; clock: Clock; agents
 
   return {
     /**
-     * Returns the history of a pod. The caller has checked that it belongs to the account. An ended pod has its history
-     * for 30 days.
+     * Returns the history of a pod. The caller has checked that the pod belongs to the account. The history is
+     * available until 30 days after the pod's end.
      */
     async ofPod(pod: Pod, query: HistoryQuery): Promise<PodMetricHistory> {
       const { id: podId, executor_id: executorId } = pod;
@@ -122,14 +122,14 @@ export function createMetricHistories(deps: { db: Database; clock: Clock; agents
       return { pod_id: podId, ...history };
     },
 
-    /** Returns the history of a node. The caller has checked that it belongs to the provider. */
+    /** Returns the history of a node. The caller has checked that the node belongs to the provider. */
     async ofNode(executor: ExecutorEntry, query: HistoryQuery): Promise<NodeMetricHistory> {
       const { id, state, inventory_json: inventory } = executor;
-      // The agent of an unchecked node is not called: its address is only a claim.
+      // The agent of an unchecked node is not called, because its address is not verified.
       const isLive = state !== 'removed' && inventory !== null;
       const facts = { isLive, simulated: executor.simulated === 1, sampledSinceMs: 0 };
       const history = await read({ ownerId: id, executorId: id, podId: null }, query, facts);
-      // UUIDs are shown to the renter of a GPU only.
+      // UUIDs are shown only to the renter of a GPU.
       const gpus = history.gpus.map((gpu) => ({ ...gpu, uuid: null }));
       return { executor_id: id, ...history, gpus };
     },

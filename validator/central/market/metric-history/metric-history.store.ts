@@ -9,17 +9,17 @@ export const ARCHIVE: Part = 1;
 
 /** Largest number of rows that one sweep deletes. */
 const MAX_SWEPT = 1_000;
-/** Upper bound for the duration of a collection that began before its account was removed. */
+/** Maximum duration of a collection that began before its account was removed. */
 const REMOVED_SINCE_MS = 86_400_000;
 
 /** Progress of the collection from an executor. */
 export type Cursor = { epoch: string; tick: number; shift: number };
-/** A collection that this process may do now. */
+/** A collection that this process may run now. */
 export type Claim = {
   executorId: string;
   dueAtMs: number;
   failures: number;
-  /** Null before the first answer. */
+  /** Null before the first answer of the agent. */
   cursor: Cursor | null;
 };
 
@@ -34,7 +34,7 @@ function cursorOf({ epoch, tick, shift }: CollectionRow): Cursor | null {
   return epoch === null || tick === null || shift === null ? null : { epoch, tick, shift };
 }
 
-/** Adds measured executors that have no entry, due at once, and deletes the entries of removed ones. */
+/** Adds entries, due at once, for measured executors that have none, and deletes the entries of removed executors. */
 export async function alignCollections(db: Db): Promise<void> {
   await db
     .deleteFrom('metric_collections')
@@ -58,7 +58,7 @@ export async function alignCollections(db: Db): Promise<void> {
         .selectFrom('executors')
         .select((eb) => ['executors.id', eb.lit(0).as('due_at'), eb.lit(0).as('failures')])
         .where('executors.state', '!=', 'removed')
-        // The agent of an unchecked node is not called: its address is only a claim.
+        // The agent of an unchecked node is not called, because its address is not verified.
         .where('executors.inventory_json', 'is not', null)
         .where((eb) =>
           eb.not(
@@ -75,7 +75,7 @@ export async function alignCollections(db: Db): Promise<void> {
     .execute();
 }
 
-/** Claims due executors, the longest overdue first, by postponing them to `untilMs`. */
+/** Claims due executors, longest overdue first, by postponing them to `untilMs`. */
 export async function claimCollections(
   tx: Db,
   options: { nowMs: number; untilMs: number; failing: boolean; limit: number },
@@ -105,7 +105,7 @@ export async function claimCollections(
   }));
 }
 
-/** Records the outcome of a claim. Returns false if another process has claimed the executor since. */
+/** Records the outcome of a claim. Returns false if another process has claimed the executor in the meantime. */
 export async function releaseCollection(
   db: Db,
   { executorId, dueAtMs }: Claim,
@@ -121,7 +121,7 @@ export async function releaseCollection(
   return changed.numUpdatedRows > 0n;
 }
 
-/** Null if nothing was collected yet. */
+/** Returns null if nothing was collected yet. */
 export async function findCursor(db: Db, executorId: string): Promise<Cursor | null> {
   const row = await db
     .selectFrom('metric_collections')
@@ -131,7 +131,7 @@ export async function findCursor(db: Db, executorId: string): Promise<Cursor | n
   return row === undefined ? null : cursorOf(row);
 }
 
-/** Pods of the executor that have not ended, or ended after `endedSinceMs`, except those of removed accounts. */
+/** Pods of the executor that have not ended or that ended after `endedSinceMs`, except pods of removed accounts. */
 export async function listCollectedPods(
   db: Db,
   executorId: string,
@@ -148,7 +148,7 @@ export async function listCollectedPods(
   return rows.map((row) => row.id);
 }
 
-/** Stored bytes by owner; owners without any are missing. */
+/** Stored bytes by owner. Owners without stored bytes are missing. */
 export async function readParts(
   db: Db,
   ownerIds: readonly string[],
@@ -199,7 +199,7 @@ export async function deleteHistoryOf(tx: Db, accountId: string): Promise<void> 
 }
 
 /**
- * Deletes history whose newest sample is from before `day`, and history that a collection wrote while its account was
+ * Deletes history whose newest sample was taken before `day`, and history that a collection wrote while its account was
  * being removed.
  */
 export async function sweepHistory(tx: Db, { day, nowMs }: { day: number; nowMs: number }) {

@@ -10,7 +10,7 @@ import { claimCollections } from './metric-history.store.ts';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Ticks of 10 seconds. */
+/** Number of ticks (of 10 seconds) in a minute. */
 const PER_MINUTE = 6;
 const PER_HOUR = 360;
 
@@ -24,7 +24,7 @@ beforeEach(async () => {
   scene.host.sampleHistory = samples.answer;
   podId = await scene.running();
   gpu = scene.host.specs.get(podId)?.gpu_uuids?.[0] ?? '';
-  // The beginning of an hour, so that intervals begin with the first sample.
+  // The beginning of an hour, so that the first sample is at the beginning of an interval.
   await scene.market.clock.advance(HOUR_MS - (scene.market.clock.now() % HOUR_MS));
   samples.restart();
 });
@@ -34,7 +34,7 @@ const collect = () => scene.market.central.collectMetrics();
 const history = async (query = '') =>
   (await scene.call('GET', `/pods/${podId}/metrics${query}`)).body;
 
-/** The host, and the pod with one GPU at `percent`. */
+/** Series of the host, and of the pod with one GPU at `percent`. */
 const busy = (percent: number) => [
   { cpu_percent: 50, disk_used_kib: 1_000_000 },
   { podId, cpu_percent: percent, ram_percent: 20, gpus: { [gpu]: { gpu_percent: percent } } },
@@ -98,7 +98,7 @@ describe('the history of a pod', () => {
     }
   });
 
-  it('has no gap after the central API was down for half an hour, and a visible gap after the agent was down', async () => {
+  it('has no gap after the central API was down for half an hour, but a gap after the agent was down', async () => {
     await busyFor(PER_HOUR / 2, () => 10);
     await collect();
     scene.host.sampleHistory = null;
@@ -158,12 +158,12 @@ describe('the history of a pod', () => {
     const { body } = await scene.call('GET', `/pods/${waiting}/metrics`);
     expect([body.stale, measured(body.cpu_utilization.avg)]).toEqual([false, []]);
     expect(await history()).toMatchObject({ stale: false });
-    // The agent answers, and takes no samples.
+    // The agent answers but takes no samples.
     await scene.market.clock.advance(2 * MINUTE_MS);
     expect(await history()).toMatchObject({ stale: true });
   });
 
-  it('is deleted with the account, and late samples do not bring it back', async () => {
+  it('is deleted with the account, and late samples do not restore it', async () => {
     await busyFor(6, () => 70);
     await collect();
     await scene.remove(podId);
@@ -182,7 +182,7 @@ describe('the history of a pod', () => {
     expect(rows.map((row) => row.owner_id)).toEqual([scene.node.id]);
   });
 
-  it('is hidden from other accounts and without a credential', async () => {
+  it('is hidden from other accounts and from callers without a credential', async () => {
     const other = await scene.market.renter();
     const path = `/pods/${podId}/metrics`;
     const foreign = await scene.market.call('GET', path, { headers: other.key });
@@ -195,7 +195,7 @@ describe('the history of a node', () => {
   const ofNode = (token: string, query = '') =>
     scene.market.portal('GET', `/executors/${scene.node.id}/metrics${query}`, { token });
 
-  it('continues without pods, and is shown to its provider only, without UUIDs', async () => {
+  it('continues without pods, and is shown only to the node’s provider, without UUIDs', async () => {
     await scene.remove(podId);
     await scene.later();
     await samples.run(30, () => [
@@ -217,7 +217,7 @@ describe('the history of a node', () => {
     expect([stranger.status, stranger.body.error.code]).toEqual([403, 'forbidden']);
   });
 
-  it('contains no series of other pods, whatever the agent reports', async () => {
+  it('contains no series of other pods, even if the agent reports them', async () => {
     const foreign = '3f9f41a6-0001-4000-8000-00000000000f';
     await samples.run(6, () => [...busy(10), { podId: foreign, cpu_percent: 1 }]);
     await collect();
@@ -228,7 +228,7 @@ describe('the history of a node', () => {
     expect(rows.map((row) => row.owner_id).toSorted()).toEqual([podId, scene.node.id].toSorted());
   });
 
-  it('is collected by one process at a time, and not written after another has claimed it', async () => {
+  it('is collected by one process at a time, and not written by a process that has lost its claim', async () => {
     const { db, clock } = { ...scene.market.ports, clock: scene.market.clock };
     await busyFor(6, () => 10);
     await collect();

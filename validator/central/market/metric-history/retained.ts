@@ -1,4 +1,4 @@
-/** The retained samples of a pod or node in three resolutions, and the addition of new samples. Pure. */
+/** The retained samples of a pod or node in three resolutions, and the code that adds new samples. Pure. */
 import { SAMPLED_FIGURES, type SampleSeries } from '#shared/api/agent/metric-history.ts';
 import { type Column, columnsFor, PER_GPU, STATISTICS, SUMMARY_COLUMNS } from './figures.ts';
 import {
@@ -27,10 +27,10 @@ const TEN_MINUTE_ROWS = 600 / SAMPLE_SECONDS;
 const SAMPLE_SPAN = (15 * 60) / SAMPLE_SECONDS;
 const MINUTE_SPAN = 3 * 60;
 export const TEN_MINUTE_SPAN = 30 * 24 * 6;
-/** GPUs with separate columns; the others count in the summary of all GPUs only. */
+/** Maximum number of GPUs with separate columns. Further GPUs count only in the summary of all GPUs. */
 const MAX_GPUS = 16;
 
-/** The recent part, which every collection rewrites. */
+/** The recent part of the history, which every collection rewrites. */
 export type Recent = {
   /** UUIDs of the GPUs that have columns, in the order of the columns. */
   gpus: readonly string[];
@@ -56,8 +56,8 @@ export const NOTHING_ARCHIVED: Archive = { gpus: [], tens: emptyTier(0) };
 export type NewSamples = { series: SampleSeries; toAt: (tick: number) => number };
 
 /**
- * Adds samples that are newer than the newest known one; others are duplicates or late and are left out. Minutes and
- * ten minutes are computed again from the samples in them.
+ * Adds samples that are newer than the newest stored sample; other samples are duplicates or late and are left out.
+ * Rows of a minute and of ten minutes are computed again from their samples.
  */
 export function withSamples(before: Recent, { series, toAt }: NewSamples): Recent {
   const lastAt = before.samples.at.at(-1) ?? Number.NEGATIVE_INFINITY;
@@ -91,7 +91,7 @@ export function withSamples(before: Recent, { series, toAt }: NewSamples): Recen
   };
 }
 
-/** Adds columns for new GPUs. Above the limit, GPUs that the node no longer reports lose theirs first. */
+/** Adds columns for new GPUs. Above the limit, GPUs that the node no longer reports lose their columns first. */
 function withGpus(
   { samples, minutes, tens, ...before }: Recent,
   uuids: readonly string[],
@@ -109,7 +109,7 @@ function unionOf(first: readonly string[], second: readonly string[], limit: num
   return [...new Set([...first, ...second])].slice(0, limit);
 }
 
-/** Converts a row of figures to codes. The summary is over all GPUs of the row, also those without columns. */
+/** Converts a row of figures to codes. The summary is over all GPUs of the row, including GPUs without columns. */
 function codesOf(
   values: readonly (number | null)[],
   places: readonly (number | null)[],
@@ -159,7 +159,7 @@ export function archived(recent: Recent, archive: Archive): { recent: Recent; ar
   };
 }
 
-/** Returns the rows of ten minutes of both parts, with the columns of at most `maxGpus` GPUs, present ones first. */
+/** Returns the rows of ten minutes of both parts, with the columns of at most `maxGpus` GPUs, present GPUs first. */
 export function allTens(recent: Recent, archive: Archive, maxGpus = 2 * MAX_GPUS): Archive {
   const gpus = unionOf(recent.gpus, archive.gpus, maxGpus);
   const older = arranged(archive.tens, archive.gpus, gpus);

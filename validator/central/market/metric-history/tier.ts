@@ -5,7 +5,7 @@ import { type Column, columnsFor, PER_GPU, SUMMARY_COLUMNS } from './figures.ts'
 export type Tier = {
   /** Number of the row's interval since the epoch, in units of the tier's resolution. */
   at: number[];
-  /** Samples in the row. */
+  /** Number of samples in the row. */
   samples: number[];
   /** One array of codes per column. */
   cells: number[][];
@@ -47,7 +47,7 @@ function indexOf({ at }: Tier, first: number): number {
   return index === -1 ? at.length : index;
 }
 
-/** Joins two tiers. From the first row of `newer` on, its rows replace those of `older`. */
+/** Joins two tiers. The rows of `newer` replace all rows of `older` from the first row of `newer` on. */
 export function joined(older: Tier, newer: Tier): Tier {
   const [first] = newer.at;
   const kept = first === undefined ? older : rowsBefore(older, first);
@@ -58,7 +58,7 @@ export function joined(older: Tier, newer: Tier): Tier {
   };
 }
 
-/** Returns the tier with the columns of the GPUs `to` in place of those of `from`; values of added GPUs are unknown. */
+/** Returns the tier with the columns of the GPUs `to` instead of `from`; values of added GPUs are unknown. */
 export function arranged(tier: Tier, from: readonly string[], to: readonly string[]): Tier {
   const cells = columnsFor(to.length).map((_, column) => {
     if (column < SUMMARY_COLUMNS) return tier.cells[column] ?? [];
@@ -87,7 +87,7 @@ export function rolledUp(tier: Tier, size: number, gpus: number): Tier {
   return rolled;
 }
 
-/** Aggregates codes. Unknown values are left out; the result is unknown if all are. */
+/** Aggregates codes. Unknown values are left out; the result is unknown if all values are unknown. */
 export function aggregated(
   { scale, statistic }: Column,
   codes: readonly number[],

@@ -1,4 +1,4 @@
-/** Starts and ends notice periods. Late runs still use the announced times. */
+/** Starts and ends notice periods. A late run still uses the announced times. */
 
 import type { Db, Notice, Pod } from '../../platform/database/tables.ts';
 import { lockRow, lockRows } from '../../platform/database/transactions.ts';
@@ -14,13 +14,13 @@ import { noticeEndMs } from './notice.schemas.ts';
 import { findNotice, moveNotice } from './notice.store.ts';
 import { type NotifyDeps, notifyRenters } from './notify-renters.ts';
 
-/** Time between two checks whether a leaving node is empty. Its agent is contacted only while the node is listed. */
+/** Interval of checks whether a leaving node is empty. The node's agent is contacted only while the node is listed. */
 const LEAVE_CHECK_MS = 10_000;
 /** Time after which the node is removed even if its agent has not deleted the pods and volumes. */
 const MAX_LEAVE_MS = 3_600_000;
 
 export type NoticeDueDeps = NotifyDeps & {
-  /** Begins a backup by the pod's schedule. Returns false if none could begin. */
+  /** Begins a backup according to the pod's schedule. Returns false if no backup could begin. */
   lastBackup(tx: Db, pod: Pod): Promise<boolean>;
   /** Queues an immediate sync of the executor. */
   wake(executorId: string): void;

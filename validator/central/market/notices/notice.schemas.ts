@@ -1,6 +1,6 @@
 /**
  * Request body that announces a notice period, and its rules: maintenance lasts 1 to 60 minutes and is announced 24
- * hours ahead, the permanent removal of a node 48 hours ahead, both at most 365 days ahead. Pure.
+ * hours ahead, the permanent removal of a node 48 hours ahead, each at most 365 days ahead. Pure.
  */
 
 import { z } from 'zod';
@@ -14,7 +14,7 @@ const MAX_REASON = 500;
 
 const Time = z.string().max(MAX_TIME_CHARS);
 
-/** `parseNotice` checks the rules and throws 400, because clients treat a 422 as a changed interface. */
+/** Request body. `parseNotice` checks the rules and throws 400, because clients treat a 422 as a changed interface. */
 export const SetNotice = z
   .object(
     described(
@@ -29,9 +29,9 @@ export const SetNotice = z
       },
       {
         starting_at:
-          'Begin, ISO 8601 with `Z` or an offset: at least 24 hours ahead for maintenance, 48 hours for a removal, at most 365 days.',
+          'Start, ISO 8601 with `Z` or an offset: at least 24 hours ahead for maintenance, at least 48 hours for a removal, and at most 365 days ahead.',
         period_in_minute:
-          'Length of the maintenance in minutes, 1 to 60. Exactly one of this and `permanent_removal` is required.',
+          'Length of the maintenance in minutes, 1 to 60. Exactly one of `period_in_minute` and `permanent_removal` is required.',
         permanent_removal:
           'True if the node leaves the marketplace for good. False is the same as absent.',
         reason: 'Reason for the renters, up to 500 characters; absent for none.',
@@ -103,7 +103,7 @@ export function parseNotice(body: SetNotice, nowMs: number): ParsedNotice {
   return { startAtMs, startText, minutes, reason };
 }
 
-/** Returns the end of a notice period in milliseconds; for a permanent removal its start. */
+/** Returns the end of a notice period in milliseconds; for a permanent removal, its start. */
 export function noticeEndMs({ start_at, minutes }: { start_at: number; minutes: number | null }) {
   return start_at + (minutes ?? 0) * MINUTE_MS;
 }

@@ -70,7 +70,7 @@ export function createNotices(deps: NoticesDeps) {
   }
 
   return {
-    /** Throws 400 if the body breaks a rule, 409 while the node has an open or started notice. */
+    /** Throws 400 if the body breaks a rule, and 409 while the node has an open or started notice. */
     set: (caller: NoticeCaller, executorId: string, body: SetNotice) =>
       withOwnNode(caller, executorId, async (tx) => {
         const nowMs = clock.now();
@@ -81,7 +81,7 @@ export function createNotices(deps: NoticesDeps) {
             'conflict',
             `The node already has a notice from ${active.start_text}`,
             {
-              hint: 'Cancel it first with DELETE on the same path, before it starts.',
+              hint: 'Cancel the existing notice with DELETE on the same path before it starts.',
             },
           );
         }
@@ -105,7 +105,7 @@ export function createNotices(deps: NoticesDeps) {
         if (notice === undefined) {
           throw new ApiError('bad_request', 'No notice period is set for this node');
         }
-        // Compares with the announced time: the due handler may not have run yet.
+        // Compares with the announced time, because the due handler may not have run yet.
         const isEarly = nowMs < notice.start_at;
         if (!isEarly || !(await moveNotice(tx, notice.id, 'cancelled', nowMs))) {
           throw new ApiError('bad_request', `The notice period began at ${notice.start_text}`, {

@@ -6,7 +6,7 @@ export type NoticeState = (typeof NOTICE_STATES)[number];
 /** States that prevent another notice for the same node. */
 export const ACTIVE_STATES: readonly NoticeState[] = ['open', 'started'];
 
-/** `open` to `done`: the node left before the notice started. */
+/** From `open` to `done`: the node was removed before the notice started. */
 const TRANSITIONS: Record<NoticeState, readonly NoticeState[]> = {
   open: ['started', 'done', 'cancelled'],
   started: ['done'],
@@ -14,7 +14,7 @@ const TRANSITIONS: Record<NoticeState, readonly NoticeState[]> = {
   cancelled: [],
 };
 
-/** Returns every state from which a notice may enter `to`: the condition of the update. */
+/** Returns every state from which a notice may enter `to`, for the condition of the update. */
 export function sourcesOf(to: NoticeState): NoticeState[] {
   return NOTICE_STATES.filter((from) => TRANSITIONS[from].includes(to));
 }

@@ -88,7 +88,9 @@ it('shows a notice at once in the node list, in estimates and in rentals', async
   const query = `executor_id=${scene.node.id}&template_id=1948937e-5049-47ad-8e26-bcf1a4549d70`;
   const estimate = await scene.call('GET', `/executors/deployment-estimate?${query}`);
   expect(estimate.body).toMatchObject({
-    warning_message: expect.stringMatching(/removes this node at .*: pods on it end then/),
+    warning_message: expect.stringMatching(
+      /removes this node at .*: pods on this node end at that time/,
+    ),
     is_slow_machine: false,
   });
   const rented = await market.rent(await market.renter(), scene.node.id, { gpu_count: 1 });
@@ -152,7 +154,7 @@ it('does not end pods for maintenance, and reports the maintenance window', asyn
   expect((await post(maintenance())).status).toBe(200);
 });
 
-it('ends the pods and removes the node at the announced time, even if it is processed late', async () => {
+it('ends the pods and removes the node at the announced time, even if the removal is processed late', async () => {
   const startMs = market.clock.now() + 48 * HOUR_MS;
   await post(removal());
   const doomed = await scene.running({ termination_hours: 72 });
@@ -187,7 +189,7 @@ it('ends the pods and removes the node at the announced time, even if it is proc
   expect(await noticesOf(doomed)).toEqual(['notice_started']);
 });
 
-it('charges up to the announced removal, also for a pod that its renter deletes before the removal is processed', async () => {
+it('charges up to the announced removal, even for a pod that its renter deletes before the removal is processed', async () => {
   await post(removal());
   const startMs = market.clock.now() + 48 * HOUR_MS;
   await market.clock.advance(50 * HOUR_MS);
@@ -236,7 +238,7 @@ it('backs up pods with a backup schedule an hour before a removal', async () => 
   expect(await backups(unscheduled)).toEqual([]);
 });
 
-it('requests the removal of a pod once if its renter deletes it at the same time', async () => {
+it('requests the removal of a pod once if its renter deletes the pod at the same time', async () => {
   await post(removal());
   await market.clock.advance(48 * HOUR_MS);
   await Promise.all([scene.remove(scene.podId), market.central.runDue()]);
@@ -260,7 +262,7 @@ it('has no effect at the announced time if the provider removed the node earlier
   expect(rows).toEqual([{ state: 'done' }]);
 });
 
-it('accepts ten announcements for a node in 24 hours', async () => {
+it('accepts at most ten announcements for a node in 24 hours', async () => {
   for (let round = 0; round < 10; round += 1) {
     expect((await post(maintenance())).status).toBe(200);
     await cancel();

@@ -12,7 +12,7 @@ export function createNoticeParts(
   return {
     dueHandlers: noticeDueHandlers({ ...deps, wake, lastBackup }),
 
-    /** For the provider portal. */
+    /** Service for the provider portal. */
     portal: createNotices(deps),
 
     /** Returns true if maintenance of the node is announced for that time. */

@@ -21,11 +21,14 @@ export type NotifyDeps = {
   wakeMail(): void;
 };
 
-/** Shortest time for which delivery of a mail is attempted. */
+/** Shortest time during which delivery of a mail is attempted. */
 const DAY_MS = 86_400_000;
 const MAILS = { set: noticeSetMail, cancelled: noticeCancelledMail };
 
-/** Runs in the transaction of the step. An account receives at most one mail per step, even if the call is repeated. */
+/**
+ * Notifies the renters. Runs in the transaction of the step. An account receives at most one mail per step, even if the
+ * call is repeated.
+ */
 export async function notifyRenters(
   tx: Db,
   deps: NotifyDeps,

@@ -69,7 +69,7 @@ describe('a round trip', () => {
   });
 });
 
-it('a contradiction outweighs any confirmation', () => {
+it('weighs a contradiction more than any confirmation', () => {
   const roundTrips = [
     { ms: 1, ...BERLIN },
     { ms: 20, ...SYDNEY },
@@ -78,6 +78,6 @@ it('a contradiction outweighs any confirmation', () => {
   expect(checkOf(comparePlace(at(BERLIN), facts))).toBe('contradicted');
 });
 
-it('without evidence the result is `entered`', () => {
+it('returns `entered` without evidence', () => {
   expect(checkOf(comparePlace(at(), none))).toBe('entered');
 });

@@ -1,4 +1,4 @@
-/** Compares the place that a provider entered with the evidence for it. Pure. */
+/** Compares the place that a provider entered with the evidence. Pure. */
 import type { RoundTrip } from '#shared/api/central/validator-routes.ts';
 import type { LocationCheck } from '../../platform/database/tables/executors.ts';
 import type { AddressPlace } from '../../platform/ports.ts';
@@ -8,19 +8,19 @@ import { countryName } from './country.ts';
 import type { EnterPlace, PlaceEvidence } from './place.schemas.ts';
 
 const KM_PER_MILE = 1.609344;
-/** Speed of light in a vacuum. No signal is faster, whatever the cable. */
+/** Speed of light in a vacuum. No signal is faster, in any cable. */
 const KM_PER_MS = 299.792_458;
-/** Distance between node and validator that a round trip must prove to confirm a place. */
+/** Maximum distance from the validator that a round trip must prove to confirm a place. */
 const NEAR_KM = 200;
-/** Error of entered coordinates, which may be those of a city, and of a validator's. */
+/** Error of coordinates that a provider enters, which may be those of a city, and of a validator's coordinates. */
 const ENTERED_SLACK_KM = 50;
-/** Error of coordinates in address tables beyond the radius that they state. */
+/** Error of coordinates in address tables, in addition to the radius that the tables state. */
 const TABLE_SLACK_KM = 250;
 
-/** Evidence about a node, as far as it is available. */
+/** Available evidence about a node. */
 export type PlaceFacts = { address: AddressPlace | null; roundTrips: readonly RoundTrip[] };
 
-/** The place as responses show it. */
+/** Converts the place to the form in responses. */
 export function locationFrom(entered: EnterPlace): ExecutorLocation {
   return {
     country: countryName(entered.country_code),
@@ -62,7 +62,7 @@ function withAddress(place: ExecutorLocation, found: AddressPlace): PlaceEvidenc
   }
   const km = kilometres(entered, listed);
   const withinKm = (found.accuracyKm ?? 0) + TABLE_SLACK_KM;
-  // Tables list many addresses in the wrong city, so a distance alone contradicts nothing.
+  // Address tables list many addresses in the wrong city, so a distance alone contradicts nothing.
   const result = km <= withinKm ? 'confirms' : 'undecided';
   const detail = `${countries}; ${Math.round(km)} km apart, ${withinKm} km allowed`;
   return { source, result, detail };

@@ -66,7 +66,7 @@ export const PlaceEvidence = z.object({
   result: z.enum(['confirms', 'contradicts', 'undecided']).meta({
     description: '`undecided` if the source neither confirms nor contradicts the place',
   }),
-  detail: z.string().meta({ description: 'What was compared, with the figures' }),
+  detail: z.string().meta({ description: 'Description of the comparison, with the figures' }),
 });
 export type PlaceEvidence = z.output<typeof PlaceEvidence>;
 
@@ -74,10 +74,12 @@ export type PlaceEvidence = z.output<typeof PlaceEvidence>;
 export const NodeLocation = z
   .object({
     entered: ExecutorLocation.nullable().meta({
-      description: 'Place as entered; null if none was entered',
+      description: 'Place as entered; null if no place was entered',
     }),
     location_check: LocationState,
-    evidence: z.array(PlaceEvidence).meta({ description: 'Empty if there was nothing to compare' }),
+    evidence: z
+      .array(PlaceEvidence)
+      .meta({ description: 'Comparisons; empty if there was nothing to compare' }),
     updated_at: NaiveTime.nullable().meta({ description: 'Time of the last entry or comparison' }),
   })
   .meta({ id: 'NodeLocation', description: 'The place of a node, as its provider sees it.' });

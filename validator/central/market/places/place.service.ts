@@ -1,4 +1,4 @@
-/** Places of nodes: entered by providers, compared with the evidence, and shown on the market. */
+/** Places of nodes: entered by providers, compared with the evidence, and shown in the market. */
 import { z } from 'zod';
 import { RoundTrip } from '#shared/api/central/validator-routes.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
@@ -27,7 +27,7 @@ type Trips = z.output<typeof Trips>;
 /** A validator's report about a node. `roundTrip` is null if it measured none. */
 export type PlaceReport = { validator: Hotkey; roundTrip: RoundTrip | null };
 
-/** Stores the place, or removes it for null. The caller has locked the executor's row. */
+/** Stores the place; null removes it. The caller has locked the executor's row. */
 export async function enterPlace(
   tx: Db,
   deps: PlaceDeps,
@@ -56,7 +56,7 @@ export async function recheckPlace(
   await recordPlace(tx, deps, node, { place, trips });
 }
 
-/** The place with its evidence, as its provider sees it. */
+/** Returns the place with its evidence, as its provider sees it. */
 export async function describePlace(db: Db, node: ExecutorEntry): Promise<NodeLocation> {
   const stored = await findPlace(db, node.id);
   return {
@@ -90,7 +90,9 @@ async function recordPlace(
   await show(tx, node, place, place === null ? null : checkOf(evidence));
 }
 
-/** Writes the columns that the market reads, unless they are unchanged: every write renews the node's revision. */
+/**
+ * Writes the columns that the market reads. Skips unchanged columns, because every write renews the node's revision.
+ */
 async function show(
   tx: Db,
   node: ExecutorEntry,
@@ -117,7 +119,7 @@ function tripsIn(stored: NodePlacesTable | undefined): Trips {
   return Trips.parse(parsed(stored?.round_trip_json) ?? {});
 }
 
-/** Parses a column without validation: it contains only what this module wrote. */
+/** Parses a column without validation, because only this module writes it. */
 function parsed<T>(json: string | null | undefined): T | null {
   return json == null ? null : (JSON.parse(json) as T);
 }

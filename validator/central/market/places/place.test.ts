@@ -16,7 +16,7 @@ import { testInventory } from '../../../../test/fixtures/host-inventory.ts';
 import { openAddressTable } from '../../platform/adapters/address-table.ts';
 import type { AddressPlace } from '../../platform/ports.ts';
 
-/** Entry of the table for the address that all nodes of a test market have. */
+/** Entry of the address table for the address that all nodes of a test market share. */
 let listed: AddressPlace | null = null;
 let market: TestMarket;
 let token: string;
@@ -91,7 +91,7 @@ describe('a place that the provider enters', () => {
     expect((await enter(id, body)).status).toBe(422);
   });
 
-  it('is entered and read by the owner only', async () => {
+  it('can be entered and read only by the node’s provider', async () => {
     const { id } = await market.addNode();
     const stranger = await market.logIn(testSigner(9));
     expect((await enter(id, BERLIN, stranger)).status).toBe(403);
@@ -111,7 +111,7 @@ describe('the comparison with the table of addresses', () => {
     expect(await onMarket(id)).toMatchObject({ location_check: 'confirmed' });
   });
 
-  it('hides a place in another country', async () => {
+  it('hides a place whose country is contradicted', async () => {
     listed = { ...GERMANY, countryCode: 'US' };
     const { id } = await market.verifiedNode();
     expect((await enter(id, BERLIN)).body.data).toMatchObject({
@@ -173,7 +173,7 @@ describe('the comparison with the table of addresses', () => {
 describe('the comparison with round trips', () => {
   const SYDNEY = { lat: -33.87, lon: 151.21 };
 
-  it('contradicts a place that light could not have reached, until a report allows it', async () => {
+  it('contradicts a place that light could not have reached, until a later report makes the place possible', async () => {
     listed = null;
     const node = await market.verifiedNode();
     await report(node, { round_trip: { ms: 20, ...SYDNEY } });
@@ -181,7 +181,7 @@ describe('the comparison with round trips', () => {
       location_check: 'contradicted',
       evidence: [{ source: 'round_trip', result: 'contradicts' }],
     });
-    // The next report without a measurement keeps the last one.
+    // A report without a measurement keeps the last measurement.
     await report(node);
     expect((await locationOf(node.id)).location_check).toBe('contradicted');
     await report(node, { round_trip: { ms: 250, ...SYDNEY } });
@@ -276,22 +276,25 @@ describe('the filters by place', () => {
     ['country=DE&region=13', () => []],
     ['lat=53.55&lon=10&max_distance_mile=200', () => [berlin]],
     ['lat=53.55&lon=10&max_distance_mile=100', () => []],
-  ])('%s selects the nodes there, in the list and in rent-by-spec', async (query, expected) => {
-    const ids = expected().map(({ id }) => id);
-    expect((await listOf(query)).toSorted()).toEqual(ids.toSorted());
-    const {
-      lat,
-      lon,
-      max_distance_mile: miles,
-      ...names
-    } = Object.fromEntries(new URLSearchParams(query));
-    const near = { lat: Number(lat), lon: Number(lon), max_distance_mile: Number(miles) };
-    const { status, body } = await rent({ ...names, ...(lat === undefined ? {} : near) });
-    if (ids.length === 0) expect(status).toBe(409);
-    else expect([status, ids.includes(body.selected_executor.id)]).toEqual([200, true]);
-  });
+  ])(
+    '%s selects the nodes at the place, in the list and in rent-by-spec',
+    async (query, expected) => {
+      const ids = expected().map(({ id }) => id);
+      expect((await listOf(query)).toSorted()).toEqual(ids.toSorted());
+      const {
+        lat,
+        lon,
+        max_distance_mile: miles,
+        ...names
+      } = Object.fromEntries(new URLSearchParams(query));
+      const near = { lat: Number(lat), lon: Number(lon), max_distance_mile: Number(miles) };
+      const { status, body } = await rent({ ...names, ...(lat === undefined ? {} : near) });
+      if (ids.length === 0) expect(status).toBe(409);
+      else expect([status, ids.includes(body.selected_executor.id)]).toEqual([200, true]);
+    },
+  );
 
-  it('say how many nodes have no location when they leave none', async () => {
+  it('report the number of nodes without a location when no node is left', async () => {
     const { status, body } = await rent({ country: 'FR' });
     expect([status, body]).toMatchObject([
       409,
@@ -329,7 +332,7 @@ describe('the filters by place', () => {
     expect(await listOf('country=DE')).not.toContain(nowhere.id);
   });
 
-  it('select the pods there', async () => {
+  it('select pods on the nodes', async () => {
     const account = await filtered.renter();
     const rented = await filtered.rent(account, berlin.id);
     expect(rented.status).toBe(200);
@@ -348,7 +351,7 @@ describe('the filters by place', () => {
     await filtered.sync();
   });
 
-  it('need coordinates for a distance', async () => {
+  it('require coordinates for a distance', async () => {
     const { status, body } = await rent({ max_distance_mile: 10, lat: 1 });
     expect([status, body.validation_errors]).toMatchObject([422, [{ field: 'body.lon' }]]);
   });

@@ -70,7 +70,7 @@ describe('the largest figures that an agent may send', () => {
     await rent(node);
     const estimate = `/executors/deployment-estimate?template_id=${UBUNTU}&executor_id=`;
     expect((await get(estimate + node.id)).body.estimated_seconds).toBeLessThan(200);
-    // The image has the same size on every node.
+    // The size of an image is the same on every node.
     const elsewhere = (await get(estimate + other.id)).body.estimated_seconds;
     expect(elsewhere).toBeLessThanOrEqual(MAX_WAIT_SECONDS);
     expect((await get(`/executors/${node.id}/hardware-utilization`)).status).toBe(200);
@@ -168,7 +168,7 @@ it('syncs the other executors that are due if one pod row cannot be parsed', asy
   await market.clock.advance(10_000);
   await market.sync();
   expect((await get(`/pods/${id}`)).body).toMatchObject({ status: 'RUNNING' });
-  // Nothing is lost: the removal begins once the row can be parsed.
+  // The removal is not lost: it begins once the row can be parsed.
   await db
     .updateTable('pods')
     .set({ ready_expected_at: null })
@@ -179,7 +179,7 @@ it('syncs the other executors that are due if one pod row cannot be parsed', asy
   expect((await get(`/pods/${poisoned}`)).status).toBe(404);
 });
 
-it('records the state of a pod even if its pull cannot be stored', async () => {
+it('records the state of a pod even if the figures of its pull cannot be stored', async () => {
   const { db } = market.ports;
   const { id } = await rentBoth({});
   await db.schema.alterTable('pull_speeds').renameTo('elsewhere').execute();

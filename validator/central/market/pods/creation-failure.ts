@@ -1,4 +1,4 @@
-/** Ends a launch: the pod becomes `creation_failed`, and the agent removes what it has of it. */
+/** Ends a launch: the pod becomes `creation_failed`, and the agent removes its remains of the pod. */
 import type { EventReason } from '../../delivery/events/event.schemas.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
@@ -13,15 +13,18 @@ import { REMOVAL_PHASE } from './pod-sync.plan.ts';
 export type CreationFailure = {
   reason: EventReason;
   message: string;
-  /** False while the agent may have the pod: its GPUs stay reserved until the agent confirms that it does not. */
+  /**
+   * False while the agent may have the pod: its GPUs stay reserved until the agent confirms that it does not have the
+   * pod.
+   */
   gpusFree: boolean;
   /** The launch counts as failed for the node's reliability. Images, programs and requests of renters never do. */
   isNodeFault: boolean;
 };
 
 /**
- * Releases the hold and, with `gpusFree`, the GPUs, and notifies the renter. Does nothing if the row has changed since it
- * was read.
+ * Releases the hold and, with `gpusFree`, the GPUs, and notifies the renter. Does nothing if the row has changed since
+ * it was read.
  */
 export async function endCreation(
   tx: Db,

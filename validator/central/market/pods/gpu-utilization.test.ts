@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => market.close());
 
-/** Rents a pod. Its agent has measurements of it if `isMeasured`. */
+/** Rents a pod. If `isMeasured`, the agent has measurements of the pod. */
 async function rented(isMeasured = true) {
   const node = await market.verifiedNode({ gpus: 1 });
   const { id } = (await market.rent(await market.renter(), node.id)).body;
@@ -58,7 +58,7 @@ it("shows a pod's GPUs without a credential, with times of the central API", asy
   expect(host.metricsAsked).toBe(1);
 });
 
-it('returns the last answer, marked as stale, while the node does not answer', async () => {
+it('returns the last response, marked as stale, while the node does not answer', async () => {
   const { host, ask } = await rented();
   const known = (await ask()).body;
   host.up = false;
@@ -123,7 +123,7 @@ it('returns 404 for a failed creation after 180 s', async () => {
   expect(host.metricsAsked).toBe(1);
 });
 
-it('waits at most five seconds for an agent, and evicts the least recently used answer from the cache', async () => {
+it('waits at most five seconds for an agent, and evicts the least recently used response from the cache', async () => {
   const { clock } = market;
   const look = createAgentCache<number>(clock);
   const slow = Promise.withResolvers<number>();

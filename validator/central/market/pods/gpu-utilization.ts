@@ -1,4 +1,4 @@
-/** GPU utilization of a pod, from its agent or, if that does not answer, from its last answer. */
+/** GPU utilization of a pod, from its agent, or from the last answer if the agent does not answer. */
 
 import { z } from 'zod';
 import { MAX_HISTORY, type PodMetrics, SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
@@ -17,9 +17,9 @@ const MS_PER_SECOND = 1_000;
 export type GpuUtilizations = (podId: string) => Promise<GpuUtilization>;
 
 /**
- * Creates the query for a pod's GPU utilization, which is open to everyone who has the pod's id. The query throws
+ * Creates the query for a pod's GPU utilization, which is open to any caller that has the pod's id. The query throws
  * `pod_not_found` for a pod that does not exist or has ended, and `upstream_unavailable` if its node does not answer
- * and never has.
+ * and has never answered.
  */
 export function createGpuUtilizations(deps: {
   db: Database;
@@ -44,15 +44,13 @@ export function createGpuUtilizations(deps: {
   };
 }
 
-/**
- * Returns null for a pod that the agent does not have, which may have been rented a moment ago. Rethrows other errors.
- */
+/** Returns null if the agent does not have the pod, which may just have been rented. Rethrows other errors. */
 function nullIfUnknown(error: unknown): null {
   if (error instanceof ApiError && error.code === 'pod_not_found') return null;
   throw error;
 }
 
-/** Returns true if the node has simulated GPUs. Used for a pod without measurements. */
+/** Returns true if the node has simulated GPUs; for a pod without measurements. */
 async function isSimulated(db: Database, executorId: string): Promise<boolean> {
   return (await findExecutor(db, executorId))?.simulated === 1;
 }

@@ -23,7 +23,10 @@ const RESOLUTION_MS = 2_000;
 
 export type Expectation = Pick<Pod, 'ready_expected_at' | 'eta_basis'>;
 
-/** Reads past launches and pulls. `templateBytes` is the size of an image that was never pulled. */
+/**
+ * Reads past launches and pulls. `templateBytes` is the image's size according to the template, for an image that was
+ * never pulled.
+ */
 async function launchHistory(
   db: Db,
   executorId: string,
@@ -50,7 +53,7 @@ export function launchHistoryFor(
   return launchHistory(db, executorId, { key, templateBytes: template.docker_image_size });
 }
 
-/** Returns the estimate at the rental; its members are null for a pod that is built from a Dockerfile. */
+/** Returns the estimate at the time of the rental. Its members are null for a pod that is built from a Dockerfile. */
 export async function expectationAtRent(
   db: Db,
   executorId: string,
@@ -61,7 +64,7 @@ export async function expectationAtRent(
   return { ready_expected_at: Math.round(rent.nowMs + ms), eta_basis: basis };
 }
 
-/** Changed estimate after a report of the agent; null if the change is not worth storing. Pure. */
+/** Returns the estimate if a report of the agent changed it; null if the change is too small to store. Pure. */
 export function expectationAfter(pod: Pod, view: PodView, nowMs: number): Expectation | null {
   if (!CREATION_STATES.some((state) => state === pod.state)) return null;
   const before = pod.ready_expected_at;
@@ -74,7 +77,7 @@ export function expectationAfter(pod: Pod, view: PodView, nowMs: number): Expect
     return isSame ? null : { ready_expected_at: at, eta_basis: 'progress' satisfies EtaBasis };
   }
   if (!['creating', 'starting', 'running'].includes(view.phase)) return null;
-  // The pull has ended; only the start-up is left.
+  // The pull has ended, so only the start-up remains.
   const at = nowMs + ASSUMED_START_MS;
   if (before !== null && before <= at) return null;
   return { ready_expected_at: at, eta_basis: 'assumed' satisfies EtaBasis };

@@ -20,13 +20,13 @@ async function pulling(): Promise<string> {
   return scene.running();
 }
 
-/** Reports the bytes of the image that have arrived. */
+/** Reports the number of bytes of the image that have been pulled. */
 function arrived(id: string, megabytes: number): void {
   const pull = { ...NO_PROGRESS, layers_total: 1, bytes_done: Math.round(megabytes * MB) };
   host.change(id, { phase: 'pulling', pull });
 }
 
-/** Lets `megabytesPerMinute` of the image arrive for some minutes, after `fromMegabytes`. */
+/** Pulls `megabytesPerMinute` of the image for some minutes, after `from` megabytes. */
 async function arriving(id: string, minutes: number, megabytesPerMinute: number, from = 0) {
   for (let minute = 1; minute <= minutes; minute += 1) {
     arrived(id, from + minute * megabytesPerMinute);
@@ -37,7 +37,7 @@ async function arriving(id: string, minutes: number, megabytesPerMinute: number,
 const statusOf = async (id: string) => (await scene.pod(id)).status;
 
 describe('a launch that does not succeed', () => {
-  it('fails after 10 minutes with its reason, and releases node and hold at that moment', async () => {
+  it('fails after 10 minutes with its reason, and releases node and hold at the same time', async () => {
     const id = await pulling();
     const message = 'the registry does not answer';
     host.change(id, { phase: 'backoff', reason: 'ImageUnreachable', message });
@@ -70,7 +70,7 @@ describe('a launch that does not succeed', () => {
     expect(await statusOf(await scene.running({ gpu_count: 2 }))).toBe('RUNNING');
   });
 
-  it('fails with start_failed if its process exits at once, again and again', async () => {
+  it('fails with start_failed if its process repeatedly exits at once', async () => {
     const id = await pulling();
     const container_id = 'c'.repeat(64);
     for (let minute = 0; minute < 10; minute += 1) {
@@ -88,7 +88,7 @@ describe('a launch that does not succeed', () => {
     });
   });
 
-  /** Reports that the pod's process has ended with exit code 1. */
+  /** Makes the node report that the pod's process has ended with exit code 1. */
   function crashed(id: string, change: object = {}): void {
     const finished_ms = scene.market.clock.now();
     const last_exit = { exit_code: 1, oom_killed: false, finished_ms, reason: 'ExitedNonZero' };
@@ -97,7 +97,7 @@ describe('a launch that does not succeed', () => {
     host.change(id, { launched: false, ...crash, ...change } as object);
   }
 
-  it('fails with start_failed if its process works for moments only, which alone are charged', async () => {
+  it('fails with start_failed if its process runs only for moments, and only these moments are charged', async () => {
     const id = await scene.running();
     await scene.later(30_000);
     expect(await statusOf(id)).toBe('RUNNING');
@@ -127,7 +127,7 @@ describe('a launch that does not succeed', () => {
     expect(mails.filter(({ kind }) => kind === 'pod-failed')).toHaveLength(1);
   });
 
-  it('ends at once if its process ends after the limit without having worked for half a minute', async () => {
+  it('ends immediately if its process ends after the limit and has not run for half a minute', async () => {
     const id = await scene.running();
     await scene.later(10 * MINUTE_MS);
     crashed(id);
@@ -136,7 +136,7 @@ describe('a launch that does not succeed', () => {
     expect(await statusOf(id)).toBe('CREATION_FAILED');
   });
 
-  it('runs again once its process has worked for half a minute, and stays so from then on', async () => {
+  it('runs again once its process has run for half a minute, and remains running after later crashes', async () => {
     const id = await scene.running();
     crashed(id);
     await scene.later(10_000);
@@ -151,7 +151,7 @@ describe('a launch that does not succeed', () => {
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'starting' });
   });
 
-  it('ends although its node falls silent after the crash', async () => {
+  it('ends even if its node does not respond after the crash', async () => {
     const id = await pulling();
     await arriving(id, 9, 50);
     host.change(id, { phase: 'running', pull: null });
@@ -169,7 +169,7 @@ describe('a launch that does not succeed', () => {
     });
   });
 
-  it('is not blamed for an exit that a reboot of the host caused', async () => {
+  it('does not fail because of an exit that a reboot of the host caused', async () => {
     const id = await scene.running();
     const exit = { exit_code: 137, oom_killed: false, finished_ms: 1, reason: 'HostReboot' };
     crashed(id, { reason: 'HostReboot', last_exit: exit });
@@ -177,7 +177,7 @@ describe('a launch that does not succeed', () => {
     expect(await statusOf(id)).toBe('RUNNING');
   });
 
-  it('runs if its agent reports so at the last moment', async () => {
+  it('runs if its agent reports it as running just before the limit', async () => {
     const id = await pulling();
     await scene.later(10 * MINUTE_MS - 1);
     host.change(id, { phase: 'running' });
@@ -198,7 +198,7 @@ describe('a launch that does not succeed', () => {
     expect(await scene.pod(id)).toMatchObject({ status: 'CREATION_FAILED' });
   });
 
-  it('has the whole limit from the upgrade on if it began before', async () => {
+  it('has the whole limit from the upgrade on if the launch began before the upgrade', async () => {
     const id = await pulling();
     const before = { launch_began_at: null, launch_until: null, launch_bytes_at: null };
     await scene.market.ports.db.updateTable('pods').set(before).execute();
@@ -210,7 +210,7 @@ describe('a launch that does not succeed', () => {
   });
 });
 
-describe('a launch whose image arrives', () => {
+describe('a launch whose image is being pulled', () => {
   it('is prolonged to at most 2 hours by 1 MB per minute', async () => {
     const id = await pulling();
     await arriving(id, 119, 1);
@@ -230,7 +230,7 @@ describe('a launch whose image arrives', () => {
     expect(await statusOf(id)).toBe('CREATION_FAILED');
   });
 
-  it('fails a minute after the image has stopped arriving', async () => {
+  it('fails a minute after the pull of the image has stalled', async () => {
     const id = await pulling();
     await arriving(id, 30, 50);
     await scene.later(MINUTE_MS - 1);
@@ -239,7 +239,7 @@ describe('a launch whose image arrives', () => {
     expect(await statusOf(id)).toBe('CREATION_FAILED');
   });
 
-  it('counts unpacked bytes, and those of a repeated pull from zero', async () => {
+  it('counts unpacked bytes, and counts the bytes of a repeated pull from zero', async () => {
     const id = await pulling();
     await arriving(id, 12, 10);
     const pull = { ...NO_PROGRESS, layers_total: 1, bytes_done: 120 * MB };
@@ -282,7 +282,7 @@ describe('a launch whose image arrives', () => {
 });
 
 describe('a launch without contact', () => {
-  it('continues after a restart of the central API if the image has arrived meanwhile', async () => {
+  it('continues after a restart of the central API if the image was pulled in the meantime', async () => {
     const id = await pulling();
     await arriving(id, 5, 10);
     // No pass of the sync and no due work.
@@ -297,7 +297,7 @@ describe('a launch without contact', () => {
     expect(await statusOf(id)).toBe('RUNNING');
   });
 
-  it('runs after a restart of the central API if it has succeeded meanwhile', async () => {
+  it('runs after a restart of the central API if the launch succeeded in the meantime', async () => {
     const id = await pulling();
     host.change(id, { phase: 'running' });
     await scene.market.clock.advance(20 * MINUTE_MS);
@@ -305,7 +305,7 @@ describe('a launch without contact', () => {
     expect(await statusOf(id)).toBe('RUNNING');
   });
 
-  it('fails half a minute after its limit; its GPU is released when the node answers', async () => {
+  it('fails half a minute after its limit, and releases its GPU when the node answers', async () => {
     const id = await pulling();
     host.up = false;
     await scene.later(10 * MINUTE_MS);
@@ -324,7 +324,7 @@ describe('a launch without contact', () => {
   });
 });
 
-it.each(['reboot', 'edit'])('a %s of a running pod has no such limit', async (kind) => {
+it.each(['reboot', 'edit'])('does not limit the time of a %s of a running pod', async (kind) => {
   const id = await scene.running();
   if (kind === 'reboot') await scene.post(id, 'reboot', {});
   else await scene.call('PUT', `/pods/${id}`, { environment: { A: '1' } });

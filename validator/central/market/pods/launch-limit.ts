@@ -1,6 +1,6 @@
 /**
- * Time limit of a launch, which is longer while the image is built or arrives. The rules are in the README of this
- * folder. Pure.
+ * Time limit of a launch. The limit is longer while the image is built or pulled. The README of this folder has the
+ * rules. Pure.
  */
 import type { PodView } from '#shared/api/agent/pod.ts';
 import type { EventReason } from '../../delivery/events/event.schemas.ts';
@@ -10,9 +10,9 @@ import { CREATION_STATES } from './pod.state.ts';
 
 export const MINUTE_MS = 60_000;
 export const DEFAULT_LAUNCH_LIMIT_MS = 10 * MINUTE_MS;
-/** Longest limit of a launch, which applies while its image is built or arrives. */
+/** Longest limit of a launch, which applies while its image is built or pulled. */
 export const LONGEST_LAUNCH_MS = 120 * MINUTE_MS;
-/** Bytes of the image per minute that prolong a launch. */
+/** Number of bytes of the image per minute that extend the limit of a launch. */
 const BYTES_PER_MINUTE = 1_000_000;
 /** Shortest time between two updates of the stored progress. */
 const RESOLUTION_MS = 20_000;
@@ -32,18 +32,18 @@ export function launchFrom(nowMs: number, limitMs: number): LaunchColumns {
   };
 }
 
-/** Returns true before the pod's first `running`, also while its volume or backup is restored. */
+/** Returns true until the pod runs for the first time, including the time in which its volume or backup is restored. */
 export function isLaunching(pod: Pod): boolean {
   return pod.first_running_at === null && CREATION_STATES.some((state) => state === pod.state);
 }
 
-/** Returns true if the launch has used up its time. The time of a restore does not count. */
+/** Returns true if the launch has used up its time. The time of a restore is not counted. */
 export function isLaunchLate(pod: Pod, nowMs: number): boolean {
   const { launch_until: untilMs } = pod;
   return isLaunching(pod) && pod.state !== 'restoring' && untilMs !== null && nowMs >= untilMs;
 }
 
-/** Returns the columns that a report of the agent changes; null if none. */
+/** Returns the columns that a report of the agent changes; null if there are none. */
 export function launchProgress(
   pod: Pod,
   view: PodView,
@@ -52,14 +52,14 @@ export function launchProgress(
   const { launch_bytes: knownBytes, launch_bytes_at: atMs } = pod;
   if (!isLaunching(pod) || atMs === null) return null;
   if (hasImage(view)) {
-    // The container gets the whole limit after an image that took some time.
+    // After an image that took some time, the container gets the whole limit.
     const tookTime = knownBytes > 0 || pod.state === 'building';
     return { launch_bytes_at: null, ...(tookTime ? prolonged(pod, nowMs + limitMs) : {}) };
   }
   const elapsedMs = nowMs - atMs;
   const mark = { launch_bytes_at: nowMs, launch_bytes: bytesOf(view, knownBytes) };
   const arrived = mark.launch_bytes - knownBytes;
-  // A repeated pull counts its bytes from zero.
+  // A repeated pull counts its bytes from zero again.
   if (arrived < 0) return mark;
   if (elapsedMs < RESOLUTION_MS) return null;
   // The agent limits the time of a build.
@@ -84,7 +84,7 @@ function bytesOf({ pull }: PodView, known: number): number {
   return pull === null ? known : pull.bytes_done + pull.bytes_extracted;
 }
 
-/** Returns why the launch has failed at its limit, from what the agent last reported. */
+/** Returns the reason why the launch failed at its limit, according to the agent's last report. */
 export function lateLaunch(pod: Pod, nowMs: number): CreationFailure {
   const minutes = Math.round((nowMs - (pod.launch_began_at ?? nowMs)) / MINUTE_MS);
   const [reason, problem] = problemOf(pod);
@@ -94,7 +94,7 @@ export function lateLaunch(pod: Pod, nowMs: number): CreationFailure {
   return { reason, message, gpusFree: true, isNodeFault };
 }
 
-/** The agent may have received the pod. */
+/** Failure of a launch whose node did not answer. The agent may have received the pod. */
 export const SILENT_LAUNCH: CreationFailure = {
   reason: 'provider_fault',
   message: 'The node did not answer before the time limit of the launch',

@@ -1,4 +1,4 @@
-/** Access of accounts to pods. A foreign pod and a missing pod cause the same error. */
+/** Access of accounts to pods. A pod of another account and a missing pod cause the same error. */
 
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -11,8 +11,8 @@ import { findPod, listLiveOn } from './pod.store.ts';
 export const FAILED_LISTED_MS = 180_000;
 
 /**
- * Finds the account's pod and, in a transaction, locks it. Throws 404 `pod_not_found`, with the details that are left
- * of a pod that has ended.
+ * Finds the account's pod and, in a transaction, locks it. Throws 404 `pod_not_found`; for a pod that has ended, the
+ * error contains the details that are still stored.
  */
 export async function requireOwnPod(
   db: Db,
@@ -46,8 +46,8 @@ function failureListedUntil(pod: Pod): number | null {
 }
 
 /**
- * Returns the id of a pod that a client names by the pod's id or, as older clients do, by that of its node. A node's id
- * means the account's only live pod there; throws `bad_request` if there are several. Other ids are returned
+ * Returns the id of a pod that a client names by the pod's id or, as older clients do, by its node's id. A node's id
+ * means the account's only live pod on the node; throws `bad_request` if there are several. Returns other ids
  * unchanged.
  */
 export async function podIdNamedBy(db: Db, accountId: string, id: string): Promise<string> {
@@ -56,16 +56,16 @@ export async function podIdNamedBy(db: Db, accountId: string, id: string): Promi
   if (only === undefined) return id;
   if (others.length === 0) return only.id;
   throw new ApiError('bad_request', `You have ${others.length + 1} pods on this node`, {
-    hint: 'Name the pod by its own id.',
+    hint: 'Send the id of the pod.',
   });
 }
 
-/** Finds a pod of any account, ended or not. */
+/** Finds a pod of any account, whether or not it has ended. */
 export function findAnyPod(db: Db, id: string): Promise<Pod | undefined> {
   return findPod(db, id);
 }
 
-/** Finds the account's pod, ended or not. Throws `pod_not_found`. */
+/** Finds the account's pod, whether or not it has ended. Throws `pod_not_found`. */
 export async function requireAnyOwnPod(db: Db, accountId: string, id: string): Promise<Pod> {
   const pod = await findPod(db, id);
   if (pod?.account_id !== accountId) throw podNotFound(`There is no pod ${id}`);

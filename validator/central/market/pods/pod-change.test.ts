@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-/** Requests a change. The node accepts it and works on it until the test ends it. */
+/** Requests a change. The node accepts the change and works on it until the test ends it. */
 async function change(body: object = { docker_image: 'gone/gone' }) {
   host.arrives = 'pulling';
   expect((await scene.call('PUT', `/pods/${id}`, body)).status).toBe(200);
@@ -72,7 +72,7 @@ describe('a change that fails on the node', () => {
       reason: 'image_pull_failed',
       error: 'no such image',
     });
-    // No further change is sent, and a lost pod would return with its former content.
+    // No further change is sent, and the node would recreate a lost pod with its former content.
     const calls = host.calls.length;
     await market.sync();
     expect(host.calls).toHaveLength(calls);
@@ -102,7 +102,7 @@ describe('a change that fails on the node', () => {
     expect((await scene.events(id)).at(-1)).toMatchObject({ sub_event_type: 'pod-reboot.failed' });
   });
 
-  it("reverts the account's own template, unless the template was changed again in the meantime", async () => {
+  it("reverts the account's own template, unless the template was changed again meanwhile", async () => {
     const own = await scene.template();
     const path = `/templates/${own.id}`;
     id = await scene.running({ template_id: own.id });
@@ -133,7 +133,7 @@ describe('a change that fails on the node', () => {
     });
   });
 
-  it('is no longer shown after a reboot', async () => {
+  it('is no longer shown after a reboot of the pod', async () => {
     await change();
     host.change(id, { ...changing(host, id, 'failed', failed), phase: 'running' });
     await market.sync();
@@ -165,7 +165,7 @@ describe('a change that fails on the node', () => {
     });
   });
 
-  it('is also reverted if the node refuses it at once', async () => {
+  it('is also reverted if the node refuses the change at once', async () => {
     const before = await scene.pod(id);
     host.refusal = new ApiError('conflict', 'PortPoolExhausted: no port is free');
     await scene.call('PUT', `/pods/${id}`, { internal_ports: [1, 2, 3] });
@@ -186,7 +186,7 @@ describe('a change that fails on the node', () => {
   });
 });
 
-it('allows a removal during a change', async () => {
+it('allows a removal while the change runs', async () => {
   host.arrives = 'pulling';
   const once = await scene.template({ one_time_template: true });
   await scene.call('PUT', `/pods/${id}/switch-template`, { template_id: once.id });

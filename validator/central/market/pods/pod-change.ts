@@ -1,7 +1,7 @@
 /**
- * Changes what a pod runs: edit, template switch and reboot. The row receives a new generation, which the sync sends
- * to the node, and stores the former content. If the new generation fails, the node returns to the former one by
- * itself and the row follows. The pod counts as rebooting during the change.
+ * Changes the content of a pod: edit, template switch and reboot. The row receives a new generation, which the sync
+ * sends to the node, and stores the former content. If the new generation fails, the node returns to the former one by
+ * itself, and the row follows. The pod counts as rebooting during the change.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
@@ -35,7 +35,7 @@ const Previous = z.object({
   template_id: z.string(),
   template_json: z.string(),
   docker_credential_id: z.string().nullable(),
-  /** The account's own template was edited for this change and is restored if the change fails. */
+  /** True if the account's own template was edited for this change. The template is restored if the change fails. */
   edits_template: z.boolean(),
 });
 export type Previous = z.output<typeof Previous>;
@@ -50,12 +50,12 @@ export function previousOf(pod: Pick<Pod, 'previous_json'>): Previous | null {
   return pod.previous_json === null ? null : Previous.parse(JSON.parse(pod.previous_json));
 }
 
-/** The template as the pod runs it. */
+/** Returns the template that the pod runs. */
 export function templateOf(pod: Pick<Pod, 'template_json'>): PodTemplate {
   return JSON.parse(pod.template_json) as PodTemplate;
 }
 
-/** The spec of the pod with this template. Throws `template_invalid`. */
+/** Returns the pod's spec with this template. Throws `template_invalid`. */
 function specWith(
   pod: Pod,
   template: Template,
@@ -65,7 +65,7 @@ function specWith(
   return changedSpecFor(JSON.parse(pod.spec_json) as PodSpecInput, {
     template,
     keepsImage: IMAGE_COLUMNS.every((column) => ran[column] === template[column]),
-    // The port of a notebook server is requested apart from the template, even if the template has it too.
+    // The port of a notebook server is requested separately, even if the template also has it.
     templatePorts: templatePortsOf(pod).filter((port) => port !== pod.jupyter_port),
     generation,
     sshPublicKeys,
@@ -77,8 +77,8 @@ function templatePortsOf(pod: Pod): number[] {
 }
 
 /**
- * Returns the account's own template if it changed since the pod last tried it and leads to another spec; otherwise
- * null.
+ * Returns the account's own template if it changed since the pod last tried it and if it leads to another spec;
+ * otherwise null.
  */
 export async function changedTemplateOf(tx: Db, pod: Pod): Promise<Template | null> {
   const sinceMs = pod.template_tried_at ?? pod.created_at;
@@ -90,7 +90,7 @@ export async function changedTemplateOf(tx: Db, pod: Pod): Promise<Template | nu
   return isDeepStrictEqual(next, present) ? null : template;
 }
 
-/** Returns the changed row. Throws `pod_state_conflict` unless the pod runs or failed to reboot. */
+/** Returns the changed row. Throws `pod_state_conflict` unless the pod is running or failed to reboot. */
 export async function beginRestart(
   tx: Db,
   deps: { clock: Clock; random: Random },
@@ -98,9 +98,9 @@ export async function beginRestart(
   request: {
     actor: Actor;
     kind: ChangeKind;
-    /** Null: the template stays as the pod runs it. */
+    /** Null if the template stays unchanged. */
     template: Template | null;
-    /** Copy of a volume that the pod gets. */
+    /** Copy of the volume that is added to the pod. */
     volumeCopyId?: string | null;
   },
 ): Promise<Pod> {
@@ -132,7 +132,7 @@ function changeTo(
   change: { kind: ChangeKind; template: Template | null; volumeCopyId: string | null },
 ) {
   const { kind, template, volumeCopyId } = change;
-  // The node may have accepted a generation that this row no longer has.
+  // The node may have accepted a generation that this row no longer contains.
   const generation = Math.max(pod.generation, pod.acknowledged_generation) + 1;
   const sshPublicKeys = podKeysOf(pod).map((key) => key.public_key);
   const previous = {
@@ -169,7 +169,7 @@ function specOf({ spec_json: json }: Pick<Pod, 'spec_json'>): PodSpecInput {
   return JSON.parse(json) as PodSpecInput;
 }
 
-/** Returns true if the pending change adds a volume, which the pod loses again if the change fails. */
+/** Returns true if the pending change adds a volume, which is removed from the pod again if the change fails. */
 export function bringsVolume(pod: Pod): boolean {
   const previous = previousOf(pod);
   return (
@@ -179,13 +179,16 @@ export function bringsVolume(pod: Pod): boolean {
 
 export type ChangeOutcome = 'applied' | 'reverted';
 
-/** Outcome of a change, from the report of an agent whose pod no longer reboots; null if no change was pending. */
+/**
+ * Returns the outcome of a change from the report of an agent whose pod no longer reboots; null if no change was
+ * pending.
+ */
 export function changeOutcomeOf(pod: Pod, view: PodView): ChangeOutcome | null {
   if (pod.previous_json === null) return null;
   return view.change?.stage === 'failed' ? 'reverted' : 'applied';
 }
 
-/** Columns after a change has ended. The node keeps the number of a reverted generation. */
+/** Columns after a change has ended. The node retains the number of a reverted generation. */
 export function changeOutcomeColumns(pod: Pod, end: ChangeOutcome) {
   const previous = previousOf(pod);
   if (end === 'applied' || previous === null) return { previous_json: null };
@@ -207,7 +210,7 @@ function contentOf({ template_id, template_json, docker_credential_id }: Previou
 }
 
 /**
- * Updates one-time templates after a change: after a success the pod's former template is used up, after a failure the
+ * Updates one-time templates after a change. After a success the pod's former template is used up; after a failure the
  * new template counts as unused. A failed edit also restores the account's own template.
  */
 export async function updateTemplates(

@@ -11,8 +11,8 @@ const RECENT = { state: 'running', phase: 'ready', seen_at: SEEN_MS };
 it.each([
   ['is not silent before a minute without contact', {}, MINUTE_MS - 1, false],
   ['is silent from a minute on', {}, MINUTE_MS, true],
-  ['is silent while it reboots, too', { state: 'rebooting' }, MINUTE_MS, true],
-  ['is not silent once it is unreachable', { phase: 'unreachable' }, HOUR_MS, false],
+  ['is also silent while it reboots', { state: 'rebooting' }, MINUTE_MS, true],
+  ['is not silent once it is marked unreachable', { phase: 'unreachable' }, HOUR_MS, false],
   ['is not silent while it is not charged', { state: 'starting' }, HOUR_MS, false],
   ['is not silent before the first contact', { seen_at: null }, HOUR_MS, false],
 ] as const)('a pod %s', (_, change, silentMs, expected) => {
@@ -32,7 +32,7 @@ it('defers an action once, by half a minute, to wait for contact with a silent p
   expect(deferUntilContact([RECENT], early)).toBeNull();
 });
 
-/** Returns a failed verdict of the reachability check, `ms` after the last contact. */
+/** Returns a failed verdict of the reachability check, recorded `ms` after the last contact. */
 const failedAfter = (ms: number, reason_code = 'AGENT_UNREACHABLE') => ({
   state: 'failed' as const,
   verdict_at: SEEN_MS + ms,

@@ -1,6 +1,6 @@
 /**
  * Pods on a node that does not answer. Time without contact is not charged, and a pod becomes `broken` once its loss is
- * certain. The rules are in the README of this folder.
+ * certain. The README of this folder has the rules.
  */
 import { CheckResult, isBlocking } from '#shared/api/central/validator-routes.ts';
 import type { ApiError } from '#shared/runtime/errors.ts';
@@ -13,16 +13,16 @@ import { BILLABLE_STATES, mayMove, podStateOf, wirePhase } from './pod.state.ts'
 import { changePod, findPod, isBeingCreated, movePod } from './pod.store.ts';
 import { recordTransition, type TransitionDeps } from './pod-events.ts';
 
-/** A running pod without contact for this long becomes `unknown`. */
+/** Time without contact after which a running pod becomes `unknown`. */
 export const CONTACT_LOST_MS = 60_000;
-/** An `unknown` pod without contact for this long becomes `broken`. */
+/** Time without contact after which an `unknown` pod becomes `broken`. */
 export const BROKEN_AFTER_MS = 2 * 3_600_000;
-/** Time that a due action waits for contact with the node before it runs without it. */
+/** Time for which a due action waits for contact with the node before it runs without contact. */
 export const CONTACT_WAIT_MS = 30_000;
 
 const UNREACHED = 'The node could not be reached for two hours';
-const CONFIRMED = 'The node cannot be reached, and a validator has confirmed it';
-/** Reason code of the validator’s check that the agent answers. */
+const CONFIRMED = 'The node cannot be reached, which a validator has confirmed';
+/** Reason code of the validator’s check whether the agent answers. */
 const UNREACHABLE = 'AGENT_UNREACHABLE';
 
 /** Returns true for a call that may or may not have had an effect on the agent. */
@@ -32,7 +32,7 @@ export function isUnanswered({ status }: ApiError): boolean {
 
 type Contact = Pick<Pod, 'state' | 'phase' | 'seen_at'>;
 
-/** Returns true if the pod is billable at `atMs` although its node had been silent for CONTACT_LOST_MS by then. */
+/** Returns true if the pod is billable at `atMs` although its node had already been silent for CONTACT_LOST_MS. */
 export function isSilent({ state, phase, seen_at: seenAtMs }: Contact, atMs: number): boolean {
   const isBillable = BILLABLE_STATES.some((billable) => billable === state);
   if (!isBillable || phase === wirePhase('unknown') || seenAtMs === null) return false;
@@ -45,8 +45,8 @@ export function billableUntil(pod: Contact, atMs: number): number {
 }
 
 /**
- * Returns the time to which an action is postponed because one of the pods is silent, or null to run it now. An action
- * is postponed only once: from its planned time.
+ * Returns the time to which an action is postponed because one of the pods is silent; null to run the action now. An
+ * action is postponed only once, counted from its planned time.
  */
 export function deferUntilContact(
   pods: readonly Contact[],
@@ -58,7 +58,10 @@ export function deferUntilContact(
 
 type Verdict = Pick<ExecutorEntry, 'state' | 'verdict_at' | 'checks_json'>;
 
-/** Returns why a pod whose node is silent since `lostAtMs` is broken, or null while the node may still come back. */
+/**
+ * Returns the reason why a pod whose node is silent since `lostAtMs` is broken; null while the node may still answer
+ * again.
+ */
 export function lossReason(
   node: Verdict | undefined,
   { lostAtMs, nowMs }: { lostAtMs: number; nowMs: number },
@@ -68,8 +71,8 @@ export function lossReason(
 }
 
 /**
- * Returns true if the node's verdict confirms the loss. It must be at least CONTACT_LOST_MS younger than the last
- * contact.
+ * Returns true if the node's verdict confirms the loss. The verdict must be at least CONTACT_LOST_MS later than the
+ * last contact.
  */
 function isConfirmed(
   { state, verdict_at: verdictAtMs, checks_json: checks }: Verdict,
@@ -95,14 +98,14 @@ export function createLostContact(deps: LostContactDeps) {
   const { db, clock, inMaintenance, failCreation } = deps;
   const unreachable = wirePhase('unknown') ?? '';
 
-  /** Moves the pod to `broken` and refunds what was charged since the pod was last healthy. */
+  /** Moves the pod to `broken` and refunds the charges since the pod was last healthy. */
   async function markBroken(pod: Pod, message: string, nowMs: number): Promise<void> {
     if (isBeingCreated(pod)) return failCreation(pod, message);
     const from = podStateOf(pod.state);
     await moneyTransaction(deps, async (tx) => {
       const reason = 'provider_fault';
       const change = { phase: '', reason_code: reason, message, updated_at: nowMs };
-      // A rebooting pod keeps its state while it is unreachable, so the phase is checked as well.
+      // A rebooting pod keeps its state while it is unreachable, so the phase is also checked.
       await lockRow(tx, 'pods', pod.id);
       if ((await findPod(tx, pod.id))?.phase !== unreachable) return;
       if (!(await movePod(tx, pod.id, 'broken', change, { from: [from] }))) return;
@@ -111,7 +114,7 @@ export function createLostContact(deps: LostContactDeps) {
     });
   }
 
-  /** Stops charging from the last contact on. A rebooting pod stays `rebooting` and only changes its phase. */
+  /** Stops charging from the last contact on. A rebooting pod stays `rebooting` and changes only its phase. */
   async function markUnreachable(
     pod: Pod,
     { lostAtMs, nowMs, announced, isOfNode }: Loss,
@@ -138,8 +141,8 @@ export function createLostContact(deps: LostContactDeps) {
   }
 
   /**
-   * `pods` are the node's rows as read before the call to its agent; rows that have changed since are left alone.
-   * `isOfNode` is false if the gateway did not respond either, which does not count against the node.
+   * `pods` are the node's rows, read before the call to its agent. Rows that have changed since are skipped.
+   * `isOfNode` is false if the gateway did not respond either; then the node's reliability is not affected.
    */
   return async function recordUnanswered(
     executorId: string,

@@ -1,4 +1,4 @@
-/** Due work of pods: scheduled removals, warnings of them, limits of launches, and the end of failed creations. */
+/** Due work of pods: scheduled removals and their warnings, limits of launches, and the end of failed creations. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
@@ -83,7 +83,7 @@ export function podDueHandlers(deps: UpkeepDeps) {
         }
         if (!isRestoring && nowMs < untilMs) return { againAtMs: untilMs };
         const after = () => deps.wake(pod.executor_id);
-        // If the node answers, the next pass ends the launch, or finds that the pod runs.
+        // If the node answers, the next pass ends the launch or finds that the pod runs.
         if (dueAtMs <= untilMs) return { againAtMs: nowMs + CONTACT_WAIT_MS, after };
         await endCreation(tx, deps, pod, SILENT_LAUNCH);
         return { after };
@@ -102,7 +102,7 @@ export function podDueHandlers(deps: UpkeepDeps) {
   } satisfies DueHandlers;
 }
 
-/** Returns true if the pod's node has not answered since then. */
+/** Returns true if the pod's node has not answered since `sinceMs`. */
 async function isSilent(tx: Db, pod: Pod, sinceMs: number): Promise<boolean> {
   const node = await findExecutor(tx, pod.executor_id);
   return (node?.last_seen_at ?? pod.created_at) <= sinceMs;

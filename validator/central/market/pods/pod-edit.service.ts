@@ -1,4 +1,4 @@
-/** Changes that a renter makes to a pod: its template, its content, its name and its limits. */
+/** Changes of a pod that its renter makes: its template, its content, its name and its limits. */
 import { microOrNull } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -30,7 +30,7 @@ import { applyIdleLimit, applySpendLimit } from './pod-stop.ts';
 
 export type PodEdits = ReturnType<typeof createPodEdits>;
 
-/** Every method throws ApiError `pod_not_found` for a foreign pod. */
+/** Every method throws ApiError `pod_not_found` for a pod of another account. */
 export function createPodEdits(deps: {
   db: Database;
   clock: Clock;
@@ -65,7 +65,7 @@ export function createPodEdits(deps: {
   }
 
   return {
-    /** Changes the name and the limits; nothing restarts. */
+    /** Changes the name and the limits without a restart. */
     update: (caller: Caller, id: string, request: PodUpdateRequest) =>
       onOwn(caller, id, async (tx, pod) => {
         const patch = columnsOf(pod, request, clock.now());
@@ -83,7 +83,7 @@ export function createPodEdits(deps: {
         return rowOf(tx, (await findPod(tx, id)) ?? { ...pod, ...change });
       }),
 
-    /** Replaces the container by one of the changed template. If that fails, the former container returns. */
+    /** Replaces the container by a container of the changed template. If that fails, the former container returns. */
     edit: (caller: Caller, id: string, changes: UpdateTemplate): Promise<TemplateResponse> =>
       onOwn(caller, id, async (tx, pod) => {
         if (Object.values(changes).every((value) => value === undefined)) throw nothingToChange();
@@ -94,7 +94,7 @@ export function createPodEdits(deps: {
         return templateResponse(template);
       }),
 
-    /** Replaces the container by one of an existing template, with the checks of a rental. */
+    /** Replaces the container by a container of an existing template, with the checks of a rental. */
     switchTemplate: (caller: Caller, id: string, templateId: string) =>
       onOwn(caller, id, async (tx, pod) => {
         const template = await templateForRent(tx, pod.account_id, templateId, null);
@@ -106,7 +106,7 @@ export function createPodEdits(deps: {
   };
 }
 
-/** Columns of the members that the request has. Hours count from the pod's creation. */
+/** Columns for the members that the request contains. Hours count from the pod's creation. */
 function columnsOf(pod: Pod, request: PodUpdateRequest, nowMs: number) {
   const { pod_name, max_spend_usd, idle_shutdown_minutes, termination_hours } = request;
   return {
@@ -126,11 +126,11 @@ function removalAtOf(pod: Pod, hours: number | null, nowMs: number): number | nu
   if (hours === null) return null;
   const removalAt = removalAfter(hours, pod.created_at);
   if (removalAt > nowMs) return removalAt;
-  throw new ApiError('ttl_invalid', `The pod is older than ${hours} hours already`, {
-    hint: 'Hours count from created_at; DELETE /pods/{id} ends it now.',
+  throw new ApiError('ttl_invalid', `The pod is already older than ${hours} hours`, {
+    hint: 'Hours count from created_at; DELETE /pods/{id} ends the pod now.',
   });
 }
 
 function nothingToChange(): ApiError {
-  return new ApiError('bad_request', 'The request names nothing to change');
+  return new ApiError('bad_request', 'The request contains no member to change');
 }

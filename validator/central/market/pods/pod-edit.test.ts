@@ -17,7 +17,7 @@ beforeEach(async () => {
 afterEach(() => scene.close());
 
 describe('PUT /pods/{id}', () => {
-  it("makes a private copy of a foreign template, and keeps the pod's resources", async () => {
+  it("makes a private copy of another account’s template, and keeps the pod's resources", async () => {
     const before = host.specs.get(id);
     const edited = await scene.call('PUT', `/pods/${id}`, {
       environment: { A: 'b' },
@@ -59,7 +59,7 @@ describe('PUT /pods/{id}', () => {
     );
   });
 
-  it("edits the account's own template in place, also if the request contains the whole template", async () => {
+  it("edits the account's own template in place, even if the request contains the whole template", async () => {
     const own = await scene.template({
       docker_image: 'registry:5000/own/image',
       docker_image_tag: '2',
@@ -95,7 +95,7 @@ describe('PUT /pods/{id}', () => {
 
   it.each<[string, object, number, string]>([
     ['an empty body', {}, 400, 'bad_request'],
-    ['read-only members alone', { id: NOWHERE, status: 'CREATED' }, 400, 'bad_request'],
+    ['only read-only members', { id: NOWHERE, status: 'CREATED' }, 400, 'bad_request'],
     ['a shell line', { startup_commands: 'a && b' }, 400, 'template_invalid'],
     ['a malformed image', { docker_image: 'UPPER' }, 400, 'template_invalid'],
     [

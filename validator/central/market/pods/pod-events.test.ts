@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-/** Sends a request of the renter with its own request id. */
+/** Sends a request of the renter with the given request id. */
 function named(
   requestId: string,
   method: 'POST' | 'PUT' | 'DELETE',
@@ -199,7 +199,7 @@ describe("filters of a pod's events", () => {
     expect(await types(`api_key_id=${scene.node.id}`)).toEqual([]);
   });
 
-  it('also work after the pod has ended', async () => {
+  it('still work after the pod has ended', async () => {
     await scene.remove(id);
     await scene.market.sync();
     expect(await types('limit=1')).toEqual(['pod-delete.success']);

@@ -28,9 +28,9 @@ import { mailPodFailed } from './pod-mails.ts';
 import { statusOf } from './pod-response.ts';
 
 export type PodEvent = Pick<RecordedEvent, 'subEventType' | 'actor' | 'reason'> & {
-  /** Defaults to the pod's present status. */
+  /** Status after the event; default: the pod's present status. */
   toStatus?: WireStatus;
-  /** Added to the payload beside the pod's name and node. */
+  /** Members added to the payload, in addition to the pod's name and node. */
   facts?: Readonly<Record<string, unknown>>;
 };
 
@@ -66,9 +66,9 @@ const FAILURES: readonly PodState[] = ['creation_failed', 'reboot_failed', 'fail
 export type Transition = {
   reason: EventReason | null;
   message: string;
-  /** A change of the pod failed and was reverted. */
+  /** True if a change of the pod failed and was reverted. */
   isUndone?: boolean;
-  /** The node caused the failure or the lost contact, which counts for its reliability. */
+  /** True if the node caused the failure or the lost contact. Then the move affects the node's reliability. */
   isNodeFault?: boolean;
 };
 
@@ -109,7 +109,7 @@ export async function recordTransition(
   });
 }
 
-/** Returns how the move counts for the node's reliability; null if it does not. */
+/** Returns the effect of the move on the node's reliability; null if it has none. */
 function nodeOutcome(from: PodState, to: PodState, isNodeFault: boolean): PodOutcome | null {
   if (to === 'running') return isCreation(from) ? 'launches_succeeded' : null;
   if (!isNodeFault) return null;
@@ -122,7 +122,7 @@ function isCreation(state: PodState): boolean {
 }
 
 /**
- * Returns the event of a transition. A pod that returns from `unknown` to `running` counts as a status change, not as a
+ * Returns the event of a transition. A pod that returns from `unknown` to `running` causes a status change, not a
  * second creation.
  */
 function eventFor(from: PodState, to: PodState): EventName {
@@ -148,7 +148,7 @@ function eventFor(from: PodState, to: PodState): EventName {
 
 /**
  * Returns the type of the request event that caused an event of type `type`, which inherits its request id; null if no
- * request caused it.
+ * request caused the event.
  */
 function causeOf(from: PodState, type: EventType): SubEventType | null {
   if (type === 'pod-delete') return 'pod-delete.requested';
@@ -156,7 +156,7 @@ function causeOf(from: PodState, type: EventType): SubEventType | null {
   return isCreation(from) ? 'pod-rent.success' : null;
 }
 
-/** Parses the stored reason of a removal; null for a reason that events do not have. */
+/** Parses the stored reason of a removal; returns null for a reason that events do not have. */
 export function removalReasonOf(code: string | null): EventReason | null {
   return EVENT_REASONS.find((reason) => reason === code) ?? null;
 }

@@ -21,7 +21,7 @@ const history = (query = '') => scene.call('GET', `/pods/history${query}`);
 const namesOf = ({ items }: { items: { pod_name: string }[] }) =>
   items.map(({ pod_name }) => pod_name);
 
-it('returns 404 with time and reason for a deleted pod, or its last state with include_deleted', async () => {
+it('returns 404 with time and reason for a deleted pod, or the pod’s last state with include_deleted', async () => {
   const id = await scene.running();
   await scene.remove(id);
   expect(await scene.pod(id)).toMatchObject({ status: 'DELETING' });
@@ -65,7 +65,7 @@ it('shows a failed creation as deleted after 180 s', async () => {
     phase: 'deleting',
     deleted_at: naiveUtc(scene.market.clock.now()),
   });
-  // Its node has not removed it yet.
+  // Its node has not removed the pod yet.
   expect((await history()).body.items).toEqual([]);
   scene.host.pods.clear();
   await scene.later();
@@ -75,7 +75,7 @@ it('shows a failed creation as deleted after 180 s', async () => {
   ]);
 });
 
-it('lists ended pods by page, the latest end first', async () => {
+it('lists ended pods by page, most recently ended first', async () => {
   for (const name of ['a', 'b', 'c']) await ended(name);
   const live = await scene.running({ pod_name: 'live' });
   const whole = (await history()).body;

@@ -1,4 +1,4 @@
-/** The money held for a pod from its rental until metering settles it, or until the pod ends without having run. */
+/** Money held for a pod from its rental until metering settles the hold, or until the pod ends without having run. */
 
 import { causedBy } from '../../money/ledger/double-entry.ts';
 import { placeHold, voidHold } from '../../money/ledger/hold.service.ts';
@@ -21,7 +21,7 @@ export async function placePodHold(
   return placeHold(tx, accountId, amountUusd, cause);
 }
 
-/** Voids what is left of the pod's hold. */
+/** Voids the remaining amount of the pod's hold. */
 export async function releaseHold(tx: Db, pod: Pod, { actor, nowMs }: Cause): Promise<void> {
   if (pod.hold_id === null) return;
   const cause = causedBy(actor, { type: 'pod-hold-void', id: pod.id, atMs: nowMs, once: true });

@@ -81,7 +81,7 @@ it('deletes the pod after the grace period with the reason idle_shutdown', async
   expect((await scene.pod(id)).details).toMatchObject({ reason_code: 'idle_shutdown' });
 });
 
-it('restarts the idle time with every use, and counts missing measurements as use', async () => {
+it('restarts the idle time with every use, and counts time without measurements as use', async () => {
   await live(9 * MINUTE_MS);
   unusedSinceMs = null;
   await live(10_000);
@@ -107,7 +107,7 @@ it('restarts the idle time with every use, and counts missing measurements as us
 const mails = async () =>
   (await scene.market.call('GET', '/_local/outbox', { headers: { host: 'localhost' } })).body;
 
-it('mails once per idle period, across restarts of the agent, and again after a use', async () => {
+it('mails once per idle period, across restarts of the agent, and again after the pod was used', async () => {
   const stopsAt = naiveUtc(scene.market.clock.now() + 10 * MINUTE_MS).slice(11, 16);
   const removedAt = naiveUtc(scene.market.clock.now() + 20 * MINUTE_MS).slice(11, 16);
   await live(6 * MINUTE_MS);
@@ -117,7 +117,7 @@ it('mails once per idle period, across restarts of the agent, and again after a 
     expect(mail.text).toContain(part);
   }
   for (const _ of ['once', 'twice']) {
-    // The agent restarts: it has no sample, then its first one, and then reports the pod as unused.
+    // The agent restarts: at first it has no sample, then one sample, and then it reports the pod as unused.
     scene.host.podMetrics.delete(id);
     await scene.later(10_000);
     unusedSinceMs = null;

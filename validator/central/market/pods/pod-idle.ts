@@ -17,9 +17,9 @@ import { CONTACT_LOST_MS, isUnanswered } from './pod-contact.ts';
 const MINUTE_MS = 60_000;
 /** Lead time of the warning before the stop; half of the idle minutes if that is less. */
 const WARN_BEFORE_MS = 5 * MINUTE_MS;
-/** Tolerated jitter of measured ages, which vary by the time that a response takes. */
+/** Tolerated jitter of measured ages, which vary with the duration of a response. */
 const JITTER_MS = 15_000;
-/** Minimum number of samples: an agent with fewer has just started and may have missed an earlier use. */
+/** Minimum number of samples. An agent with fewer samples has just started and may have missed an earlier use. */
 const SURE_POINTS = MINUTE_MS / SAMPLE_INTERVAL_MS;
 
 type Measured = Pick<PodMetrics, 'age_ms' | 'idle_ms' | 'history'>;
@@ -34,7 +34,7 @@ export function warningLeadMs(minutes: number): number {
   return Math.min(WARN_BEFORE_MS, (minutes * MINUTE_MS) / 2);
 }
 
-/** The planned stop, and the time until which the pod was seen unused; null if it is in use. */
+/** The planned stop, and the time until which the pod was observed unused; null if the pod is in use. */
 export function plannedIdleStop(
   pod: Pick<Pod, 'idle_from' | 'idle_stop_at' | 'first_running_at'>,
   { age_ms: ageMs, idle_ms: idleMs }: Pick<Measured, 'age_ms' | 'idle_ms'>,
@@ -50,8 +50,8 @@ export function plannedIdleStop(
 }
 
 /**
- * Returns the time of the last use if that use is later than the last report of an unused pod; otherwise null. Missing
- * measurements do not count as a use here, so that the renter is not warned twice of the same idle time.
+ * Returns the time of the last use if it is later than the last report of an unused pod; otherwise null. Missing
+ * measurements do not count as a use in this function, so that the renter is not warned twice of the same idle time.
  */
 function lastUseMs(
   { idle_until: seenMs }: Pick<Pod, 'idle_until'>,
@@ -93,7 +93,10 @@ export function createIdleCheck({ db, clock, random, log }: IdleCheckDeps) {
     });
   }
 
-  /** Call after the agent has answered. Rejects with ApiError if it stops answering. */
+  /**
+   * Checks pods for idle time. Call it after the agent has answered. Rejects with ApiError if the agent stops
+   * answering.
+   */
   return async function checkIdle(client: AgentClient, pods: readonly Pod[]): Promise<void> {
     for (const pod of pods.filter(hasIdleLimit)) {
       try {

@@ -9,7 +9,7 @@ import {
 import { openHolds } from '../../../../test/fakes/scenes/wallet.ts';
 
 const STEPS = 120;
-/** Seeds of the runs: fewer on PostgreSQL, which is four times slower and has the same results. */
+/** Seeds of the runs: fewer on PostgreSQL, where the runs take four times as long and have the same results. */
 const SEEDS = onPostgres() ? [1] : [1, 2, 3];
 
 let market: TestMarket;
@@ -58,7 +58,7 @@ async function assertInvariants(): Promise<void> {
     expect(generation, 'row and spec agree on the generation').toBe(pod.generation);
     if (!gave) expect(held, `a live pod has its GPUs (${pod.state})`).toHaveLength(pod.gpu_count);
     expect(pod.hold_id, 'every pod had a hold').not.toBeNull();
-    // If the pod has run, its first settlement has ended the hold.
+    // If the pod has run, its first settlement has closed the hold.
     const isHeld = holds.has(String(pod.hold_id));
     if (gave) expect(isHeld, 'a pod that is being removed has no open hold').toBe(false);
     else if (pod.first_running_at === null)
@@ -71,8 +71,8 @@ async function assertInvariants(): Promise<void> {
 }
 
 /**
- * Each GPU belongs to at most one pod on its host, pods being removed included. A failed creation releases its GPU at
- * once, because the agent itself refuses the GPU until it is free.
+ * Each GPU belongs to at most one pod on its host, including pods that are being removed. A failed creation releases
+ * its GPU at once, because the agent itself refuses the GPU until it is free.
  */
 async function assertHosts(): Promise<void> {
   const failures = await market.ports.db

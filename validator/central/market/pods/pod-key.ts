@@ -4,10 +4,10 @@ import { parsePublicKey } from '../../accounts/ssh-keys/public-key.ts';
 import type { Pod } from '../../platform/database/tables.ts';
 import type { PodSshKey } from './pod.schemas.ts';
 
-/** A key as the pod's row stores it; `id` is null for a key that is not one of the account's. */
+/** A key as the pod's row stores it; `id` is null for a key that is not registered with the account. */
 export type PodKey = Omit<PodSshKey, 'id'> & { id: string | null };
 
-/** An unregistered key has an id derived from the key, because clients require an id. */
+/** An unregistered key gets an id that is derived from the key, because clients require an id. */
 export function keyOnWire(key: PodKey): PodSshKey {
   return { ...key, id: key.id ?? derivedId(keyIdentity(key)) };
 }

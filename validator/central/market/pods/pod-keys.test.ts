@@ -33,7 +33,7 @@ async function register(public_key: string): Promise<string> {
   return (await market.call('POST', '/ssh-keys', { headers: account.key, body })).body.id;
 }
 
-it('adds registered and pasted keys once each, and sends them to the node', async () => {
+it('adds each registered or pasted key once, and sends the keys to the node', async () => {
   await market.sync();
   const before = host.pods.get(podId)?.ssh_keys_hash;
   const id = await register(newKey());
@@ -64,7 +64,7 @@ it('retries until the node has the keys', async () => {
   expect(host.pods.get(podId)?.ssh_keys_hash).toBe(sshKeysHash(texts));
 });
 
-it('rejects an empty list, too many keys, foreign keys and malformed keys', async () => {
+it('rejects an empty list, too many keys, keys of other accounts and malformed keys', async () => {
   expect((await add({})).status).toBe(422);
   expect((await add({ public_keys: Array.from({ length: 21 }, () => newKey()) })).status).toBe(422);
   expect((await add({ public_keys: ['ssh-rsa nonsense'] })).status).toBe(422);

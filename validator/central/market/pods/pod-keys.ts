@@ -12,7 +12,7 @@ const MAX_KEYS_PER_POD = 50;
 
 export type KeysAdded = { pod: Pod; added: number; alreadyPresent: number };
 
-/** Changes the row only; the sync sends the keys to the agent. */
+/** Changes only the row; the sync sends the keys to the agent. */
 export async function addSshKeysTo(
   tx: Db,
   pod: Pod,

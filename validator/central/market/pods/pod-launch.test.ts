@@ -68,7 +68,7 @@ describe('a launch', () => {
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'ready' });
   });
 
-  it('releases GPU and hold at once if it fails, and is then listed for 180 s', async () => {
+  it('releases GPU and hold at once if the launch fails, and is then listed for 180 s', async () => {
     host.arrives = 'failed';
     const id = await scene.rentOne();
     expect(await scene.held()).toBe(0.55);
@@ -94,7 +94,7 @@ describe('a launch', () => {
     expect(events.at(-1)).toMatchObject({ sub_event_type: 'pod-create.failed' });
   });
 
-  it("fails with the agent's message if the agent refuses it, and is not repeated", async () => {
+  it("fails with the agent's message if the agent refuses the pod, and is not repeated", async () => {
     host.refusal = new ApiError('spec_refused', 'privileged is not allowed');
     const id = await scene.rentOne();
     await market.sync();

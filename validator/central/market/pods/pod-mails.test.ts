@@ -22,7 +22,7 @@ const mails = async () =>
 const setMailPreferences = (body: object) =>
   scene.market.call('PUT', '/users/me/notification', { headers: scene.account.key, body });
 
-it("mails once about a failed pod, with the node's message, unless the renter disabled it", async () => {
+it("mails once about a failed pod, with the node's message, unless the renter disabled such mails", async () => {
   scene.host.refusal = new ApiError('spec_refused', 'privileged is <not> allowed');
   await scene.rentOne();
   await scene.market.sync();
@@ -40,7 +40,7 @@ it("mails once about a failed pod, with the node's message, unless the renter di
   expect(await mails()).toHaveLength(1);
 });
 
-it('mails about a scheduled removal an hour before it, once per scheduled time', async () => {
+it('mails about a scheduled removal an hour before the removal, once per scheduled time', async () => {
   await scene.running({ termination_hours: 2 });
   await scene.later(HOUR_MS - 1);
   expect(await mails()).toEqual([]);

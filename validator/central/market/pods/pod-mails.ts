@@ -1,4 +1,4 @@
-/** Mails about pods to renters who want them. Each is queued in the transaction of its cause. */
+/** Mails about pods, for renters who have such mails enabled. Each is queued in the transaction of its cause. */
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { addressOf } from '../../accounts/auth/account-access.ts';
 import type { NotificationFlag } from '../../accounts/notification-settings/notification-setting.schemas.ts';
@@ -17,7 +17,7 @@ const DAY_MS = 86_400_000;
 const MAX_WHY_CHARS = 500;
 const DATE_AND_MINUTE_CHARS = 16;
 
-/** Queues the mail about a failed pod, one per failure. */
+/** Queues the mail about a failed pod; one mail per failure. */
 export async function mailPodFailed(tx: Db, mails: Mails, pod: Pod, why: string, nowMs: number) {
   const text = why.slice(0, MAX_WHY_CHARS) || 'the reason is unknown.';
   await mailRenter(tx, mails, pod, {
@@ -29,7 +29,7 @@ export async function mailPodFailed(tx: Db, mails: Mails, pod: Pod, why: string,
   });
 }
 
-/** Queues the mail about a scheduled removal, one per scheduled time. */
+/** Queues the mail about a scheduled removal; one mail per scheduled time. */
 export async function mailRemoval(
   tx: Db,
   mails: Mails,
@@ -46,7 +46,7 @@ export async function mailRemoval(
 }
 
 /**
- * Queues the mail about an idle shutdown: one per idle period, even if the stop is postponed. A period begins with
+ * Queues the mail about an idle shutdown; one mail per idle period, even if the stop is postponed. A period begins with
  * `idle_from` (pod-idle.ts).
  */
 export async function mailIdle(

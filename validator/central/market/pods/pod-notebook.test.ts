@@ -18,7 +18,7 @@ function install(id: string, jupyter_internal_port: number, headers = account.ke
   return market.call('POST', `/pods/${id}/install-jupyter`, { headers, body });
 }
 
-/** Lets the node report a change of the pod's notebook server. */
+/** Makes the node report a change of the pod's notebook server. */
 async function report(id: string, change: Partial<NotebookView>): Promise<void> {
   const notebook = host.pods.get(id)?.notebook;
   if (notebook === null || notebook === undefined) throw new Error('the node received no request');

@@ -1,4 +1,4 @@
-/** A pod's notebook server: the request for it, its state as reported by the node, and its token. */
+/** A pod's notebook server: the request, the state that the node reports, and the token. */
 
 import { createHmac } from 'node:crypto';
 import type { PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
@@ -28,7 +28,7 @@ export function notebookColumns(port: number | null) {
   } as const;
 }
 
-/** Changes the row only; the sync sends the request. A server that runs or starts on this port is kept. */
+/** Changes only the row; the sync sends the request. A server that already runs or starts on this port is kept. */
 export async function requestNotebook(tx: Db, pod: Pod, port: number, nowMs: number): Promise<Pod> {
   if (pod.state !== 'running') {
     throw new ApiError('pod_state_conflict', `The pod is ${wireStatus(podStateOf(pod.state))}`, {
@@ -55,7 +55,7 @@ function requireMapped(pod: Pod, port: number): void {
   throw new ApiError('bad_request', `Port ${port} of the pod is not mapped for a notebook server`, {
     hint:
       open.length === 0
-        ? 'Rent with a template that has a port beside 22, or with enable_jupyter.'
+        ? 'Rent with a template that has a port other than 22, or with enable_jupyter.'
         : `Choose one of ${open.join(', ')}.`,
   });
 }
@@ -72,7 +72,7 @@ export function awaitsNotebook(pod: Pod): boolean {
   return pod.state === 'running' && pod.jupyter_port !== null && pod.jupyter_status === null;
 }
 
-/** Columns reported for the latest request; null if the row has them already. Pure. */
+/** Columns reported for the latest request; null if the row already has them. Pure. */
 export function notebookChange(pod: Pod, { notebook }: PodView): NotebookColumns | null {
   if (notebook === null || notebook.request !== pod.jupyter_requests) return null;
   const reported = columnsOf(notebook);
@@ -88,14 +88,14 @@ export function notebookFailure(message: string): NotebookColumns {
   return { ...UNKNOWN, jupyter_status: 'FAILED', jupyter_error: message.slice(0, MAX_ERROR_CHARS) };
 }
 
-/** Columns for the state of a notebook server. The address stays the same while the server restarts. */
+/** Columns for the state of a notebook server. The address does not change while the server restarts. */
 function columnsOf({ status, reason, message, path }: NonNullable<PodView['notebook']>) {
   if (status === 'failed') return notebookFailure(`${reason}: ${message}`);
   if (status === 'installing') return UNKNOWN;
   return { jupyter_status: 'SUCCESS', jupyter_error: null, jupyter_path: path } as const;
 }
 
-/** Address of the server's pages with the token; null if no server runs. Pure. */
+/** Address of the server's pages, including the token; null if no server runs. Pure. */
 export function notebookUrl(pod: Pod, host: string, token: string): string | null {
   const mapped = JSON.parse(pod.ports_json) as Record<string, number>;
   const port = mapped[String(pod.jupyter_port)];
@@ -104,12 +104,12 @@ export function notebookUrl(pod: Pod, host: string, token: string): string | nul
   return `http://${host}:${port}${pod.jupyter_path ?? '/'}?token=${token}`;
 }
 
-/** 128 bits. */
+/** Length of a token: 128 bits. */
 const TOKEN_HEX_DIGITS = 32;
 
 export type NotebookTokenOf = (pod: Pick<Pod, 'id' | 'jupyter_requests'>) => string;
 
-/** Derives one token per pod and request from the deployment's secret, so no token is stored. */
+/** Derives one token per pod and request from the deployment's secret, so that no token is stored. */
 export function createNotebookTokens(secret: Uint8Array): NotebookTokenOf {
   const key = deriveKey(secret, 'notebook-token');
   return ({ id, jupyter_requests }) =>

@@ -1,4 +1,4 @@
-/** Writes what an agent reports about a pod into its row: conditional moves, each with its event. */
+/** Writes an agent's reports about a pod into its row: conditional moves, each with its event. */
 
 import type { PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -41,7 +41,7 @@ import {
 /** Shortest time between two writes of `seen_at` while nothing else changes. */
 const SEEN_RESOLUTION_MS = 5_000;
 
-/** Every function has no effect if the row has changed since it was read. */
+/** Creates the recorder. Its functions have no effect if the row has changed since it was read. */
 export function createPodRecorder(deps: {
   db: Database;
   clock: Clock;
@@ -56,8 +56,8 @@ export function createPodRecorder(deps: {
   const pulls = createPullRecorder(deps);
 
   /**
-   * Records the last pull for the node's speed and the image's size; without the size while a change is pending,
-   * because the pull may be that of either image. Never rejects.
+   * Records the last pull for the node's speed and the image's size. While a change is pending, the size is left out,
+   * because the pull may be of the former or of the new image. Never rejects.
    */
   async function recordPull(pod: Pod, { last_pull: pull, generation }: PodView): Promise<void> {
     if (pull === null) return;
@@ -70,7 +70,7 @@ export function createPodRecorder(deps: {
       );
   }
 
-  /** The limit of a launch begins when a restore that precedes it has ended. */
+  /** The time of a launch begins when the preceding restore has ended. */
   function launchColumns(pod: Pod, { state }: Observed, view: PodView) {
     const at = { nowMs: clock.now(), limitMs: deps.launchLimitMs };
     const isRestored = pod.state === 'restoring' && state !== 'restoring' && isLaunching(pod);
@@ -110,7 +110,7 @@ export function createPodRecorder(deps: {
     });
   }
 
-  /** Updates a pod whose state is unchanged. A rebooting pod that answers again is metered again. */
+  /** Updates a pod whose state is unchanged. A rebooting pod whose node answers again is metered again. */
   async function updateInState(pod: Pod, observed: Observed, view: PodView): Promise<void> {
     const nowMs = clock.now();
     const change = {
@@ -184,11 +184,13 @@ export function createPodRecorder(deps: {
       ) {
         await updateInState(pod, observed, view);
       }
-      // Last, because the pod's state must not wait for statistics.
+      // Runs last, because the pod's state must not wait for statistics.
       await recordPull(pod, view);
     },
 
-    /** Records why the pod waits: the sync sends it to its node only when its volume is restored there. */
+    /**
+     * Records why the pod waits. The sync sends a pod to its node only when the pod's volume is restored on the node.
+     */
     async awaitsVolume(pod: Pod, message: string): Promise<void> {
       const from = podStateOf(pod.state);
       const phase = wirePhase('restoring') ?? '';
@@ -242,7 +244,7 @@ export function createPodRecorder(deps: {
     /** Fails a launch that exceeded its limit. The agent has answered in this pass, so the GPUs are released. */
     launchTimedOut: (pod: Pod) => fail(pod, lateLaunch(pod, clock.now())),
 
-    /** Fails the creation of a pod whose node is lost. If the node comes back, it removes the pod. */
+    /** Fails the creation of a pod whose node is lost. If the node answers again, it removes the pod. */
     failCreation: (pod: Pod, message: string) =>
       fail(pod, { reason: 'provider_fault', message, gpusFree: false, isNodeFault: true }),
 

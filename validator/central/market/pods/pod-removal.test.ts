@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => scene.close());
 
 describe('a deletion', () => {
-  it('is sent to the agent after the launch if it is requested during the launch', async () => {
+  it('is sent to the agent after the launch if the deletion is requested during the launch', async () => {
     host.arrives = 'pulling';
     const id = await scene.rentOne();
     await market.sync();
@@ -68,7 +68,7 @@ describe('a deletion', () => {
     expect((await scene.pod(id)).details).toMatchObject({ reason_code: 'node_removed' });
   });
 
-  it('leaves the last state of the pod, returned with include_deleted', async () => {
+  it('keeps the last state of the pod, which is returned with include_deleted', async () => {
     const id = await scene.rentOne();
     await scene.remove(id);
     await market.sync();
@@ -82,7 +82,7 @@ describe('a deletion', () => {
     });
   });
 
-  it('removes the pod again if it arrives on its node later', async () => {
+  it('removes the pod again if the pod arrives on its node later', async () => {
     const id = await scene.rentOne();
     await market.sync();
     const view = host.pods.get(id);
@@ -105,7 +105,7 @@ describe('a scheduled removal', () => {
     expect(host.pods.size).toBe(0);
   });
 
-  it('runs after a restart if the central API was down when it was due', async () => {
+  it('runs after a restart if the central API was down when the removal was due', async () => {
     const id = await scene.rentOne({ termination_hours: 1 });
     await scene.later(0);
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING' });

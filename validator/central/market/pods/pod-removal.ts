@@ -18,7 +18,7 @@ import { cancelGraceEnd } from './pod-stop.ts';
 
 type Deps = { clock: Clock; random: Random };
 
-/** Largest number of pods removed by one call of `removeAll`; callers repeat it until none remain. */
+/** Largest number of pods that one call of `removeAll` removes. Callers repeat the call until no pods remain. */
 const CLEANUP_BATCH = 10_000;
 const HOUR_MS = 3_600_000;
 const OFFSET = /(?:Z|[+-]\d{2}:\d{2})$/;
@@ -34,7 +34,7 @@ export const REMOVAL_REASONS = [
 ] as const;
 export type RemovalReason = (typeof REMOVAL_REASONS)[number];
 
-/** `atMs`: the announced end, until which the pod is charged; defaults to now. */
+/** `atMs`: the announced end, until which the pod is charged; default: now. */
 export type RemovalRequest = { actor: Actor; reason: RemovalReason; atMs?: number };
 
 /** Returns the changed row. Voids the pod's hold: a pod that never ran costs nothing. */
@@ -54,7 +54,7 @@ export async function beginRemoval(
   };
   const metered = { atMs: billableUntil(pod, Math.min(nowMs, atMs ?? nowMs)) };
   if (!(await movePod(tx, pod.id, 'deleting', change, metered))) {
-    throw new ApiError('pod_state_conflict', 'The pod is being deleted already');
+    throw new ApiError('pod_state_conflict', 'The pod is already being deleted');
   }
   await releaseHold(tx, pod, { actor, nowMs });
   if (pod.removal_at !== null) await setRemovalDue(tx, pod.id, null);
@@ -76,8 +76,8 @@ export async function changeUnlessRemoving(tx: Db, pod: Pod, change: PodChange):
 }
 
 /**
- * Schedules the removal for `removalAt`; null cancels it, together with the requested hours. Throws `pod_state_conflict`
- * for a pod that is being removed.
+ * Schedules the removal for `removalAt`. Null cancels the removal and clears the requested hours. Throws
+ * `pod_state_conflict` for a pod that is being removed.
  */
 export async function scheduleRemoval(
   tx: Db,
@@ -95,7 +95,9 @@ export async function scheduleRemoval(
   return { ...pod, ...change };
 }
 
-/** Updates the schedule and records the event. Does nothing if the time is unchanged, so no warning is repeated. */
+/**
+ * Updates the schedule and records the event. Does nothing if the time is unchanged, so that no warning is repeated.
+ */
 export async function recordRemovalTime(
   tx: Db,
   deps: Deps,
@@ -115,7 +117,7 @@ export async function recordRemovalTime(
   });
 }
 
-/** Replaces the scheduled removal and its warnings; null cancels them. */
+/** Replaces the scheduled removal and its warnings; null cancels both. */
 export async function setRemovalDue(
   tx: Db,
   podId: string,
@@ -131,7 +133,8 @@ export async function setRemovalDue(
 }
 
 /**
- * Returns epoch milliseconds. Throws 422 without a time or offset, and 400 `ttl_invalid` outside 1-720 hours from now.
+ * Returns epoch milliseconds. Throws 422 for text that is not a time with an offset, and 400 `ttl_invalid` for a time
+ * that is not 1 to 720 hours ahead.
  */
 export function parseRemovalTime(text: string, nowMs: number): number {
   const atMs = parseIsoTime(text);
@@ -142,7 +145,7 @@ export function parseRemovalTime(text: string, nowMs: number): number {
   return atMs;
 }
 
-/** Returns epoch milliseconds, `hours` after `fromMs`. Throws 400 `ttl_invalid` outside 1-720. */
+/** Returns epoch milliseconds, `hours` after `fromMs`. Throws 400 `ttl_invalid` unless `hours` is 1 to 720. */
 export function removalAfter(hours: number, fromMs: number): number {
   requireTerminationHours(hours);
   return fromMs + Math.round(hours * HOUR_MS);
@@ -150,7 +153,7 @@ export function removalAfter(hours: number, fromMs: number): number {
 
 export type PodCleanup = ReturnType<typeof createPodCleanup>;
 
-/** Removes every pod on the market, for a marketplace on one host that shuts down. */
+/** Removes every pod in the market, for a marketplace on one host that shuts down. */
 export function createPodCleanup(deps: {
   db: Database;
   clock: Clock;
@@ -168,7 +171,7 @@ export function createPodCleanup(deps: {
         try {
           await moneyTransaction(deps, (tx) => beginRemoval(tx, deps, pod, request));
         } catch (error) {
-          // The pod is being removed already.
+          // The pod is already being removed.
           if (!(error instanceof ApiError)) throw error;
         }
         wake(pod.executor_id);

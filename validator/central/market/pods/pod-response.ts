@@ -1,4 +1,4 @@
-/** A pod as API responses show it. Pure. */
+/** Converts a pod to its form in API responses. Pure. */
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
@@ -37,8 +37,8 @@ export function statusOf(pod: Pod): WireStatus {
 }
 
 /**
- * `notebookToken` opens the pod's notebook server; `volume` is mounted at /mnt; `spentUusd` is what the renter paid so
- * far.
+ * `notebookToken` opens the pod's notebook server; `volume` is mounted at /mnt; `spentUusd` is the amount that the
+ * renter paid so far.
  */
 export function podResponse(
   pod: Pod,
@@ -112,7 +112,7 @@ export function sshCommand(
   return status === 'RUNNING' && port !== undefined ? `ssh root@${host} -p ${port}` : null;
 }
 
-/** Returns a line for a known_hosts file; null for a pod that the node's SSH gateway does not serve. */
+/** Returns a line for a known_hosts file; null for a pod that is not served by the node's SSH gateway. */
 function knownHosts(
   hostKey: string | null,
   host: string,
@@ -128,8 +128,8 @@ function phaseOf(pod: Pod): WirePhase | null {
 }
 
 /**
- * Returns when the pod is expected to run; null members unless it is being created. An overdue pod is expected in one
- * second. Restores have no estimate.
+ * Returns the expected time at which the pod runs. Members are null unless the pod is being created. An overdue pod is
+ * expected in one second. Restores have no estimate.
  */
 function readinessOf(
   { state, ready_expected_at: atMs, eta_basis }: Pod,

@@ -68,7 +68,7 @@ it('assigns the pod its share of the node', () => {
   });
 });
 
-it("adds ports beyond the template's only on request", () => {
+it('adds ports to those of the template only on request', () => {
   expect(podSpecFor({ ...input, notebookPort: 8888 }).internal_ports).toEqual([22, 8000, 8888]);
   expect(podSpecFor({ ...input, portCount: 1 }).internal_ports).toEqual([22, 8000]);
   expect(podSpecFor({ ...input, portCount: 4 }).internal_ports).toEqual([22, 8000, 20000, 20001]);

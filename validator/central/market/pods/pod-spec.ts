@@ -7,9 +7,15 @@ import type { Template } from '../../platform/database/tables.ts';
 import { commandWords } from '../templates/template.service.ts';
 import { checkTemplatePaths } from '../templates/template-content.ts';
 
-/** Part of the host's memory that pods share by their GPUs; the host keeps the rest. */
+/**
+ * Part of the host's memory that is divided among pods in proportion to their GPUs. The host keeps the remaining
+ * memory.
+ */
 const MEMORY_SHARE = 0.9;
-/** Part of the free disk space that pods share by their GPUs; the rest is left for images. */
+/**
+ * Part of the free disk space that is divided among pods in proportion to their GPUs. The remaining space is for
+ * images.
+ */
 const DISK_SHARE = 0.9;
 /** Limit of the agent. */
 const MIN_DISK_BYTES = 16 * 1024 ** 2;
@@ -23,7 +29,7 @@ const MAX_PIDS = 4_096;
 const LABEL_CHARS = MAX_TEMPLATE_LABEL / 2;
 const CORE_STEPS = 100;
 const KIB = 1_024;
-/** First internal port of those that are added to the template's. */
+/** First internal port of the ports that are added to the template's ports. */
 const FIRST_EXTRA_PORT = 20_000;
 
 export type SpecInput = {
@@ -31,9 +37,9 @@ export type SpecInput = {
   inventory: Inventory;
   gpuUuids: readonly string[];
   gpuTotal: number;
-  /** Requested number of external ports; the template's ports are always included. */
+  /** Requested number of external ports. The template's ports are always included. */
   portCount: number | null;
-  /** Included in the ports. */
+  /** Port of the notebook server, which is included in the ports. */
   notebookPort: number | null;
   sshPublicKeys: readonly string[];
   /** Copy of the volume that is mounted at /mnt. */
@@ -42,7 +48,7 @@ export type SpecInput = {
   secretNames: readonly string[];
 };
 
-/** Throws 400 `template_invalid` for a template that every agent would refuse. */
+/** Builds the spec. Throws 400 `template_invalid` for a template that every agent would refuse. */
 export function podSpecFor(input: SpecInput): PodSpecInput {
   const { template, inventory, gpuUuids } = input;
   return checkedSpec({
@@ -59,14 +65,14 @@ export function podSpecFor(input: SpecInput): PodSpecInput {
 }
 
 /**
- * The spec that runs `template` in place of `present`, with the same share of the node and the extra ports. Throws 400
- * `template_invalid` for a template that every agent would refuse.
+ * Builds the spec that runs `template` instead of `present`, with the same share of the node and the same extra ports.
+ * Throws 400 `template_invalid` for a template that every agent would refuse.
  */
 export function changedSpecFor(
   present: PodSpecInput,
   change: {
     template: Template;
-    /** Keeps the present image, which may be built from a Dockerfile. */
+    /** True to keep the present image, which may be built from a Dockerfile. */
     keepsImage: boolean;
     /** Ports of the present template. */
     templatePorts: readonly number[];
@@ -86,7 +92,10 @@ export function changedSpecFor(
   });
 }
 
-/** The spec with a copy of a volume. Throws 400 `template_invalid` if a path of the template is in the way. */
+/**
+ * Returns the spec with a copy of a volume. Throws 400 `template_invalid` if a path of the template conflicts with the
+ * volume.
+ */
 export function specWithVolume(spec: PodSpecInput, copyId: string): PodSpecInput {
   return checkedSpec({ ...spec, volume: { id: copyId } });
 }
@@ -109,7 +118,10 @@ function labelOf({ name }: Template): string {
   return [...name.replaceAll(/\p{C}/gu, '')].slice(0, LABEL_CHARS).join('');
 }
 
-/** Returns the template's volumes. They are checked again, because older templates may predate a check. */
+/**
+ * Returns the template's volumes. They are checked again, because an older template may have been stored before a check
+ * existed.
+ */
 function volumesOf(template: Template): string[] {
   const volumes = JSON.parse(template.volumes_json) as string[];
   checkTemplatePaths({ volumes });
@@ -123,7 +135,7 @@ function portsOf(template: Template): number[] {
 function checkedSpec(spec: PodSpecInput): PodSpecInput {
   const clash = spec.volume && volumesProblem([VOLUME_MOUNT_PATH, ...(spec.volumes ?? [])]);
   if (clash) {
-    throw new ApiError('template_invalid', `The template leaves no room for the volume: ${clash}`);
+    throw new ApiError('template_invalid', `The template conflicts with the volume: ${clash}`);
   }
   const checked = PodSpec.safeParse(spec);
   if (checked.success) return spec;

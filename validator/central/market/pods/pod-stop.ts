@@ -1,6 +1,6 @@
 /**
  * Pods that are stopped because the balance, their spend limit or their idle limit is used up. A stopped pod keeps its
- * data during a grace period; then it is removed, unless it was started again.
+ * data during a grace period. Then the pod is removed, unless it was started again.
  */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -25,15 +25,15 @@ type Deps = { clock: Clock; random: Random };
 
 export type StopReason = 'balance_exhausted' | 'max_spend_reached' | 'idle_shutdown';
 
-/** `message` replaces the usual text for the renter. */
+/** `message` replaces the default text for the renter. */
 export type PodStop = { reason: StopReason; atMs: number; message?: string };
 
 const MESSAGES: Record<StopReason, string> = {
   balance_exhausted: 'The balance is used up: top up to start the pod again before it is deleted',
   max_spend_reached:
-    'max_spend_usd is reached: raise it to start the pod again before it is deleted',
+    'max_spend_usd is reached: raise this limit to start the pod again before it is deleted',
   idle_shutdown:
-    'The pod was unused for idle_shutdown_minutes: set it anew to start the pod again before it is deleted',
+    'The pod was unused for idle_shutdown_minutes: set this limit again to start the pod before it is deleted',
 };
 
 /** Longest grace period of a stopped pod. */
@@ -41,7 +41,10 @@ export const GRACE_MS = 600_000;
 /** Time after which a stopped pod is removed even if its last backup still runs. */
 const LONGEST_BACKUP_MS = 3_600_000;
 
-/** Charges the pod until `atMs`, which may be in the past; the grace period begins now. False if it does not run. */
+/**
+ * Charges the pod until `atMs`, which may be in the past; the grace period begins now. Returns false if the pod does
+ * not run.
+ */
 export async function stopPod(
   tx: Db,
   deps: Deps,
@@ -77,7 +80,7 @@ export async function stopPod(
   return true;
 }
 
-/** Starts a stopped pod again. False if it is not stopped. */
+/** Starts a stopped pod again. Returns false if the pod is not stopped. */
 export async function resumePod(tx: Db, deps: Deps, pod: Pod): Promise<boolean> {
   const nowMs = deps.clock.now();
   const change = {
@@ -103,8 +106,8 @@ export async function cancelGraceEnd(tx: Db, podId: string): Promise<void> {
 }
 
 /**
- * Applies a new `max_spend_usd`: moves the stop, or starts a pod that the old limit had stopped. `pod` is the row before
- * the change; its account was settled before the row changed.
+ * Applies a new `max_spend_usd`: moves the stop, or starts a pod that the old limit had stopped. `pod` is the row
+ * before the change; its account was settled before the row changed.
  */
 export async function applySpendLimit(
   tx: Db,
@@ -116,15 +119,18 @@ export async function applySpendLimit(
   await resumeIfStoppedBy(tx, deps, pod, 'max_spend_reached');
 }
 
-/** Applies a new `idle_shutdown_minutes`: they count from now on, and a pod that they had stopped starts again. */
+/**
+ * Applies a new `idle_shutdown_minutes`. The minutes count from now on, and a pod that the old limit had stopped starts
+ * again.
+ */
 export async function applyIdleLimit(tx: Db, deps: Deps, pod: Pod): Promise<void> {
   await cancelIdleStop(tx, pod.id);
   await resumeIfStoppedBy(tx, deps, pod, 'idle_shutdown');
 }
 
 /**
- * Does nothing while a budget of the pod's API key is used up. Throws `insufficient_balance` if the account has less
- * than a rental of the pod requires.
+ * Resumes a pod that was stopped for `reason`. Does nothing while a budget of the pod's API key is used up. Throws
+ * `insufficient_balance` if the account has less than a rental of the pod requires.
  */
 async function resumeIfStoppedBy(tx: Db, deps: Deps, pod: Pod, reason: StopReason): Promise<void> {
   if (pod.state !== 'stopped' || pod.reason_code !== reason) return;

@@ -41,7 +41,7 @@ describe('PUT /pods/{id}/switch-template', () => {
     expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', template_id: own.id });
   });
 
-  it('rejects foreign, private and missing templates', async () => {
+  it('rejects missing templates and private templates of other accounts', async () => {
     const stranger = await market.renter();
     const theirs = await market.call('POST', '/templates', {
       headers: stranger.key,
@@ -77,7 +77,7 @@ describe('PUT /pods/{id}/switch-template', () => {
 });
 
 describe('PUT /templates/{id}', () => {
-  it("applies to the owner's pods at their next reboot", async () => {
+  it("changes the owner's pods at their next reboot", async () => {
     const own = await scene.template();
     const owned = await scene.running({ template_id: own.id });
     const row = (await scene.call('GET', `/templates/${own.id}`)).body;
@@ -93,14 +93,14 @@ describe('PUT /templates/{id}', () => {
     await market.sync();
     expect(host.specs.get(owned)).toMatchObject({ generation: 2, environment: { NEW: '1' } });
     expect(await scene.pod(owned)).toMatchObject({ template: { environment: { NEW: '1' } } });
-    // The template has not changed since, so the same container restarts.
+    // The template has not changed since then, so the same container restarts.
     await scene.call('POST', `/pods/${owned}/reboot`, {});
     await market.sync();
     expect(host.specs.get(owned)?.generation).toBe(2);
     expect(host.calls.at(-1)).toBe(`reboot ${owned} 1`);
   });
 
-  it('does not apply to pods of other accounts', async () => {
+  it('does not change pods of other accounts', async () => {
     const stranger = await market.renter();
     const headers = stranger.key;
     const body = { name: 'open', docker_image: 'x/y', is_private: false };
@@ -114,7 +114,7 @@ describe('PUT /templates/{id}', () => {
     expect(host.specs.get(mine)?.generation).toBe(1);
     host.change(mine, { phase: 'running', reboots_done: 1 });
     await market.sync();
-    // An edit is based on what the pod runs, not on the present template.
+    // An edit is based on the content that the pod runs, not on the present template.
     const edited = await scene.call('PUT', `/pods/${mine}`, { environment: { A: 'b' } });
     expect(edited.body).toMatchObject({ startup_commands: '', user_id: account.id });
   });

@@ -1,4 +1,4 @@
-/** Runs the pod sync over executors that are due, and limits the share of those that do not answer. */
+/** Runs the pod sync over executors that are due, and limits the share of executors that do not answer. */
 import { messageOf } from '#shared/runtime/errors.ts';
 import { createHeartbeat } from '#shared/runtime/liveness.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
@@ -7,16 +7,16 @@ import type { Claim } from './sync-queue.store.ts';
 import type { SyncQueue } from './sync-queue.ts';
 
 const POLL_INTERVAL_MS = 300;
-/** Pause after a pass that left nothing to do. */
+/** Pause after a pass that left no work. */
 const IDLE_INTERVAL_MS = 10_000;
-/** Pause after a refusal that may pass: a GPU still in use, or a pod not yet ready to reboot. */
+/** Pause after a temporary refusal: a GPU that is still in use, or a pod that is not ready to reboot. */
 const REFUSED_INTERVAL_MS = 2_000;
 /** Pause while a backup or restore runs. */
 const WORKING_INTERVAL_MS = 2_000;
 const FIRST_BACKOFF_MS = 1_000;
 const LAST_BACKOFF_MS = 30_000;
 const MAX_CONCURRENT = 16;
-/** Limit of concurrent passes over executors that did not answer last time: their calls take long. */
+/** Limit of concurrent passes over executors that did not answer the last time, because their calls take long. */
 const MAX_CONCURRENT_UNREACHABLE = 8;
 
 export type SyncJobDeps = SyncDeps & {
@@ -26,8 +26,8 @@ export type SyncJobDeps = SyncDeps & {
 };
 
 /**
- * Creates the pod sync. It is level-triggered: every pass compares rows with the agents' pods, so a lost notification
- * only causes a delay.
+ * Creates the pod sync. It is level-triggered: every pass compares rows with the agents' pods, so that a lost
+ * notification causes only a delay.
  */
 export function createPodSyncJob(deps: SyncJobDeps) {
   const { clock, log, queue } = deps;
@@ -43,7 +43,8 @@ export function createPodSyncJob(deps: SyncJobDeps) {
       return 'unreachable';
     });
     const failed = result === 'unreachable' ? failures + 1 : 0;
-    // A claim that could not be released is claimed again by the next poll: this process no longer lists it as running.
+    // The next poll claims again an executor whose claim could not be released, because this process no longer lists it
+    // as running.
     await queue
       .release(executorId, { pauseMs: pauseAfter(result, failed), failures: failed })
       .catch((error: unknown) => log.error({ err: error }, 'releasing a pod sync claim failed'));
@@ -60,7 +61,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     }
   }
 
-  /** Stores the wakes since the last poll; wakes that could not be stored are retried with the next poll. */
+  /** Stores the wakes since the last poll. Wakes that could not be stored are retried with the next poll. */
   async function storeWakes(): Promise<void> {
     const ids = [...woken];
     woken.clear();
@@ -73,7 +74,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
   }
 
   async function poll(): Promise<void> {
-    // Executors that are due run even if the wakes could not be stored.
+    // Due executors are synced even if the wakes could not be stored.
     await storeWakes().catch((error: unknown) =>
       log.error({ err: error }, 'pod sync: storing wakes failed'),
     );
@@ -83,13 +84,13 @@ export function createPodSyncJob(deps: SyncJobDeps) {
   const passes = () => Promise.all([...running.values()].map(({ pass }) => pass));
 
   return {
-    /** Polls once and waits until every pass has ended. */
+    /** Polls once, and waits until every pass has ended. */
     async runOnce(): Promise<void> {
       await poll();
       await passes();
     },
 
-    /** Syncs this executor at once, whatever its pause is. */
+    /** Syncs this executor at once, regardless of its pause. */
     wake(executorId: string): void {
       woken.add(executorId);
       loop?.wake();

@@ -1,4 +1,4 @@
-/** Chooses the next step for one pod by comparing its row with what its agent reports. Pure. */
+/** Chooses the next step for one pod by comparing its row with its agent's report. Pure. */
 import { MAX_TEXT_CHARS } from '#shared/api/agent/bounds.ts';
 import type { PullProgress } from '#shared/api/agent/images.ts';
 import {
@@ -26,10 +26,10 @@ export const REMOVAL_PHASE: WirePhase = 'deleting';
 /** Phase of a failed creation that its node has removed. */
 export const GONE_PHASE = '';
 
-/** Time after which a pod counts as running even if SSH logins do not work: its image may have no shell. */
+/** Time after which a pod counts as running even if SSH logins do not work, because its image may have no shell. */
 export const SSH_WAIT_MS = 30_000;
 
-/** States of pods that are not started again if the agent has lost them. */
+/** States of pods that are not sent again if the agent has lost them. */
 const LEFT_ALONE: readonly PodState[] = ['failed', 'broken', 'stopped'];
 
 /** Reasons of exits that the host or the engine caused. */
@@ -39,14 +39,14 @@ const ENDED_BY_HOST: readonly ReasonCode[] = ['HostReboot', 'DockerUnavailable']
 const BEFORE_START: readonly PodPhase[] = ['pending', 'pulling', 'creating', 'starting'];
 
 export type SyncStep =
-  /** Send the spec. `isLost`: the agent had the pod once, so its count of reboots begins again. */
+  /** Send the spec. `isLost`: the agent had the pod before, so its count of reboots begins again. */
   | { do: 'put'; isLost: boolean }
   | { do: 'reboot'; reboot: number }
   /** Replace the SSH keys. */
   | { do: 'ssh-keys'; keys: string[] }
   /** Request the notebook server. */
   | { do: 'notebook'; view: PodView }
-  /** Stop the pod, or start it again. */
+  /** Stop the pod, or start it again, as `stopped` states. */
   | { do: 'set-stopped'; stopped: boolean }
   /** Remove the pod. A 404 confirms the removal. */
   | { do: 'delete' }
@@ -80,7 +80,7 @@ export function nextStep(pod: Pod, view: PodView | undefined): SyncStep {
 function removalStep(pod: Pod, view: PodView | undefined): SyncStep {
   if (pod.phase === GONE_PHASE) return { do: 'wait' };
   if (view?.phase === 'removed') return { do: 'removed' };
-  // A pod that the agent does not list may still arrive there: a launch whose answer was lost.
+  // A pod that the agent does not list may still arrive on the node, if the answer to its launch was lost.
   if (view?.desired === 'removed') return { do: 'wait' };
   return { do: 'delete' };
 }
@@ -89,7 +89,7 @@ function removalStep(pod: Pod, view: PodView | undefined): SyncStep {
 export function needsAttention(pod: Pod): boolean {
   const state = podStateOf(pod.state);
   return (
-    // A restore may take hours and is polled less often.
+    // A restore may take hours, so it is polled less often.
     (TRANSITIONAL_STATES.includes(state) && state !== 'restoring') ||
     awaitsNotebook(pod) ||
     (state === 'creation_failed' && pod.phase !== GONE_PHASE) ||
@@ -122,13 +122,13 @@ export function observedOf(pod: Pod, view: PodView, nowMs: number): Observed {
   };
 }
 
-/** Message of a pod: a problem takes precedence over the progress of the pull. */
+/** Message of a pod. A problem takes precedence over the progress of the pull. */
 function messageOf(problem: string, { pull }: PodView): string {
   if (problem !== '' || pull === null) return problem.slice(0, MAX_TEXT_CHARS);
   return pullMessage(pull);
 }
 
-/** A pod whose container is ready while the backup requested with the rental is being restored. */
+/** State of a pod whose container is ready while the backup requested with the rental is being restored. */
 export const RESTORING: Observed = {
   state: 'restoring',
   phase: 'restoring',
@@ -136,14 +136,14 @@ export const RESTORING: Observed = {
   message: 'The backup is being restored',
 };
 
-/** Returns true if a running restore replaces the observed state: the container is stopped while it runs. */
+/** Returns true if a running restore hides the observed state, because the restore stops the container. */
 export function restoringInsteadOf(pod: Pod, seen: Observed): boolean {
   return seen.state === 'running' || pod.state === 'restoring';
 }
 
 /**
- * Returns true if the view's change is shown to the renter. The agent reports a failed change until the next change;
- * the renter sees it only until the next reboot.
+ * Returns true if the view's change is shown to the renter. The agent reports a failed change until the next change,
+ * but the renter sees the failure only until the next reboot.
  */
 function showsChange(pod: Pod, view: PodView): view is PodView & { change: PodChange } {
   if (view.change?.stage !== 'failed' || pod.previous_json !== null) return view.change !== null;
@@ -151,7 +151,8 @@ function showsChange(pod: Pod, view: PodView): view is PodView & { change: PodCh
 }
 
 /**
- * Returns the phase of a pod that has run before. During a change it is `pulling` while the old container still runs.
+ * Returns the phase of a pod that has run before. During a change the phase is `pulling` while the old container still
+ * runs.
  */
 function phaseOf(state: PodState, view: PodView): WirePhase | '' {
   if (state === 'rebooting' && view.change?.stage === 'preparing') return 'pulling';
@@ -188,15 +189,15 @@ function crashesAtStart({ launched, last_exit: exit }: PodView): boolean {
   return !launched && exit !== null && !ENDED_BY_HOST.includes(exit.reason);
 }
 
-/** Returns true if logins work, or after SSH_WAIT_MS: an image without a shell never accepts logins but is usable. */
+/** Returns true if logins work or SSH_WAIT_MS has passed. An image without a shell never accepts logins but is usable. */
 function isLoginReady({ ssh, conditions, phase_since_ms }: PodView, nowMs: number): boolean {
-  // An SSH server of the image appears in the conditions only.
+  // An SSH server of the image appears only in the conditions.
   const condition = conditions.find(({ type }) => type === 'SshReady')?.status;
   return (ssh?.ready ?? condition ?? true) || nowMs - phase_since_ms >= SSH_WAIT_MS;
 }
 
 /**
- * State of a pod that has run before. Once launched, it counts as running between crashes, because its agent restarts
+ * State of a pod that has run before. Once launched, the pod counts as running between crashes, because its agent restarts
  * it.
  */
 function lifeState(state: PodState, pod: Pod, view: PodView): PodState {
@@ -211,8 +212,8 @@ function lifeState(state: PodState, pod: Pod, view: PodView): PodState {
 }
 
 /**
- * Returns true while the container that should run does not: that of the newest generation or, after a failed change,
- * the former one.
+ * Returns true while the container that should run does not run: the container of the newest generation or, after a
+ * failed change, the former one.
  */
 function isReplaced(view: PodView): boolean {
   const isMissing = view.change === null && view.observed_generation < view.generation;
@@ -233,7 +234,7 @@ function isImageReason(reason: ReasonCode | null): boolean {
 const MB = 1e6;
 const GB = 1e9;
 
-/** Progress of a pull for the renter, in whole percent, so that the text rarely changes. */
+/** Progress of a pull for the renter, in whole percent, so that the text changes rarely. */
 export function pullMessage(pull: PullProgress): string {
   const { bytes_done: done, bytes_total: total } = pull;
   if (total === 0) return 'Fetching the image';

@@ -33,7 +33,7 @@ describe('pods on the agent', () => {
     expect(host.calls).not.toContain(`delete ${stranger}`);
   });
 
-  it('fail if the agent refuses to use their id again', async () => {
+  it('fail if the agent refuses to reuse their id', async () => {
     const id = await scene.rentOne();
     await market.sync();
     host.pods.clear();
@@ -62,7 +62,7 @@ describe('pods on the agent', () => {
     expect(host.calls).toEqual([`put ${id}`]);
   });
 
-  it('stay rebooting while their node does not answer', async () => {
+  it('keep the state `rebooting` while their node does not answer', async () => {
     const id = await scene.rentOne();
     await market.sync();
     await scene.call('POST', `/pods/${id}/reboot`, {});
@@ -106,7 +106,7 @@ describe('a reboot', () => {
     expect(host.calls).toEqual([`put ${id}`, `reboot ${id} 1`]);
   });
 
-  it('is complete if the agent lost the pod and started it again', async () => {
+  it('is complete if the agent lost the pod and started the pod again', async () => {
     const id = await scene.rentOne();
     await market.sync();
     await scene.post(id, 'reboot', {});
@@ -119,13 +119,13 @@ describe('a reboot', () => {
     expect(host.calls.at(-1)).toBe(`reboot ${id} 1`);
   });
 
-  it('is rejected before the first start', async () => {
+  it('is rejected before the first start of the pod', async () => {
     const id = await scene.rentOne();
     expect((await scene.post(id, 'reboot', {})).body.error.code).toBe('pod_state_conflict');
   });
 });
 
-it('syncs other executors while one does not answer', async () => {
+it('syncs other executors while one executor does not answer', async () => {
   const other = await market.verifiedNode();
   host.up = false;
   await scene.rentOne();

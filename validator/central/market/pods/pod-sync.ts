@@ -1,5 +1,5 @@
 /**
- * Reconciles the pod rows of one executor with the pods on its agent. Every step can be repeated, and no progress is
+ * Reconciles the pod rows of one executor with the pods on its agent. Every step may be repeated, and no progress is
  * stored.
  */
 import { type AgentClient, isWithoutResponse } from '#shared/api/agent/agent-client.ts';
@@ -31,13 +31,13 @@ const FATAL_CODES: readonly ErrorCode[] = [
   'validation_error',
   'bad_request',
   'client_error',
-  // The id was removed on the node, or is in use there for something else.
+  // The id was removed on the node, or the node uses the id for something else.
   'conflict',
 ];
 
 type AgentStep = Exclude<SyncStep, { do: 'wait' | 'observe' }>;
 
-/** Largest number of unknown pod ids remembered, so that each is logged once. */
+/** Maximum number of cached ids of unknown pods, each of which is logged only once. */
 const MAX_LOGGED_IDS = 1_000;
 
 export type SyncDeps = {
@@ -52,7 +52,7 @@ export type SyncDeps = {
     credentialId: string,
     accountId: string,
   ): Promise<{ username: string; password: string } | null>;
-  /** Opens the secrets that the pod was rented with. */
+  /** Opens the secrets with which the pod was rented. */
   secretsOf(podId: string): Promise<PodSecret[]>;
   notebookToken: NotebookTokenOf;
   /** Backups and restores on the same agents. */
@@ -67,7 +67,7 @@ export type SyncDeps = {
 
 /** Work on backups and restores that the sync does in the same pass. */
 export type OperationPasses = {
-  /** Returns true to be called again soon. Rejects with ApiError if the agent does not answer. */
+  /** Returns true if the sync should call again soon. Rejects with ApiError if the agent does not answer. */
   pass(client: AgentClient, executorId: string): Promise<boolean>;
   /** Returns true while a restore that was requested with the rental has not ended. */
   restoresAtStart(podId: string): Promise<boolean>;
@@ -81,17 +81,19 @@ export type PodsAwaitingVolumes = ReadonlyMap<string, { message: string; isFinal
 export type VolumePasses = {
   /** Returns null if the executor has no volumes. Rejects with ApiError if the agent stops answering. */
   pass(client: AgentClient, executorId: string): Promise<PodsAwaitingVolumes | null>;
-  /** Returns true to be called again soon. */
+  /** Returns true if the sync should call again soon. */
   isWorking(executorId: string): Promise<boolean>;
 };
 
 /**
  * Outcome of a pass. `busy`: pods are in transition; `working`: a backup or restore runs; `refused`: the agent refused
- * a step for now.
+ * a step temporarily.
  */
 export type SyncResult = 'busy' | 'idle' | 'refused' | 'working' | 'unreachable';
 
-/** Returns a function that makes one pass over an executor. It does not reject if the agent does not answer. */
+/**
+ * Returns a function that runs one pass over an executor. The function does not reject if the agent does not answer.
+ */
 export function createPodSync(deps: SyncDeps) {
   const { db, clock, log } = deps;
   const { restoresAtStart } = deps.operations;
@@ -131,7 +133,7 @@ export function createPodSync(deps: SyncDeps) {
     }
   }
 
-  /** Requests the notebook server. A refusal is final, because repeating the request would not help. */
+  /** Requests the notebook server. A refusal is final, because a repeated request would be refused too. */
   async function startNotebook(client: AgentClient, pod: Pod, view: PodView): Promise<void> {
     const { jupyter_port: internal_port, jupyter_requests: request } = pod;
     if (internal_port === null) return;
@@ -157,7 +159,7 @@ export function createPodSync(deps: SyncDeps) {
     }
   }
 
-  /** Performs a step. Its calls to the agent carry the id of the API request that caused them. */
+  /** Performs a step. Calls to the agent carry the id of the API request that caused them. */
   async function perform(client: AgentClient, pod: Pod, step: SyncStep): Promise<void> {
     if (step.do === 'wait') return;
     if (step.do === 'observe') return record.observed(pod, step.view);
@@ -208,8 +210,8 @@ export function createPodSync(deps: SyncDeps) {
   }
 
   /**
-   * Performs the next step of each pod. A refusal affects one pod; a missing answer ends the pass. Returns false if a
-   * step was refused.
+   * Performs the next step of each pod. A refusal affects only one pod; a missing answer ends the pass. Returns false
+   * if a step was refused.
    */
   async function performAll(
     client: AgentClient,
@@ -238,7 +240,10 @@ export function createPodSync(deps: SyncDeps) {
     return isAllDone;
   }
 
-  /** Call after the agent has answered: a launch that it reports as running is not late. */
+  /**
+   * Ends late launches. Call it after the agent has answered, because a launch that the agent reports as running is not
+   * late.
+   */
   async function endLateLaunches(executorId: string): Promise<void> {
     for (const pod of await listUnendedOn(db, executorId)) {
       if (isLaunchLate(pod, clock.now())) await record.launchTimedOut(pod);

@@ -27,7 +27,7 @@ describe('PATCH /pods/{id}', () => {
     expect(host.calls).toHaveLength(calls);
   });
 
-  it('counts hours from the creation, as for a scheduled removal', async () => {
+  it('counts hours from the creation of the pod, as for a scheduled removal', async () => {
     const created = (await market.ports.db.selectFrom('pods').selectAll().executeTakeFirstOrThrow())
       .created_at;
     await market.clock.advance(2 * HOUR_MS);

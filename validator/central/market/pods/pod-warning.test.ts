@@ -28,7 +28,7 @@ async function schedule(id: string, inMinutes: number) {
   return scene.call('POST', `/pods/${id}/schedule-removal`, { removal_scheduled_at: time });
 }
 
-it('warns once each at 60, 15 and 5 minutes before the removal, with the remaining time', async () => {
+it('warns once at 60, at 15 and at 5 minutes before the removal, with the remaining time', async () => {
   const id = await scene.running({ termination_hours: 2 });
   await scene.later(60 * MINUTE_MS - 1);
   expect(await warnings(id)).toEqual([]);
@@ -62,7 +62,7 @@ it('warns once each at 60, 15 and 5 minutes before the removal, with the remaini
   expect((await scene.pod(id)).details).toMatchObject({ reason_code: 'scheduled_termination' });
 });
 
-it('sends only the latest warning after a downtime, and none once the removal is due', async () => {
+it('sends only the latest warning after a downtime, and no warning once the removal is due', async () => {
   const id = await scene.running({ termination_hours: 2 });
   await minutes(108);
   expect(await warnings(id)).toEqual([12]);
@@ -72,7 +72,7 @@ it('sends only the latest warning after a downtime, and none once the removal is
   expect(await warnings(id)).toEqual([12]);
 });
 
-it('repeats no warning after a restart of the central API', async () => {
+it('does not repeat warnings after a restart of the central API', async () => {
   const id = await scene.running({ termination_hours: 2 });
   await minutes(60);
   const restarted = await createCentral(scene.market.ports, {
@@ -90,7 +90,7 @@ it('repeats no warning after a restart of the central API', async () => {
   await restarted.close();
 });
 
-it('warns again after the removal was rescheduled, except to the same time', async () => {
+it('warns again after the removal was rescheduled to another time', async () => {
   const id = await scene.running();
   await schedule(id, 61);
   await minutes(1);

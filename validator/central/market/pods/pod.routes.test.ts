@@ -46,7 +46,7 @@ describe.each(ROUTES)('%s /pods/{id}%s', (method, action) => {
   const body = BODIES[action] ?? { pod_name: 'x' };
   const sent = ['POST', 'PUT', 'PATCH'].includes(method) ? { body } : {};
 
-  it('returns 404 for a foreign and for a missing pod', async () => {
+  it('returns 404 for a pod of another account and for a missing pod', async () => {
     const stranger = await market.signUp();
     const foreign = await market.call(method, `/pods/${podId}${action}`, {
       headers: stranger.key,
@@ -105,7 +105,7 @@ it('toggles a like of the pod', async () => {
   expect((await like()).body.is_favorite).toBe(false);
 });
 
-it('applies concurrent likes one by one, and rejects one for an ended pod', async () => {
+it('applies concurrent likes one by one, and rejects a like for an ended pod', async () => {
   const headers = account.key;
   const like = () => market.call('POST', `/pods/${podId}/like`, { headers });
   const favorites = async () =>
@@ -171,7 +171,7 @@ it("keeps its price when the node's price changes", async () => {
   expect(body).toMatchObject({ price: 2.2, executor: { price_per_gpu: 2.2 } });
 });
 
-it('rejects a reboot with the id of no volume', async () => {
+it('rejects a reboot with an id that no volume has', async () => {
   await market.sync();
   const body = { volume_id: NOWHERE };
   const path = `/pods/${podId}/reboot`;

@@ -39,7 +39,7 @@ export function registerPodRoutes(api: HttpServer, { pods, gpuUtilization }: Pod
         tags,
         summary: 'List pods',
         description:
-          "Returns the account's live pods, and those that failed until they are deleted (a failed creation for 180 seconds). Deleted pods are in `GET /pods/history`.",
+          "Returns the account's live pods, including failed pods until they are deleted (a failed creation for 180 seconds). Deleted pods are in `GET /pods/history`.",
         querystring: PodListQuery,
         response: { 200: z.array(PodListItemResponse) },
       },
@@ -75,10 +75,10 @@ export function registerPodRoutes(api: HttpServer, { pods, gpuUtilization }: Pod
         tags,
         summary: 'Delete a pod',
         description:
-          'Ends the pod and its cost. Files outside its volume and its backups are lost; the data of a volume is saved first. The status is DELETING until the node confirms.',
+          'Ends the pod and its charges. Files outside the pod’s volume and backups are lost; the data of a volume is saved first. The status is DELETING until the node confirms.',
         errors: {
           pod_not_found: 'the account has no such pod',
-          pod_state_conflict: 'the pod is being deleted already',
+          pod_state_conflict: 'the pod is already being deleted',
         },
         retry: 'Safe: a repeat is refused and changes nothing.',
         params: PodParams,
@@ -99,16 +99,16 @@ export function registerPodRoutes(api: HttpServer, { pods, gpuUtilization }: Pod
         tags,
         summary: 'Restart a pod',
         description:
-          "Restarts the container; its files stay. With a `volume_id` that the pod does not have, or if the account changed the pod's template, a new container takes its place: ports, keys and the folders of the template's `volumes` stay, other files are deleted.",
+          "Restarts the container and keeps its files. With a `volume_id` that the pod does not have, or if the account has changed the pod's template, a new container replaces the container. Then ports, keys and the folders of the template's `volumes` are kept, and other files are deleted.",
         errors: {
           pod_not_found: 'the account has no such pod',
-          pod_state_conflict: 'the pod is in a state in which it cannot restart',
+          pod_state_conflict: 'the state of the pod does not allow a restart',
           bad_request: 'the pod has another volume',
           volume_not_found: 'no volume has this id',
           forbidden: 'the volume belongs to another account',
           conflict: 'another pod has the volume, or another node is saving it',
         },
-        retry: 'A repeat while the pod restarts is refused; later it restarts the pod again.',
+        retry: 'A repeat while the pod restarts is refused; a later repeat restarts the pod again.',
         params: PodParams,
         body: RebootPodRequest.nullish(),
         response: { 200: PodResponse },
@@ -124,7 +124,7 @@ export function registerPodRoutes(api: HttpServer, { pods, gpuUtilization }: Pod
         tags,
         summary: 'Add SSH keys to a pod',
         description:
-          'Adds keys without a restart. Keys that the pod has are counted and left as they are.',
+          'Adds keys without a restart. Keys that the pod already has are counted and left unchanged.',
         errors: {
           pod_not_found: 'the account has no such pod',
           pod_state_conflict: 'the pod is being deleted',
@@ -146,7 +146,7 @@ export function registerPodRoutes(api: HttpServer, { pods, gpuUtilization }: Pod
         tags,
         summary: 'Install a notebook server in a pod',
         description:
-          'Installs and starts a notebook server. Poll the pod for `jupyter_installation_status`, about two minutes.',
+          'Installs and starts a notebook server. Poll the pod for `jupyter_installation_status`; the installation takes about two minutes.',
         errors: {
           pod_not_found: 'the account has no such pod',
           pod_state_conflict: 'the pod is not running',
@@ -185,7 +185,7 @@ export function registerPodRoutes(api: HttpServer, { pods, gpuUtilization }: Pod
         tags,
         summary: 'Schedule the removal of a pod',
         description:
-          'Removes the pod at the given time, with a warning before. A later request replaces the time.',
+          'Removes the pod at the given time, and sends warnings before the removal. A later request replaces the time.',
         errors: {
           pod_not_found: 'the account has no such pod',
           ttl_invalid: 'the time is not 1 to 720 hours ahead',
@@ -226,7 +226,8 @@ export function registerPodRoutes(api: HttpServer, { pods, gpuUtilization }: Pod
       schema: {
         tags,
         summary: 'List events of a pod',
-        description: 'Returns the events of one pod, oldest first, also after its removal.',
+        description:
+          'Returns the events of one pod, oldest first, even after the removal of the pod.',
         errors: { pod_not_found: 'the account never had such a pod' },
         params: PodParams,
         querystring: EventsQuery,
@@ -257,10 +258,10 @@ export function registerPodRoutes(api: HttpServer, { pods, gpuUtilization }: Pod
         tags,
         summary: 'Read the GPU load of a pod',
         description:
-          "Returns the last measurement of the pod's GPUs and a short history. Everyone who has the pod's id may read it.",
+          "Returns the last measurement of the pod's GPUs and a short history. Any client that has the pod's id may read the measurement.",
         errors: {
           pod_not_found: 'there is no such pod, or it has ended',
-          upstream_unavailable: 'the node does not answer and never did',
+          upstream_unavailable: 'the node does not answer and has never answered',
         },
         params: z.object({ pod_id: Uuid }),
         response: { 200: GpuUtilization },

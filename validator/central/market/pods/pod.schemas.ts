@@ -40,7 +40,7 @@ export const PodDetailQuery = z
   )
   .meta({ example: { include_deleted: true } });
 
-/** The template as it was when the pod was rented or last changed. Clients send the whole object back to edit it. */
+/** The template as it was when the pod was rented or last changed. To edit it, clients send the whole object. */
 export type PodTemplate = TemplateResponse;
 
 const PodExecutor = z
@@ -66,19 +66,20 @@ const PodExecutor = z
         id: 'Id of the node.',
         huid: 'Readable name of the node.',
         machine_name: 'Full name of its GPUs.',
-        price_per_gpu: 'USD per GPU and hour that the pod was rented for.',
-        price_per_hour: "USD per hour for all of the node's GPUs at that price.",
+        price_per_gpu: 'USD per GPU and hour at which the pod was rented.',
+        price_per_hour: 'USD per hour for all GPUs of the node, at the price of the pod.',
         executor_ip_address: 'Public IP address of the node.',
-        validator_hotkey: 'ss58 of the validator with the last verdict; null before the first.',
+        validator_hotkey:
+          'ss58 of the validator with the last verdict; null before the first verdict.',
         gpu_count: 'Number of GPUs of the node.',
         specs: 'Hardware as the agent measured it.',
         active: 'True while the node is in the marketplace.',
         location: 'Place of the node; null if the country is unknown.',
         uptime_in_minutes:
-          'Minutes for which every check has reached the node; null before it first passed, and while it is unreachable.',
+          'Minutes for which every check has reached the node; null before the first passed check, and while the node is unreachable.',
         simulated: 'True if the GPUs are simulated.',
         disk_health_ok:
-          'True if the disks of the node are healthy; null if unknown, absent in lists.',
+          'True if the disks of the node are healthy; null if unknown; absent in lists.',
       },
     ),
   )
@@ -88,7 +89,7 @@ export const PodSshKey = z.object(
   described(
     { id: z.uuid(), name: z.string(), public_key: z.string() },
     {
-      id: "Id of the account's key, or an id derived from a key that is not one of the account's.",
+      id: "Id of the account's key, or an id derived from a key that is not registered with the account.",
       name: 'Name of the key.',
       public_key: 'Public key in OpenSSH format.',
     },
@@ -150,9 +151,9 @@ const podListShape = described(
     id: 'Id of the pod.',
     pod_name: 'Name of the pod.',
     status: 'Status of the pod. A pod is ready when it is RUNNING and has an `ssh_connect_cmd`.',
-    ssh_connect_cmd: 'Command that opens an SSH session; null while the pod cannot be reached.',
+    ssh_connect_cmd: 'Command that opens an SSH session; null while the pod is unreachable.',
     ssh_host_key:
-      "Public host key of the node's SSH gateway. The key stays the same for all pods of a node. Null before the launch, and for a pod that runs its own SSH server.",
+      "Public host key of the node's SSH gateway. All pods of a node have the same host key. Null before the launch, and for a pod that runs its own SSH server.",
     known_hosts:
       'Line for a known_hosts file with `ssh_host_key` and the address in `ssh_connect_cmd`.',
     ports_mapping: 'External port by internal port of the container; empty before the start.',
@@ -167,14 +168,14 @@ const podListShape = described(
     removal_scheduled_at: 'Time of the scheduled removal (UTC); null for none.',
     termination_hours: 'Hours after the rental at which the pod is removed; null for none.',
     jupyter_installation_status:
-      "Result of the notebook server's installation; null before its end, or without one.",
+      "Result of the notebook server's installation; null before the end of the installation, or without one.",
     jupyter_url:
-      'Address of the notebook server with its token; null without one, and for an API key without the scope `rent`.',
+      'Address of the notebook server with its token; null without a notebook server, and for an API key without the scope `rent`.',
     enable_jupyter: 'True if a notebook server was requested.',
-    jupyter_error: 'Why the notebook server is missing; null if it is not.',
+    jupyter_error: 'Reason why the notebook server is missing; null if it is not missing.',
     is_favorite: 'True if the account marked the pod as a favorite.',
     template:
-      'The template as it was when the pod was rented or last changed. Clients send it back whole to edit it.',
+      'The template as it was when the pod was rented or last changed. To edit it, clients send the whole object.',
     executor: 'Node of the pod.',
     executor_id: 'Id of the node.',
     template_id: 'Id of the template; null for a Dockerfile.',
@@ -183,22 +184,22 @@ const podListShape = described(
     ssh_keys: 'SSH keys that may log in.',
     notice_period: 'Announced maintenance or removal of the node; null for none.',
     source: 'Kind of client that rented the pod, from the header X-Source.',
-    client_version: 'Version of that client; null if it sent none.',
+    client_version: 'Version of the client that rented the pod; null if it sent none.',
     created_by_api_key_id: 'Id of the API key that rented the pod; null for a session.',
     skip_add_agent_ssh_key: 'Always false: no key of the marketplace is added.',
     phase: 'Step within the status, for example `pulling` or `ready`; null at the end.',
     estimated_ready_seconds:
-      'Expected seconds until the pod runs; null if it runs or nothing is known.',
-    eta_basis: 'Basis of that estimate; null without one.',
+      'Expected seconds until the pod runs; null if the pod runs or there is no estimate.',
+    eta_basis: 'Basis of the estimate; null without an estimate.',
     workspace_id: 'Always null: this marketplace has no workspaces.',
     cluster_id: 'Always null: this marketplace has no clusters.',
     cluster_name: 'Always null: this marketplace has no clusters.',
     enable_volume_encryption:
       'True if the volume of the pod is encrypted; always false at present.',
-    volume_encryption_status: 'Always null: volumes are not encrypted.',
-    reason_code: 'Why the pod stopped, failed or was removed; null for a pod that runs.',
+    volume_encryption_status: 'Always null, because volumes are not encrypted.',
+    reason_code: 'Reason why the pod stopped, failed or was removed; null for a running pod.',
     message:
-      'Why the pod does not run, or the progress of its image; null if there is nothing to report.',
+      'Reason why the pod does not run, or the progress of its image; null if there is nothing to report.',
     max_spend_usd: 'Limit in USD at which the pod is stopped; null for none.',
     idle_shutdown_minutes: 'Minutes without use after which the pod is stopped; null for none.',
     spent_usd: 'USD that the pod has cost so far, as in the ledger.',
@@ -250,7 +251,7 @@ export const SshKeysAddedResponse = z
       { added: z.int(), already_present: z.int() },
       {
         added: 'Number of keys that were added.',
-        already_present: 'Number of keys that the pod had already.',
+        already_present: 'Number of keys that the pod already had.',
       },
     ),
   })

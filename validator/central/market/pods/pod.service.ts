@@ -70,8 +70,8 @@ export type VolumesOfPods = (
 ) => Promise<ReadonlyMap<string, VolumeResponse>>;
 
 /**
- * Attaches a volume to a pod without one and returns the id of the copy that the pod mounts. Throws `volume_not_found`,
- * `forbidden`, and `conflict` while another pod has the volume or its data is being saved on another node.
+ * Attaches a volume to a pod without one and returns the id of the copy that the pod mounts. Throws `volume_not_found`
+ * and `forbidden`, and `conflict` while another pod has the volume or its data is being saved on another node.
  */
 export type AttachVolume = (tx: Db, pod: Pod, volumeId: string, actor: Actor) => Promise<string>;
 
@@ -107,12 +107,12 @@ export function createPods(deps: PodsDeps) {
     });
   }
 
-  /** Attaches the volume and returns its copy; null if the pod has this volume already. */
+  /** Attaches the volume and returns its copy; null if the pod already has this volume. */
   async function volumeCopyFor(tx: Db, pod: Pod, volumeId: string, actor: Actor) {
     const present = (await deps.volumesOfPods(tx, [pod])).get(pod.id);
     if (present === undefined) return deps.attachVolume(tx, pod, volumeId, actor);
     if (present.id === volumeId) return null;
-    throw new ApiError('bad_request', `The pod has the volume ${present.id} already`, {
+    throw new ApiError('bad_request', `The pod already has the volume ${present.id}`, {
       hint: 'A pod has one volume at /mnt. Reboot without volume_id.',
     });
   }
@@ -130,7 +130,7 @@ export function createPods(deps: PodsDeps) {
         return [{ ...subject, pod, executor }];
       });
       const { bookmarked, machine_request_id: requestId } = query;
-      // Lists are polled often, but rarely filtered by annotations.
+      // Lists are polled often but rarely filtered by annotations.
       const byAnnotation = bookmarked !== undefined || requestId !== undefined;
       const annotations = byAnnotation
         ? await deps.annotationsOf(db, caller.accountId, requestId)
@@ -186,16 +186,16 @@ export function createPods(deps: PodsDeps) {
       if (pod === undefined) throw podNotFound(`You have no pod on node ${executorId}`);
       if (others.length > 0) {
         throw new ApiError('bad_request', `You have ${others.length + 1} pods on this node`, {
-          hint: 'Delete the one you mean with DELETE /pods/{id}.',
+          hint: 'Delete the pod by its id with DELETE /pods/{id}.',
         });
       }
       return this.remove(caller, pod.id);
     },
 
     /**
-     * Restarts the container. If the pod's template is the account's own and has changed, a container of the changed
-     * template takes its place. With `volumeId`, the container is replaced by one with that volume once the node has its
-     * data. Throws `bad_request` if the pod has another volume, and the errors of `attachVolume`.
+     * Restarts the container. If the pod's template belongs to the account and has changed, a container of the changed
+     * template replaces the present one. With `volumeId`, the container is replaced by one with that volume, once the
+     * node has the volume's data. Throws `bad_request` if the pod has another volume, and the errors of `attachVolume`.
      */
     async reboot(
       caller: Caller,
@@ -213,7 +213,7 @@ export function createPods(deps: PodsDeps) {
       return row;
     },
 
-    /** Adds keys to a pod. They apply to new logins after the next sync; nothing restarts. */
+    /** Adds keys to a pod without a restart. The keys apply to new logins after the next sync. */
     async addSshKeys(caller: Caller, id: string, request: AddSshKeysRequest) {
       const answer = await db.transaction().execute(async (tx) => {
         const pod = await requireOwnPod(tx, caller.identity.accountId, id, clock.now());
@@ -229,7 +229,7 @@ export function createPods(deps: PodsDeps) {
       return answer;
     },
 
-    /** Requests a notebook server. It starts with the next sync; the pod shows the outcome. */
+    /** Requests a notebook server, which starts with the next sync. The pod's response shows the outcome. */
     async installJupyter(caller: Caller, id: string, port: number): Promise<PodListItemResponse> {
       const row = await changeOwn(caller, id, (tx, pod) =>
         requestNotebook(tx, pod, port, clock.now()),
@@ -259,7 +259,9 @@ export function createPods(deps: PodsDeps) {
         return scheduleRemoval(tx, deps, pod, { actor: caller.actor, removalAt: null });
       }),
 
-    /** Pods that have ended, the latest end first. A failed creation is listed once its node has removed it. */
+    /**
+     * Pods that have ended, most recently ended first. A failed creation is listed once its node has removed the pod.
+     */
     async history(
       { accountId }: UserIdentity,
       { page, limit }: PodHistoryQuery,
@@ -282,7 +284,7 @@ export function createPods(deps: PodsDeps) {
       return { items, total, page, limit, has_next: offset + limit < total };
     },
 
-    /** Lists the events of a pod, ended or not, oldest first. */
+    /** Lists the events of a pod, whether or not the pod has ended, oldest first. */
     async events(caller: UserIdentity, id: string, query: EventsQuery): Promise<AccountEvent[]> {
       await requireAnyOwnPod(db, caller.accountId, id);
       return listPodEvents(db, id, query);

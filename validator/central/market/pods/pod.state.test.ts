@@ -16,7 +16,7 @@ it('never restarts a failed creation', () => {
   ]);
 });
 
-it('allows a reboot from running, failed to reboot and unknown pods', () => {
+it('allows a reboot of pods that are running, unknown or failed to reboot', () => {
   expect(sourcesOf('rebooting')).toEqual(['running', 'reboot_failed', 'unknown']);
 });
 

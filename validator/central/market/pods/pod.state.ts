@@ -1,6 +1,6 @@
 /**
- * States of a pod, the moves between them and their names on the wire. The README of this folder has the diagram.
- * Pure.
+ * States of a pod, the moves between states, and the names of states on the wire. The README of this folder has the
+ * diagram. Pure.
  */
 
 export const POD_STATES = [
@@ -35,7 +35,7 @@ export const TRANSITIONAL_STATES: readonly PodState[] = [
   'deleting',
 ];
 
-/** States in which only the removal is left to do. */
+/** States in which only the removal of the pod remains to be done. */
 export const REMOVAL_STATES: readonly PodState[] = ['creation_failed', 'deleting'];
 
 const CREATION_EXITS = ['running', 'creation_failed', 'deleting'] as const;
@@ -47,9 +47,9 @@ const MOVES: Record<PodState, readonly PodState[]> = {
   pulling: ['pending', 'building', 'starting', 'restoring', ...CREATION_EXITS],
   starting: ['pending', 'building', 'pulling', 'restoring', ...CREATION_EXITS],
   restoring: ['pending', 'building', 'pulling', 'starting', ...CREATION_EXITS],
-  // Back to `starting` if its process ends before the launch counts as successful.
+  // The pod returns to `starting` if its process ends before the launch counts as successful.
   running: ['starting', 'rebooting', 'stopped', 'unknown', 'broken', 'failed', 'deleting'],
-  // A rebooting pod whose node is silent stays `rebooting`; only its phase becomes `unreachable`.
+  // A rebooting pod whose node is silent stays `rebooting`, and only its phase becomes `unreachable`.
   rebooting: ['running', 'reboot_failed', 'stopped', 'failed', 'broken', 'deleting'],
   reboot_failed: ['rebooting', 'running', 'deleting'],
   unknown: ['running', 'rebooting', 'failed', 'broken', 'deleting'],
@@ -65,7 +65,7 @@ export function mayMove(from: PodState, to: PodState): boolean {
   return MOVES[from].includes(to);
 }
 
-/** The states from which a pod can move to `to`. */
+/** Returns the states from which a pod can move to `to`. */
 export function sourcesOf(to: PodState): PodState[] {
   return POD_STATES.filter((from) => mayMove(from, to));
 }
@@ -106,7 +106,7 @@ export function wireStatus(state: PodState): WireStatus {
   return WIRE[state];
 }
 
-/** Finer than the status. */
+/** Phases, which are more detailed than the status. */
 export const WIRE_PHASES = [
   'queued',
   'building',
@@ -144,7 +144,7 @@ export function wirePhase(state: PodState): WirePhase | null {
   return PHASES[state];
 }
 
-/** Parses a state stored as text. Throws for an unknown one. */
+/** Parses a state that is stored as text. Throws for an unknown state. */
 export function podStateOf(text: string): PodState {
   const found = POD_STATES.find((state) => state === text);
   if (found === undefined) throw new Error(`unknown pod state ${text}`);

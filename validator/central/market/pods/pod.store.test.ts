@@ -36,14 +36,14 @@ it('makes exactly the state changes that pod.state.ts allows', async () => {
   }
 });
 
-it('does not change ended pods, or pods in another state than expected', async () => {
+it('does not change ended pods, or pods in a state other than the expected one', async () => {
   const { db } = market.ports;
   await put('running', 1);
   expect(await move('deleting')).toBe(false);
   expect(await changePod(db, id, POD_STATES, { message: 'late' })).toBe(false);
   await put('running');
   expect(await move('deleting', {}, ['pending', 'pulling'])).toBe(false);
-  // `from` cannot allow a move that the table forbids.
+  // `from` cannot allow a move that the table of moves forbids.
   expect(await move('creation_failed', {}, ['running'])).toBe(false);
   expect(await stateNow()).toBe('running');
 });

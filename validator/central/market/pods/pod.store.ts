@@ -19,13 +19,14 @@ const byId = prepared((db, { id }: Slots<{ id: string }>) =>
   db.selectFrom('pods').selectAll().where('id', '=', id),
 );
 
-/** Finds a pod in any state, ended ones included. */
+/** Finds a pod in any state, including ended pods. */
 export async function findPod(db: Db, id: string): Promise<Pod | undefined> {
   return (await byId(db, { id })).rows[0];
 }
 
 /**
- * Pods in an account's list: not ended, and failed creations only if they failed after `failedSinceMs`. Newest first.
+ * Pods in an account's list: pods that have not ended, except failed creations that failed before `failedSinceMs`.
+ * Newest first.
  */
 export async function listVisible(
   db: Db,
@@ -83,7 +84,7 @@ export async function hasLaunchOn(db: Db, executorId: string): Promise<boolean> 
   return found !== undefined;
 }
 
-/** A node's pods that have not ended and whose own removal was not requested. */
+/** A node's pods that have not ended and for which no removal was requested separately. */
 export async function listKeptOn(db: Db, executorId: string): Promise<Pod[]> {
   return db
     .selectFrom('pods')
@@ -108,7 +109,7 @@ export async function listBusyExecutorIds(db: Db, endedSinceMs: number): Promise
   return rows.map((row) => row.executor_id);
 }
 
-/** Changes a pod without changing its state. False if it has ended or is in none of `states`. */
+/** Changes a pod without changing its state. Returns false if the pod has ended or is in none of `states`. */
 export async function changePod(
   db: Db,
   id: string,
@@ -122,8 +123,8 @@ export async function changePod(
 export type PodMove = PodChange & { updated_at: number };
 
 /**
- * Moves a pod that has not ended to `to`, from a state that pod.state.ts allows and, if given, that is in `from`.
- * Returns false for a pod in another state. Metering follows every move, because no other function writes states.
+ * Moves a pod that has not ended to `to`, from a state that pod.state.ts allows and that `from` contains, if given.
+ * Returns false for a pod in another state. Metering observes every move, because no other function writes states.
  */
 export async function movePod(
   tx: Db,
@@ -155,7 +156,9 @@ async function updateIn(
   return done.numUpdatedRows > 0n;
 }
 
-/** Ends a pod that is being removed and deletes its secrets. False if it is not being removed or has ended. */
+/**
+ * Ends a pod that is being removed and deletes its secrets. Returns false if the pod is not being removed or has ended.
+ */
 export async function endPod(
   db: Db,
   id: string,
@@ -174,14 +177,15 @@ const launches = prepared((db, { executorId, limit }: Launches) =>
     .select(['image_key', 'created_at', 'first_running_at'])
     .where('executor_id', '=', executorId)
     .where('first_running_at', 'is not', null)
-    // Later generations may have been changed before they ran.
+    // A later generation may have been changed before it ran.
     .where('generation', '=', 1)
     .orderBy('first_running_at', 'desc')
     .limit(limit),
 );
 
 /**
- * Returns image and time from rental to first `running` of a node's latest pods that were not changed since the rental.
+ * Returns image and time from rental to first `running` for a node's latest pods, except pods that were changed since
+ * their rental.
  */
 export async function listLaunches(
   db: Db,
@@ -195,7 +199,7 @@ export async function listLaunches(
   }));
 }
 
-/** Raises the acknowledged generation, never lowers it. */
+/** Raises the acknowledged generation; never lowers it. */
 export async function acknowledgeGeneration(db: Db, id: string, generation: number): Promise<void> {
   await db
     .updateTable('pods')
@@ -205,13 +209,14 @@ export async function acknowledgeGeneration(db: Db, id: string, generation: numb
     .execute();
 }
 
-/** Returns true before the pod's first `running`. */
+/** Returns true until the pod runs for the first time. */
 export function isBeingCreated(pod: Pod): boolean {
   return CREATION_STATES.some((state) => state === pod.state);
 }
 
 /**
- * Pods of all accounts that have not ended, except failed creations. Their nodes may still have a container of them.
+ * Pods of all accounts that have not ended, except failed creations. Their nodes may still have a container of these
+ * pods.
  */
 export async function listUnended(db: Db, limit: number): Promise<Pod[]> {
   return db
@@ -248,7 +253,7 @@ export async function listLiveOfKey(db: Db, keyId: string): Promise<Pod[]> {
     .execute();
 }
 
-/** An account's pods that have ended, the latest end first. */
+/** An account's pods that have ended, most recently ended first. */
 export async function listEnded(
   db: Db,
   accountId: string,

@@ -1,4 +1,4 @@
-/** Composes pods: their routes, the sync with their agents and their due work. Starts nothing. */
+/** Composes pods: their routes, the sync with their agents and their due work. Starts no job. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import { isPostgres } from '../../../database/engine.ts';
@@ -83,7 +83,7 @@ export function createPodParts({ ports, mails, notifier, options }: MailDeps, pa
     /** Queues an immediate sync of this executor. */
     wake,
 
-    /** Routes below /api. */
+    /** Registers the routes below /api. */
     register(api: HttpServer): void {
       const gpuUtilization = createGpuUtilizations({ db, clock, agents });
       registerPodRoutes(api, { pods, gpuUtilization });

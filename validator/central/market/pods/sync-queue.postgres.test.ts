@@ -50,7 +50,7 @@ async function laterWithBeats(ms: number): Promise<void> {
   await one.ports.db.updateTable('central_processes').set(beat).execute();
 }
 
-it('sends each launch once, whichever process received the rental or runs the sync', async () => {
+it('sends each launch once, regardless of which process received the rental or runs the sync', async () => {
   for (const [index, node] of nodes.entries()) {
     await (index % 2 === 0 ? one : other).rent(account, node.id);
   }
@@ -71,7 +71,7 @@ it('polls an idle node once per interval, not once per process', async () => {
   expect(await listingsDuring(both)).toBe(nodes.length);
 });
 
-it('takes over the claims of dead processes, and no others', async () => {
+it('takes over the claims of dead processes, but no other claims', async () => {
   const [node] = nodes;
   await one.rent(account, node?.id ?? '');
   const { db } = other.ports;
@@ -95,7 +95,7 @@ it('begins a scheduled removal once', async () => {
   expect(types.filter((type: string) => type === 'pod-delete.requested')).toHaveLength(1);
 });
 
-it('either removes or keeps a pod whose removal is cancelled at the moment it becomes due', async () => {
+it('either removes or keeps a pod whose removal is cancelled at the moment at which it becomes due', async () => {
   const ids: string[] = [];
   for (const node of nodes) {
     ids.push((await one.rent(account, node.id, { termination_hours: 1 })).body.id);
@@ -114,7 +114,7 @@ it('either removes or keeps a pod whose removal is cancelled at the moment it be
     expect([200, 400, 404]).toContain(status);
     expect(kept.includes(ids[index])).toBe(status === 200);
   }
-  // Pods that are kept have not been launched yet, so their limit stays scheduled.
+  // Pods that were kept have not been launched yet, so the limit of their launch stays scheduled.
   const due = await one.ports.db.selectFrom('due_work').select(['kind', 'subject']).execute();
   expect(due.filter(({ kind }) => kind !== 'launch-limit')).toEqual([]);
   expect(kept).toEqual(expect.arrayContaining(due.map(({ subject }) => subject)));
@@ -137,7 +137,7 @@ it('warns of a scheduled removal once', async () => {
   }
 });
 
-it('never assigns a GPU or spends money twice for concurrent rentals in both processes', async () => {
+it('never assigns a GPU twice or spends money twice for concurrent rentals in both processes', async () => {
   const rich = await one.renter();
   const node = await one.verifiedNode({ gpus: 4, minimum: 1, price: 1.2 });
   const balance = 1_000_000;

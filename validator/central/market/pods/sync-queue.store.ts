@@ -1,9 +1,9 @@
-/** All queries on sync_turns, the shared queue of the pod sync. */
+/** All queries on sync_turns, the table of the queue that the pod sync of all processes shares. */
 import type { ExpressionBuilder } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import type { Db, Tables } from '../../platform/database/tables.ts';
 
-/** An executor that a process syncs at present. */
+/** An executor that a process is syncing. */
 export type Claim = {
   executorId: string;
   /** Consecutive passes without an answer. */
@@ -86,16 +86,16 @@ export async function addEntries(db: Db, endedSinceMs: number): Promise<void> {
 export type DueFilter = {
   nowMs: number;
   endedSinceMs: number;
-  /** Boot ids of the other living processes, whose claims are respected. */
+  /** Boot ids of other living processes, whose claims remain valid. */
   others: readonly string[];
   /** Executors that this process has claimed. */
   running: readonly string[];
-  /** True selects executors that did not answer last time, false those that did. */
+  /** True selects executors that did not answer the last time; false selects executors that did. */
   failing: boolean;
   limit: number;
 };
 
-/** Due executors that are not claimed; rows that another transaction has locked are skipped. */
+/** Due executors that are not claimed. Rows that another transaction has locked are skipped. */
 export async function listDueEntries(tx: Db, filter: DueFilter): Promise<Claim[]> {
   const { nowMs, endedSinceMs, others, running, failing, limit } = filter;
   const rows = await tx
@@ -126,8 +126,8 @@ export async function claimEntries(tx: Db, ids: readonly string[], bootId: strin
 }
 
 /**
- * Releases a claim of this process, unless another process has claimed the executor since. The casts are needed because
- * PostgreSQL reads an uncast parameter in `case` as text.
+ * Releases a claim of this process, unless another process has claimed the executor in the meantime. The casts are
+ * needed because PostgreSQL reads an uncast parameter in `case` as text.
  */
 export async function releaseEntry(
   db: Db,
@@ -151,7 +151,7 @@ export async function releaseEntry(
     .execute();
 }
 
-/** Makes the executors due at once, claimed or not. */
+/** Makes the executors due at once, whether or not they are claimed. */
 export async function wakeEntries(db: Db, ids: readonly string[]): Promise<void> {
   await db
     .updateTable('sync_turns')

@@ -14,19 +14,22 @@ import {
 } from './sync-queue.store.ts';
 
 /**
- * Time for which executors stay in the queue after their last pod ended: a launch whose answer was lost may still
- * arrive.
+ * Time for which executors stay in the queue after their last pod ended, because a launch whose answer was lost may
+ * still arrive.
  */
 export const WATCH_ENDED_MS = 600_000;
 
-/** Largest number of claims in total, and of those for executors that did not answer last time. */
+/** Maximum number of claims in total, and of claims for executors that did not answer the last time. */
 export type ClaimLimits = { total: number; unreachable: number };
 
-/** Each executor is claimed at most once at a time. */
+/** Queue in which each executor has at most one claim at a time. */
 export type SyncQueue = {
-  /** Claims due executors with pods, those that answered last time first. `running` are this process's claims. */
+  /**
+   * Claims due executors with pods; executors that answered the last time come first. `running` are this process's
+   * claims.
+   */
   claim(limits: ClaimLimits, running: readonly string[]): Promise<Claim[]>;
-  /** Makes the executor due after `pauseMs`, or at once if it was woken while it was claimed. */
+  /** Makes the executor due after `pauseMs`, or at once if it was woken during the claim. */
   release(executorId: string, outcome: { pauseMs: number; failures: number }): Promise<void>;
   /** Makes the executors due now. */
   wake(executorIds: readonly string[]): Promise<void>;
@@ -36,7 +39,7 @@ export type SyncQueue = {
 
 type Entry = { dueAtMs: number; failures: number; woken: boolean };
 
-/** Creates the queue of a single process. It is in memory, so a pass does not write to the database. */
+/** Creates the queue of a single process. The queue is in memory, so that a pass does not write to the database. */
 export function createLocalSyncQueue({ db, clock }: { db: Database; clock: Clock }): SyncQueue {
   const entries = new Map<string, Entry>();
 
@@ -76,8 +79,8 @@ export function createLocalSyncQueue({ db, clock }: { db: Database; clock: Clock
 }
 
 /**
- * Creates the queue of several processes on one database, with one row per executor. Claims of a dead process are free
- * again.
+ * Creates the queue of several processes on one database, with one row per executor. Claims of a dead process become
+ * free again.
  */
 export function createSharedSyncQueue(deps: {
   db: Database;

@@ -16,10 +16,10 @@ const split = { ...whole, minimum: 2 };
 
 describe('checks of the requested number of GPUs', () => {
   it.each([
-    ['an absent count, all free', null, whole, 4],
-    ['an absent count, some rented', null, { ...split, free: 2 }, 'gpu_count_invalid'],
-    ['more than the node has', 5, whole, 'gpu_count_invalid'],
-    ['more than the node has, none free', 5, { ...whole, free: 0 }, 'gpu_count_invalid'],
+    ['an absent count if all GPUs are free', null, whole, 4],
+    ['an absent count if some GPUs are rented', null, { ...split, free: 2 }, 'gpu_count_invalid'],
+    ['more GPUs than the node has', 5, whole, 'gpu_count_invalid'],
+    ['more GPUs than the node has if none is free', 5, { ...whole, free: 0 }, 'gpu_count_invalid'],
     ['all GPUs, none free', 4, { ...whole, free: 0 }, 'node_unavailable'],
     [
       'all GPUs during a launch',
@@ -36,10 +36,10 @@ describe('checks of the requested number of GPUs', () => {
       'gpu_split_not_allowed',
     ],
     ['fewer than the minimum', 1, split, 'gpu_count_invalid'],
-    ['more than are free', 3, { ...split, free: 2 }, 'gpu_count_invalid'],
-    ['a count that leaves less than the minimum', 3, split, 3],
+    ['more GPUs than are free', 3, { ...split, free: 2 }, 'gpu_count_invalid'],
+    ['a count that leaves fewer free GPUs than the minimum', 3, split, 3],
     ['exactly the minimum', 2, split, 2],
-    ['all of an unsplittable node', 4, { ...whole, canSplit: false }, 4],
+    ['all GPUs of an unsplittable node', 4, { ...whole, canSplit: false }, 4],
     ['a minimum of one', 1, { ...split, minimum: 1 }, 1],
   ] as const)('%s', (_, requested, offer, expected) => {
     expect(outcome(requested, offer)).toBe(expected);

@@ -4,16 +4,16 @@ import { ApiError, type ErrorCode } from '#shared/runtime/errors.ts';
 export type GpuOffer = {
   total: number;
   free: number;
-  /** Null: the node is rented only as a whole. */
+  /** Smallest number of GPUs per rental; null if the node is rented only as a whole. */
   minimum: number | null;
   canSplit: boolean;
-  /** A pod of the node is being created. */
+  /** True if a pod of the node is being created. */
   isLaunching: boolean;
 };
 
 export type GpuRefusal = { code: ErrorCode; message: string; hint?: string };
 
-/** The number of GPUs to rent; null requests all. Throws the first refusal. */
+/** Returns the number of GPUs to rent; null requests all. Throws the first refusal. */
 export function chooseGpuCount(requested: number | null, offer: GpuOffer): number {
   const count = requested ?? offer.total;
   const refusal = refusalOf(count, offer);
@@ -22,7 +22,7 @@ export function chooseGpuCount(requested: number | null, offer: GpuOffer): numbe
   throw new ApiError(code, message, hint === undefined ? {} : { hint });
 }
 
-/** Null for a count that can be rented now. */
+/** Returns null for a count that can be rented now. */
 export function refusalOf(count: number, offer: GpuOffer): GpuRefusal | null {
   const { total, free, minimum, canSplit, isLaunching } = offer;
   if (count > total) {
@@ -39,11 +39,14 @@ export function refusalOf(count: number, offer: GpuOffer): GpuRefusal | null {
     return { code: 'gpu_split_not_allowed', message };
   }
   if (count < total && minimum === null) {
-    const message = `The node is rented whole only, all ${total} GPUs`;
+    const message = `The node is rented only as a whole, with all ${total} GPUs`;
     return { code: 'gpu_count_invalid', message };
   }
   if (minimum !== null && count < minimum) {
-    return { code: 'gpu_count_invalid', message: `The node rents ${minimum} GPUs or more` };
+    return {
+      code: 'gpu_count_invalid',
+      message: `Rentals of the node require at least ${minimum} GPUs`,
+    };
   }
   if (count <= free) return null;
   return {

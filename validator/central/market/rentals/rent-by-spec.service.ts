@@ -31,11 +31,11 @@ import { refuseUnavailable, requireOneImage, restoreRequestOf } from './rental-r
 import { constraintsOf, gpusFor } from './spec-constraints.ts';
 import { matchSpec, type NoMatch, type SpecMatch } from './spec-match.ts';
 
-/** Largest number of nodes tried when other rentals are faster. */
+/** Maximum number of nodes that are tried when other rentals are faster. */
 const MAX_ATTEMPTS = 10;
 const MAX_ALTERNATIVES = 5;
 
-/** Errors of a node that has changed since it was chosen. */
+/** Errors of a node that has changed after it was chosen. */
 const LOST_RACE: ReadonlySet<ErrorCode> = new Set([
   'node_not_found',
   'node_not_verified',
@@ -49,15 +49,15 @@ const LOST_RACE: ReadonlySet<ErrorCode> = new Set([
 
 export type RentBySpec = Omit<RentRequest, 'executorId' | 'body'> & {
   body: RentBySpecRequest;
-  /** The answer contains the funnel. */
+  /** True if the answer contains the funnel. */
   isExplained: boolean;
 };
 
 export type RentBySpecDeps = RentDeps & { annotationsOf: AnnotationsOf };
 
 /**
- * Rents one of the nodes in `market`, which are sorted by price. A dry run does the same and rolls back, so it never
- * promises a rental that would be refused. Throws 409 `no_executor_matches_spec`.
+ * Rents one of the nodes in `market`, which are sorted by price. A dry run does the same and rolls back, so that its
+ * success means that the rental would succeed. Throws 409 `no_executor_matches_spec`.
  */
 export async function rentBySpecIn(
   tx: Db,
@@ -96,7 +96,10 @@ export async function rentBySpecIn(
   };
 }
 
-/** Nodes that meet the specification, best first, and the funnel. Throws 409 with the constraint that left none. */
+/**
+ * Returns the funnel and the nodes that meet the specification, best first. Throws 409 with the constraint that left
+ * none.
+ */
 export async function candidatesFor(
   db: Db,
   market: readonly MarketNode[],
@@ -109,8 +112,8 @@ export async function candidatesFor(
 }
 
 /**
- * Rents the first of `survivors` that still meets the specification. Concurrent rentals may have taken the others;
- * each failed attempt is rolled back before the next.
+ * Rents the first of `survivors` that still meets the specification. Concurrent rentals may have taken other nodes.
+ * Each failed attempt is rolled back before the next.
  */
 export async function rentFirstOf(
   tx: Db,
@@ -126,10 +129,7 @@ export async function rentFirstOf(
       if (!(error instanceof ApiError) || !LOST_RACE.has(error.code)) throw error;
     }
   }
-  throw new ApiError(
-    'node_rent_in_progress',
-    'Other renters have just rented every node that matched',
-  );
+  throw new ApiError('node_rent_in_progress', 'Other renters have just rented every matching node');
 }
 
 async function rentIfStill(tx: Db, deps: RentDeps, request: RentBySpec, id: string) {

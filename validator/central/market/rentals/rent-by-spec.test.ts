@@ -33,7 +33,7 @@ async function pods() {
 }
 
 describe('a specification that nodes meet', () => {
-  it('rents the cheapest node per GPU and lists the others', async () => {
+  it('rents the node with the lowest price per GPU, and lists the other nodes', async () => {
     const dear = await market.verifiedNode({ gpus: 2, price: 3 });
     const cheap = await market.verifiedNode({ gpus: 2, price: 2.5 });
     await market.verifiedNode({ gpus: 1, price: 0.8, ...L40S });
@@ -90,7 +90,7 @@ describe('a specification that nodes meet', () => {
     expect(await rentals.execute()).toEqual([]);
   });
 
-  it('explains a success if the body or the query requests it', async () => {
+  it('explains a success if the body or the query requests an explanation', async () => {
     await market.verifiedNode({ gpus: 2, price: 2.5 });
     await market.verifiedNode({ gpus: 1, price: 0.8, ...L40S });
     const spec = { gpu_type: 'H100', max_price_per_gpu_hour: 3, dry_run: true };
@@ -154,7 +154,7 @@ describe('a specification that nodes meet', () => {
     expect(await pods()).toHaveLength(1);
   });
 
-  it('returns the same node for a repeated Idempotency-Key, even if a cheaper one was added', async () => {
+  it('returns the same node for a repeated Idempotency-Key, even if a cheaper node was added', async () => {
     const first = await market.verifiedNode({ gpus: 2, price: 3 });
     const key = { 'idempotency-key': 'by-spec-1' };
     const rented = await bySpec({}, key);
@@ -168,7 +168,7 @@ describe('a specification that nodes meet', () => {
     expect([other.status, other.body.error.code]).toEqual([422, 'idempotency_key_reused']);
   });
 
-  it('rejects errors of the renter without trying other nodes, and stores nothing', async () => {
+  it('rejects invalid requests without trying other nodes, and stores nothing', async () => {
     await market.verifiedNode();
     await market.verifiedNode();
     expect((await bySpec({ termination_hours: 0 })).body.error.code).toBe('ttl_invalid');
@@ -250,7 +250,7 @@ describe('nodes that were rented after they were chosen', () => {
 });
 
 describe('a specification that no node meets', () => {
-  it('returns the error object, and its members at the top level too', async () => {
+  it('returns the error object, and its members also at the top level', async () => {
     const node = await market.verifiedNode({ gpus: 2, price: 2.4 });
     await market.verifiedNode({ gpus: 1, price: 0.8, ...L40S });
     const { status, body } = await bySpec({ gpu_type: 'H100', max_price_per_gpu_hour: 2 });
@@ -292,7 +292,7 @@ describe('a specification that no node meets', () => {
     expect(await pods()).toEqual([]);
   });
 
-  it('reports the number of all nodes if none can be rented', async () => {
+  it('reports the number of all nodes if no node can be rented', async () => {
     await market.addNode();
     const { body } = await bySpec({});
     expect(body).toMatchObject({ constraint: 'rentable', candidates_before: 1, nearest: [] });

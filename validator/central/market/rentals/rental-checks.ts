@@ -1,4 +1,4 @@
-/** Checks a rental request against the account, the node and the balance, before anything is written. */
+/** Checks a rental request against the account, the node and the balance before anything is written. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -32,8 +32,8 @@ import {
 export type CheckedRental = Awaited<ReturnType<typeof checkRental>>;
 
 /**
- * Throws the first refusal, in this order: the body itself, the account, the node, its free GPUs, the balance, the budgets of the API key, and then
- * the template, the keys and the termination time.
+ * Throws the first refusal, in this order: the body, the account, the node, its free GPUs, the balance, the budgets of
+ * the API key, and then the template, the keys and the termination time.
  */
 export async function checkRental(
   tx: Db,
@@ -92,7 +92,7 @@ export async function checkRental(
   };
 }
 
-/** Throws unless the provider offers the node and the validator has passed it. */
+/** Throws if the provider does not offer the node or the validator has not passed it. */
 async function requireRentable(tx: Db, id: string, nowMs: number): Promise<ExecutorEntry> {
   const executor = await requireExecutor(tx, id);
   if (isLeaving(executor, nowMs)) {
@@ -102,7 +102,10 @@ async function requireRentable(tx: Db, id: string, nowMs: number): Promise<Execu
     throw new ApiError('provider_banned', 'The provider of this node is banned');
   }
   if (executor.paused === 1 || executor.opted_in === 0) {
-    throw new ApiError('node_paused_by_provider', 'The provider of this node takes no new rentals');
+    throw new ApiError(
+      'node_paused_by_provider',
+      'The provider of this node accepts no new rentals',
+    );
   }
   if (executor.state !== 'verified') {
     throw new ApiError('node_not_verified', 'The validator has not passed this node');
@@ -113,7 +116,7 @@ async function requireRentable(tx: Db, id: string, nowMs: number): Promise<Execu
 function requireInventory(executor: ExecutorEntry) {
   const inventory = inventoryOf(executor);
   if (inventory !== null) return inventory;
-  throw new ApiError('node_unavailable', 'The hardware of this node is not known');
+  throw new ApiError('node_unavailable', 'The hardware of this node was not measured yet');
 }
 
 /** Throws `email_not_verified`. */

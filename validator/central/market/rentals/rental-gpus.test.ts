@@ -42,24 +42,42 @@ describe('a rental with a GPU count', () => {
     ['that is a string', 'two', whole, 422, 'validation_error'],
     ['that is a fraction', 1.5, whole, 422, 'validation_error'],
     ['of zero', 0, whole, 422, 'validation_error'],
-    ['that is absent: all GPUs', null, whole, 200, null],
-    ['that is absent, some rented', null, { ...split, rented: 2 }, 400, 'gpu_count_invalid'],
-    ['above that of the node', 5, whole, 400, 'gpu_count_invalid'],
-    ['above that of the node, all rented', 5, { ...whole, rented: 4 }, 400, 'gpu_count_invalid'],
-    ['of all GPUs, all rented', 4, { ...whole, rented: 4 }, 400, 'node_unavailable'],
-    ['of a part, without splitting', 2, { ...split, splits: false }, 400, 'gpu_split_not_allowed'],
-    ['of a part, without a minimum', 2, whole, 400, 'gpu_count_invalid'],
+    ['that is absent rents all GPUs', null, whole, 200, null],
     [
-      'of a part, without splitting or minimum',
+      'that is absent, while some GPUs are rented',
+      null,
+      { ...split, rented: 2 },
+      400,
+      'gpu_count_invalid',
+    ],
+    ['above the node’s number of GPUs', 5, whole, 400, 'gpu_count_invalid'],
+    [
+      'above the node’s number of GPUs, while all are rented',
+      5,
+      { ...whole, rented: 4 },
+      400,
+      'gpu_count_invalid',
+    ],
+    ['of all GPUs, while all are rented', 4, { ...whole, rented: 4 }, 400, 'node_unavailable'],
+    [
+      'of a part of a node that cannot be split',
+      2,
+      { ...split, splits: false },
+      400,
+      'gpu_split_not_allowed',
+    ],
+    ['of a part of a node without a minimum', 2, whole, 400, 'gpu_count_invalid'],
+    [
+      'of a part of a node that cannot be split and has no minimum',
       2,
       { ...whole, splits: false },
       400,
       'gpu_split_not_allowed',
     ],
     ['below the minimum', 1, split, 400, 'gpu_count_invalid'],
-    ['above the free ones', 3, { ...split, rented: 2 }, 400, 'gpu_count_invalid'],
-    ['that leaves less than the minimum', 3, split, 200, null],
-    ['of all of an unsplittable node', 4, { ...whole, splits: false }, 200, null],
+    ['above the number of free GPUs', 3, { ...split, rented: 2 }, 400, 'gpu_count_invalid'],
+    ['that leaves fewer free GPUs than the minimum', 3, split, 200, null],
+    ['of all GPUs of a node that cannot be split', 4, { ...whole, splits: false }, 200, null],
   ])('%s', async (_, gpu_count, setup, status, code) => {
     const four = await fourGpus(setup);
     const answer = await market.rent(account, four.id, { gpu_count });
@@ -74,7 +92,7 @@ it('assigns GPUs connected by NVLink, and MIG devices like whole cards', async (
   const other = await market.addNode({ gpus: 4, minimum: 1 });
   const inventory = testInventory(other.id, { gpus: 4, collectedMs: market.clock.now() });
   const uuids = inventory.gpu.devices.map(({ uuid }) => uuid);
-  // NVLink connects the first with the third and the second with the fourth.
+  // NVLink connects card 1 with card 3, and card 2 with card 4.
   const link = (a: number, b: number) => (a === b ? 'X' : a % 2 === b % 2 ? 'NV4' : 'SYS');
   const gpus = uuids.map((uuid, a) => ({
     uuid,
@@ -95,7 +113,7 @@ it('assigns GPUs connected by NVLink, and MIG devices like whole cards', async (
     .where('executor_id', '=', other.id)
     .orderBy('idx')
     .execute();
-  // The cordoned second card has no slot; the pair is preferred to the first two.
+  // The excluded second card has no slot. A pair connected by NVLink is preferred to the first two cards.
   expect(slots.map((slot) => [slot.gpu_uuid, slot.pod_id !== null])).toEqual([
     [uuids[0], true],
     [uuids[2], true],

@@ -41,7 +41,7 @@ describe('the order of errors', () => {
     ]);
   });
 
-  it('applies to a request with several errors', async () => {
+  it('is the same for a request with several errors', async () => {
     const { db } = market.ports;
     const wrong = { gpu_count: 3, template_id: NOWHERE, termination_hours: 0 };
     await db.deleteFrom('ssh_keys').execute();
@@ -94,7 +94,7 @@ describe('the order of errors', () => {
     expect(me).toMatchObject({ balance: 0.55, held: 0.55, available: 0 });
   });
 
-  it('accepts one of two concurrent rentals if the money covers one', async () => {
+  it('accepts one of two concurrent rentals if the balance covers only one', async () => {
     await have(550_000);
     const both = await Promise.all(
       [1, 2].map(() => market.rent(account, node.id, { gpu_count: 1 })),
@@ -142,18 +142,24 @@ describe('a rental is rejected for', () => {
   it.each<[string, number, string, () => Promise<unknown>, object]>([
     ['a removed node', 404, 'node_not_found', () => setNode({ state: 'removed' }), {}],
     ['a queued node', 400, 'node_not_verified', () => setNode({ state: 'queued' }), {}],
-    ['a foreign private template', 404, 'template_not_found', async () => {}, { theirs: true }],
+    [
+      'a private template of another account',
+      404,
+      'template_not_found',
+      async () => {},
+      { theirs: true },
+    ],
     ['a malformed key', 400, 'bad_request', async () => {}, { user_public_key: 'ssh-rsa x' }],
     ['a private key', 400, 'bad_request', async () => {}, { user_public_key: PRIVATE_KEY }],
     [
-      'a termination time out of bounds',
+      'a termination time outside the limits',
       400,
       'ttl_invalid',
       async () => {},
       { termination_hours: 721 },
     ],
     ['an empty account', 403, 'insufficient_balance', () => have(0), {}],
-    ['a balance out of bounds', 403, 'account_balance_invalid', haveTooMuch, {}],
+    ['a balance above the maximum', 403, 'account_balance_invalid', haveTooMuch, {}],
   ])('%s', async (_, status, code, spoil, body) => {
     await spoil();
     const template_id = 'theirs' in body ? await privateTemplateOfAnother() : DEFAULT_TEMPLATE;
@@ -177,7 +183,7 @@ describe('a rental is rejected for', () => {
     expect([again.status, again.body.error.code]).toEqual([400, 'template_invalid']);
   });
 
-  /** Pays in the largest amount, in addition to the credit that the account already has. */
+  /** Pays in the largest amount, in addition to the existing credit of the account. */
   function haveTooMuch(): Promise<void> {
     return payIn(market.ports.db, account.id, Number.MAX_SAFE_INTEGER);
   }

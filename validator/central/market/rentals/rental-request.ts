@@ -9,7 +9,10 @@ import { CreateTemplate } from '../templates/template.schemas.ts';
 import { templateContent } from '../templates/template.service.ts';
 import type { RentExecutorRequest } from './rental.schemas.ts';
 
-/** Throws 400 for a member that the interface has but this version does not implement, instead of ignoring it. */
+/**
+ * Throws 400 for a member that the interface has but this version does not implement, so that it is not silently
+ * ignored.
+ */
 export function refuseUnavailable(body: RentExecutorRequest): void {
   if (body.enable_volume_encryption !== true) return;
   throw new ApiError('bad_request', 'Nodes of this marketplace do not encrypt volumes', {
@@ -24,11 +27,13 @@ export function requireOneImage(
   const { template_id: templateId, dockerfile_content: text } = body;
   if ((templateId ?? null) === null || (text ?? null) === null) return;
   throw new ApiError('bad_request', 'Both template_id and dockerfile_content are given', {
-    hint: 'Send exactly one of them.',
+    hint: 'Send either template_id or dockerfile_content.',
   });
 }
 
-/** The restore requested with the rental, or null. Throws 400 if only one of the two members is present. */
+/**
+ * Returns the restore that is requested with the rental, or null. Throws 400 if only one of the two members is present.
+ */
 export function restoreRequestOf(
   body: Pick<RentExecutorRequest, 'backup_log_id' | 'restore_path'>,
 ): RestoreRequest | null {
@@ -39,11 +44,14 @@ export function restoreRequestOf(
     return { backup_id: backup, restore_path: path, mode: undefined };
   }
   throw new ApiError('bad_request', 'backup_log_id and restore_path belong together', {
-    hint: 'Send both or none of them.',
+    hint: 'Send both members or neither.',
   });
 }
 
-/** The keys of the request, with the account's names for registered ones; without any, all of the account's keys. */
+/**
+ * Returns the keys of the request, with the account's names for registered keys. Without keys in the request, returns
+ * all keys of the account.
+ */
 export function chosenKeys(
   pasted: string | readonly string[] | null | undefined,
   registered: readonly SshKey[],
@@ -55,7 +63,7 @@ export function chosenKeys(
       : distinct(requested.map((key) => namedKey(key, registered)));
   if (keys.length > 0) return keys;
   throw new ApiError('bad_request', 'There is no SSH key to put on the pod', {
-    hint: 'Register one with POST /ssh-keys or send user_public_key.',
+    hint: 'Register a key with POST /ssh-keys or send user_public_key.',
   });
 }
 
@@ -63,7 +71,7 @@ function namedKey(pasted: string, registered: readonly SshKey[]): PodKey {
   const parsed = parsePublicKey(pasted);
   if ('problem' in parsed) {
     throw new ApiError('bad_request', `user_public_key: ${parsed.problem}`, {
-      hint: 'Send the line of the .pub file as it is.',
+      hint: 'Send the line of the .pub file unchanged.',
     });
   }
   const { text, fingerprint } = parsed.key;
@@ -78,7 +86,7 @@ function distinct(keys: readonly PodKey[]): PodKey[] {
 /** `template_id` of pods without a stored template. */
 export const NO_TEMPLATE_ID = '';
 
-/** A template with default values for a pod whose image is built from `text`. Throws `bad_request`. */
+/** Returns a template with default values for a pod whose image is built from `text`. Throws `bad_request`. */
 export function dockerfileTemplate(
   text: string,
   { id, accountId, nowMs }: { id: string; accountId: string; nowMs: number },
@@ -86,7 +94,7 @@ export function dockerfileTemplate(
   const parsed = parseDockerfile(text);
   if ('problem' in parsed) {
     throw new ApiError('bad_request', `dockerfile_content: ${parsed.problem}`, {
-      hint: 'Change the Dockerfile as the message says.',
+      hint: 'Correct the Dockerfile according to the message.',
     });
   }
   const body = CreateTemplate.parse({

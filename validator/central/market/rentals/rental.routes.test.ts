@@ -23,7 +23,7 @@ it.each([
   expect((await market.rent(account, node.id, {}, headers)).body.source).toBe(stored);
 });
 
-it('accepts the six members of older clients with their nulls, and unknown members', async () => {
+it('accepts the six members that older clients send, including nulls, and accepts unknown members', async () => {
   const { status, body } = await market.rent(account, node.id, {
     dockerfile_content: null,
     volume_id: null,
@@ -91,7 +91,7 @@ it('stores limits', async () => {
   });
 });
 
-it('ends the only rental on a node, and rejects the request if there are several', async () => {
+it('ends the only rental on a node, and rejects the request if there are several rentals', async () => {
   const unrent = () =>
     market.call('DELETE', `/executors/${node.id}/rent`, { headers: account.key });
   expect((await unrent()).body.error.code).toBe('pod_not_found');

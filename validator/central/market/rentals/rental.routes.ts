@@ -1,4 +1,4 @@
-/** Routes that rent a node by id or by specification, and the old route that ends the only rental of a node. */
+/** Routes that rent a node by id or by specification, and the older route that ends the only rental of a node. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { RecordRefusal } from '../../accounts/api-keys/budget-refusal.service.ts';
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
@@ -39,10 +39,10 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
         tags,
         summary: 'Rent a node',
         description:
-          'Creates a pod on this node and reserves 15 minutes of its price; the cost is charged by the second while the pod runs. The pod is PENDING in the answer; poll it, or follow its events, until it is RUNNING. A misspelt field is refused with the nearest name.',
+          'Creates a pod on this node and reserves 15 minutes of its price; the cost is charged by the second while the pod runs. The pod is PENDING in the answer; poll the pod, or follow its events, until it is RUNNING. A misspelt field is refused with the nearest name.',
         errors: {
           insufficient_balance:
-            'the balance is below 15 minutes of the price; the message names both',
+            'the balance is below 15 minutes of the price; the message states both amounts',
           API_KEY_BUDGET_EXCEEDED: 'a budget of the API key does not cover 15 minutes of the price',
           email_not_verified: 'the account has not confirmed its address',
           node_not_found: 'no node has this id',
@@ -54,7 +54,7 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
           gpu_count_invalid: 'the node does not offer this number of GPUs',
           gpu_split_not_allowed: 'only the whole node can be rented',
           template_not_found: 'there is no such template, or it is private to another account',
-          template_invalid: 'the template cannot be used, or none was given',
+          template_invalid: 'the template cannot be used, or there is none',
           ttl_invalid: '`termination_hours` is not between 1 and 720',
           volume_not_found: 'no volume has this id',
           conflict: 'another pod has the volume, or another node is saving it',
@@ -92,7 +92,7 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
         tags,
         summary: 'End the only rental on a node',
         description:
-          "Removes the caller's pod on this node, as `DELETE /pods/{id}` does. Older clients use it.",
+          "Removes the caller's pod on this node, as `DELETE /pods/{id}` does. Older clients use this route.",
         errors: {
           bad_request: 'the caller has several pods on the node; the message names them',
           pod_not_found: 'the caller has no pod on the node',
@@ -115,16 +115,16 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
         tags,
         summary: 'Rent the cheapest node that meets a specification',
         description:
-          'Chooses among all nodes that can be rented: cheapest per GPU and hour, then fastest download, then highest reliability. A figure that a node does not report fails its minimum. With `dry_run` nothing is rented.',
+          'Chooses among all nodes that can be rented: cheapest per GPU and hour, then fastest download, then highest reliability. A node that does not report a figure does not meet a minimum of this figure. With `dry_run` nothing is rented.',
         errors: {
           no_executor_matches_spec:
-            'no node is left; the answer names the constraint, how many nodes each constraint left, and the nearest offer',
-          node_rent_in_progress: 'others rented every matching node at this moment',
+            'no node is left; the answer contains the constraint that left none, the number of nodes that each constraint left, and the nearest offer',
+          node_rent_in_progress: 'other renters have just rented every matching node',
           insufficient_balance: 'the balance is below 15 minutes of the price',
           API_KEY_BUDGET_EXCEEDED: 'a budget of the API key does not cover 15 minutes of the price',
           email_not_verified: 'the account has not confirmed its address',
           template_not_found: 'there is no such template, or it is private to another account',
-          template_invalid: 'the template cannot be used, or none was given',
+          template_invalid: 'the template cannot be used, or there is none',
           ttl_invalid: '`termination_hours` is not between 1 and 720',
           volume_not_found: 'no volume has this id',
           conflict: 'another pod has the volume, or another node is saving it',
@@ -139,7 +139,7 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
     },
     async (request, reply) => {
       const caller = callerOf(request);
-      // Read before the transaction: a node that was rented since is detected by the attempt to rent it.
+      // Read before the transaction. A node that was rented since then is detected by the attempt to rent it.
       const market = (await deps.view.offers()).nodes.map(({ node }) => node);
       let rentedNode: string | null = null;
       const isRented = await answerOnce(

@@ -38,27 +38,27 @@ export const RentExecutorRequest = z
       {
         pod_name: 'Name of the pod, 1 to 100 characters. Several pods may have the same name.',
         template_id:
-          "Id of the template. Absent, with no `dockerfile_content`: the account's default template.",
+          "Id of the template. If both this and `dockerfile_content` are absent, the account's default template is used.",
         dockerfile_content:
-          'Dockerfile that the node builds, in place of a template; at most 64 KiB.',
+          'Dockerfile that the node builds, instead of a template; at most 64 KiB.',
         user_public_key: 'SSH key or keys to install; absent for all keys of the account.',
         volume_id: 'Id of a volume, mounted at `/mnt`. A volume has at most one pod at a time.',
         initial_port_count:
-          'Smallest number of external ports, 0 to 64. The ports of the template are always included; absent for these only.',
+          'Smallest number of external ports, 0 to 64. The ports of the template are always included; if absent, there are no others.',
         gpu_count: 'Number of GPUs; absent for all GPUs of the node.',
         termination_hours:
-          "Hours after which the pod is removed, 1 to 720; absent for the account's default, or never.",
+          "Hours after which the pod is removed, 1 to 720; if absent, the account's default; without a default, never.",
         enable_jupyter: 'True installs a notebook server when the pod runs.',
         enable_volume_encryption:
           'True requests an encrypted volume. Volumes are not encrypted, so the rental is refused with 400 `bad_request`.',
         skip_add_agent_ssh_key:
-          'Accepted for clients; it has no effect, because no key of the marketplace is added.',
+          'Accepted for compatibility; has no effect, because no key of the marketplace is added.',
         backup_log_id:
           'Id of a backup that is restored before the pod runs; only together with `restore_path`.',
         restore_path:
           'Folder of the container that receives the backup; only together with `backup_log_id`.',
         secret_names:
-          "Names of the account's secrets, which the pod finds as files `/run/secrets/<name>`; at most 32.",
+          "Names of the account's secrets, which are files `/run/secrets/<name>` in the pod; at most 32.",
       },
     ),
   })

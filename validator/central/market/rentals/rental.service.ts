@@ -1,4 +1,4 @@
-/** Rents GPUs of a node: every check and every effect in one transaction. */
+/** Rents GPUs of a node, with every check and every effect in one transaction. */
 
 import { microOrNull } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -38,7 +38,7 @@ const NO_TOKEN = '';
 export type RentDeps = {
   clock: Clock;
   random: Random;
-  /** Called when an account has spent money. */
+  /** Called in the transaction when an account has spent money. */
   afterSpend(tx: Db, accountId: string): Promise<void>;
   beginRestore: BeginRestore;
   launchLimitMs: number;
@@ -51,7 +51,10 @@ export type BeginRestore = (
   restore: { pod: Pod; caller: Caller; request: RestoreRequest; occasion: 'STARTUP' },
 ) => Promise<unknown>;
 
-/** Rents in `tx`, or throws the first refusal: those of `checkRental`, then those of the volume and the backup. */
+/**
+ * Rents in `tx`, or throws the first refusal: first the refusals of `checkRental`, then those of the volume and of the
+ * backup.
+ */
 export async function rentIn(
   tx: Db,
   deps: RentDeps,

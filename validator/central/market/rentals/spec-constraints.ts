@@ -1,6 +1,6 @@
 /**
- * Constraints of rent-by-spec in the order in which they are applied. A node without a figure does not meet a bound on
- * it. Pure.
+ * Constraints of rent-by-spec in the order in which they are applied. A node that does not report a figure does not
+ * meet a limit on this figure. Pure.
  */
 import { matchesGpuType, shortGpuType } from '#shared/api/gpu-type.ts';
 import { microToUsd } from '#shared/api/money.ts';
@@ -19,11 +19,14 @@ import { refusalOf } from './gpu-choice.ts';
 import type { NodeSpec } from './rent-by-spec.schemas.ts';
 
 export type SpecConstraint = Constraint<MarketNode> & {
-  /** Advice for a known best value. */
+  /** Advice if the best value is known. */
   remedy(best: ConstraintValue): string;
 };
 
-/** Constraints of the request in their fixed order. The GPU count is always included: absent means the whole node. */
+/**
+ * Constraints of the request in their fixed order. The constraint on the GPU count is always included; an absent count
+ * means the whole node.
+ */
 export function constraintsOf(spec: NodeSpec): SpecConstraint[] {
   const wantsDocker = spec.docker_in_docker === true;
   return [
@@ -50,7 +53,7 @@ export function constraintsOf(spec: NodeSpec): SpecConstraint[] {
   ];
 }
 
-/** Number of GPUs that a rental of the node gets. */
+/** Number of GPUs that a rental of the node would get. */
 export function gpusFor(node: MarketNode, requested: number | null): number {
   return requested ?? gpuTotalOf(node);
 }
@@ -67,7 +70,7 @@ function gpuType(wanted: string): SpecConstraint {
   const keep = (node: MarketNode) => matchesGpuType(machineNameOf(node), wanted);
   return {
     ...oneOf('gpu_type', wanted, offered, keep),
-    remedy: (best) => `Request another gpu_type, ${best} for example.`,
+    remedy: (best) => `Request another gpu_type, for example ${best}.`,
   };
 }
 
@@ -99,7 +102,7 @@ function places(spec: NodeSpec): SpecConstraint[] {
     remedy: (best) =>
       constraint.name === 'max_distance_mile'
         ? `Raise max_distance_mile to ${best} or more.`
-        : `Request another ${constraint.name}, ${best} for example.`,
+        : `Request another ${constraint.name}, for example ${best}.`,
   }));
 }
 
@@ -127,7 +130,7 @@ function priceCeiling(most: number): SpecConstraint {
   };
 }
 
-/** At least two decimals and never rounded, so that the value can be requested. */
+/** Formats an amount with at least two decimals, never rounded, so that the value can be requested. */
 export function dollars(usd: number): string {
   return usd.toLocaleString('en-US', {
     minimumFractionDigits: 2,
@@ -146,7 +149,7 @@ function offerOf(node: MarketNode) {
   };
 }
 
-/** The count nearest to `wanted` that can be rented now; null if none can. */
+/** Returns the count nearest to `wanted` that can be rented now; null if none can be rented. */
 function nearestCount(wanted: number, node: MarketNode): number | null {
   const offer = offerOf(node);
   const counts = Array.from({ length: offer.total }, (_, index) => index + 1);

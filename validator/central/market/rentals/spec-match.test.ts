@@ -149,7 +149,7 @@ it.each<[string, NodeSpec, Partial<MarketNode>]>([
   expect(match([node(change)], spec)).toMatchObject({ survivors: [{ id: 'a' }] });
 });
 
-it('chooses the cheapest node per GPU, then the lower id', () => {
+it('chooses the node with the lowest price per GPU, then the lower id', () => {
   const nodes = [
     node({ id: 'c' }),
     node({ id: 'b' }),
@@ -158,7 +158,7 @@ it('chooses the cheapest node per GPU, then the lower id', () => {
   expect(match(nodes, {})).toMatchObject({ survivors: [{ id: 'd' }, { id: 'b' }, { id: 'c' }] });
 });
 
-it('lists at most 3 nearest nodes, of equally near ones the cheaper', () => {
+it('lists at most 3 nearest nodes, and prefers the cheaper of equally near nodes', () => {
   const nodes = [8, 4, 4, 2, 4].map((cores, index) => node({ id: `n${index}`, cpu_cores: cores }));
   const { nearest } = match(nodes, { min_cpus: 9 }) as NoMatch;
   expect(nearest.map(({ executor_id }) => executor_id)).toEqual(['n0', 'n1', 'n2']);
@@ -236,7 +236,7 @@ describe('on random markets', () => {
   ];
   const atLeast = (bytes: number, gb: number | null | undefined) => gb == null || bytes >= gb * GB;
 
-  it('counts after each constraint the nodes that pass it and all earlier ones', () => {
+  it('counts, after each constraint, the nodes that meet this constraint and all earlier ones', () => {
     let matched = 0;
     for (let round = 0; round < 400; round += 1) {
       const nodes = Array.from({ length: 40 }, (_, index) => someNode(index));
@@ -270,7 +270,7 @@ describe('on random markets', () => {
       relaxed += 1;
       const again = match(nodes, { ...spec, [found.constraint]: found.best_offered });
       const step = again.funnel.find(({ constraint }) => constraint === found.constraint);
-      // An omitted constraint has no step.
+      // The funnel has no step for an omitted constraint.
       expect([round, found.constraint, step?.remaining ?? 1]).not.toEqual([
         round,
         found.constraint,

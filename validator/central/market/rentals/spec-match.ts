@@ -1,4 +1,7 @@
-/** Applies a specification to the offered nodes: the matches, best first, or the constraint that left none. Pure. */
+/**
+ * Applies a specification to the offered nodes. The result is either the matching nodes, best first, or the constraint
+ * that left none. Pure.
+ */
 import {
   applyConstraints,
   bestOffered,
@@ -19,7 +22,7 @@ export type NoMatch = {
   candidates_before: number;
   funnel: Funnel;
   nearest: NearestNode[];
-  /** Nodes without a location; only for constraints on the place. */
+  /** Number of nodes without a location; only for constraints on the place. */
   without_location?: number;
   message: string;
   hint: string;
@@ -27,10 +30,12 @@ export type NoMatch = {
 
 export type SpecMatch = { survivors: MarketNode[]; funnel: Funnel };
 
-/** Name of the first stage: offered, with enough free GPUs for a rental. */
+/** Name of the first step of the funnel: offered nodes with enough free GPUs for a rental. */
 export const HARD_STATE = 'rentable';
 
-/** `present` is the number of all nodes, `rentable` are those with enough free GPUs for a rental, sorted by price. */
+/**
+ * `present` is the number of all nodes. `rentable` are the nodes with enough free GPUs for a rental, sorted by price.
+ */
 export function matchSpec(
   present: number,
   rentable: readonly MarketNode[],
@@ -41,7 +46,7 @@ export function matchSpec(
   return unmet === null ? { survivors: left.toSorted(byChoice), funnel } : noMatch(unmet, funnel);
 }
 
-/** Cheaper per GPU, then faster download, then more reliable, then id. */
+/** Compares nodes: cheaper per GPU first, then faster download, then more reliable, then lower id. */
 export function byChoice(a: MarketNode, b: MarketNode): number {
   return (
     a.price_uusd_per_gpu_hour - b.price_uusd_per_gpu_hour ||
@@ -51,7 +56,7 @@ export function byChoice(a: MarketNode, b: MarketNode): number {
   );
 }
 
-/** The funnel ends with the constraint that left none. */
+/** Describes the failure. The funnel ends with the constraint that left no node. */
 function noMatch(unmet: Unmet<MarketNode, SpecConstraint>, funnel: Funnel): NoMatch {
   const { constraint, before } = unmet;
   const { name, requested } = constraint;

@@ -27,7 +27,7 @@ function registerRoute(api: HttpServer, channels: PodChannels): void {
           rate_limited: 'the account sent 20 messages within an hour',
         },
         retry:
-          'Safe: a pod has one channel, which a repeat returns, and a message that is repeated within the same hour is mailed once.',
+          'Safe: a pod has one channel, and a repeat returns the same channel. A message that is repeated within an hour is mailed once.',
         params: IdParams,
         body: PodChatChannelRequest.nullish(),
         response: { 200: PodChatChannelResponse },
@@ -42,7 +42,9 @@ function registerRoute(api: HttpServer, channels: PodChannels): void {
   );
 }
 
-/** Registers the route below /api. Channels open on the configured chat platform, or else in the database. */
+/**
+ * Registers the route below /api. Channels open on the configured chat platform; without a platform, in the database.
+ */
 export function registerSupportChannels(api: HttpServer, deps: MailDeps): void {
   const { ports, options, mails, wakeMail } = deps;
   const { db, clock, random } = ports;

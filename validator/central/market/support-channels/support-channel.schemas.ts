@@ -7,7 +7,9 @@ import { NaiveTime, optional } from '../../platform/wire.ts';
 const MAX_TOPIC_CHARS = 200;
 const MAX_MESSAGE_CHARS = 2_000;
 
-/** The topic names a new channel and is ignored if it exists. Each message is passed to the operator's support. */
+/**
+ * The topic names a new channel and is ignored if the channel exists. Each message is sent to the operator's support.
+ */
 export const PodChatChannelRequest = z
   .object(
     described(

@@ -16,7 +16,7 @@ import { findChannel, insertChannel } from './support-channel.store.ts';
 
 export { clearChannelsOf } from './support-channel.store.ts';
 
-/** Hexadecimal digits of the pod's id in the channel's name: enough to make collisions improbable. */
+/** Hexadecimal digits of the pod's id in the channel's name, enough to make collisions improbable. */
 const NAME_DIGITS = 12;
 const HOUR_MS = 3_600_000;
 const MAX_MESSAGES_PER_HOUR = 20;
@@ -33,7 +33,7 @@ export type PodChannelsDeps = {
   mails: Mails;
   /** Sends waiting mails now. */
   wakeMail(): void;
-  /** Address of the operator's support; null: messages stay in the database. */
+  /** Mail address of the operator's support. If null, messages stay in the database. */
   supportEmail: string | null;
 };
 
@@ -73,17 +73,24 @@ export function createPodChannels(deps: PodChannelsDeps) {
     });
   }
 
-  /** Called before anything is written, so that a refused message leaves no channel. */
+  /**
+   * Throws if the account has sent too many messages. Called before anything is written, so that a refused message
+   * creates no channel.
+   */
   async function requireRoom(accountId: string): Promise<void> {
     const recent = await mails.countRecent(db, accountId, 'support-message');
     if (recent < MAX_MESSAGES_PER_HOUR) return;
-    throw new ApiError('rate_limited', `Support takes ${MAX_MESSAGES_PER_HOUR} messages an hour`, {
-      headers: { 'Retry-After': '60' },
-    });
+    throw new ApiError(
+      'rate_limited',
+      `Support accepts ${MAX_MESSAGES_PER_HOUR} messages an hour`,
+      {
+        headers: { 'Retry-After': '60' },
+      },
+    );
   }
 
   return {
-    /** Opens the channel of the caller's pod, or returns the existing one, and passes the message to the operator. */
+    /** Opens the channel of the caller's pod, or returns the existing one, and sends the message to the operator. */
     async open(
       identity: UserIdentity,
       podId: string,
@@ -93,7 +100,7 @@ export function createPodChannels(deps: PodChannelsDeps) {
       const { chat_user_id: chatUserId, email } = await accountOf(db, identity);
       if (chatUserId === null) {
         throw new ApiError('forbidden', 'No chat account is linked', {
-          hint: 'Link one with GET /users/me/chat/oauth-url, then retry.',
+          hint: 'Link a chat account with GET /users/me/chat/oauth-url, then retry.',
         });
       }
       const text = textOf(message);
@@ -129,7 +136,7 @@ export function createPodChannels(deps: PodChannelsDeps) {
   };
 }
 
-/** Name of a pod's channel; the same for every call. */
+/** Name of a pod's channel, which is the same for every call. */
 function channelName(podId: string): string {
   return `pod-${podId.replaceAll('-', '').slice(0, NAME_DIGITS)}`;
 }

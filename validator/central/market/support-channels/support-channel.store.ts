@@ -1,7 +1,7 @@
 /** Queries of the support_channels table. */
 import type { Db, SupportChannelRow } from '../../platform/database/tables.ts';
 
-/** Inserts the channel of a pod. Returns false if the pod already has one, which remains unchanged. */
+/** Inserts the channel of a pod. If the pod already has a channel, returns false and leaves it unchanged. */
 export async function insertChannel(db: Db, row: SupportChannelRow): Promise<boolean> {
   const done = await db
     .insertInto('support_channels')

@@ -26,7 +26,7 @@ async function link({ id: accountId }: TestAccount = scene.account): Promise<voi
     .execute();
 }
 
-it('opens a channel for a pod and returns the same one afterwards', async () => {
+it('opens a channel for a pod, and returns the same channel afterwards', async () => {
   await link();
   const openedAt = naiveUtc(scene.market.clock.now());
   const { status, body } = await open({ topic: ' no GPU ', message: 'nvidia-smi hangs' });

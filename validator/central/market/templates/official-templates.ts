@@ -1,4 +1,4 @@
-/** Templates that come with the market. Clients rely on their ids. */
+/** Templates that are part of the market. Clients rely on their ids. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { CreateTemplate } from './template.schemas.ts';
@@ -6,8 +6,8 @@ import { putTemplate } from './template.store.ts';
 import { templateContent } from './template-content.ts';
 
 /**
- * The home of root is a volume, so that edits and changes of the template keep it. The engine fills a new volume with
- * the image's files; a later image's files in these folders do not appear.
+ * The home of root is a volume, so that its data survives edits and changes of the template. The engine copies the
+ * image's files in these folders into a new volume. The files of a later image are not copied.
  */
 const VOLUMES = ['/workspace', '/root'];
 
@@ -49,7 +49,7 @@ const OFFICIAL = [
   },
 ] as const;
 
-/** Updates the official templates to those of this version. Runs at every start. */
+/** Updates the official templates to those of this release. Runs at every start. */
 export async function ensureOfficialTemplates(db: Database, clock: Clock): Promise<void> {
   const nowMs = clock.now();
   for (const { id, body } of OFFICIAL) {

@@ -2,14 +2,14 @@
 
 export type SplitResult = { words: string[] } | { problem: string };
 
-/** Refused unless quoted: a shell would interpret them, but no shell runs. */
+/** Characters that are refused unless quoted: a shell would interpret them, but no shell runs. */
 const METACHARACTERS = new Set([';', '&', '|', '<', '>', '(', ')', '$', '`', '\n', '\r']);
 /** Characters that a backslash escapes within double quotes (POSIX shell, 2.2.3). */
 const ESCAPABLE_IN_DOUBLE_QUOTES = new Set(['"', '\\', '$', '`']);
 
 /**
- * Blanks and tabs separate words; quotes and backslashes work as in a POSIX shell. Unquoted metacharacters are a
- * problem: `bash -c 'a && b'` runs them.
+ * Splits text: blanks and tabs separate words, and quotes and backslashes work as in a POSIX shell. Unquoted
+ * metacharacters are a problem; `bash -c 'a && b'` runs such a command.
  */
 export function splitShellWords(text: string): SplitResult {
   const words: string[] = [];
@@ -35,7 +35,7 @@ export function splitShellWords(text: string): SplitResult {
 
 type Piece = { text: string; nextAt: number };
 
-/** Reads one quoted part, one escaped character or one plain character. Null if the text ends inside. */
+/** Reads one quoted part, one escaped character or one plain character. Returns null if the text ends within it. */
 function readPiece(text: string, at: number): Piece | null {
   switch (text[at]) {
     case "'": {

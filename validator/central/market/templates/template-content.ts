@@ -43,7 +43,7 @@ export function templateContent(body: CreateTemplate): TemplateContent {
     docker_image_size: body.docker_image_size ?? null,
     docker_credential_id: body.docker_credential_id ?? null,
     category: body.category,
-    // A well-formed image counts as verified; the first launch shows whether it can be pulled.
+    // A well-formed image counts as verified; the first launch determines whether it can be pulled.
     status: 'VERIFY_SUCCESS',
     is_private: body.is_private ? 1 : 0,
     one_time_template: body.one_time_template ? 1 : 0,
@@ -73,7 +73,7 @@ export function commandWords(field: 'entrypoint' | 'startup_commands', text: str
   return split.words;
 }
 
-/** `row` with `changes` applied, as a request body. */
+/** Returns `row` with `changes` applied, in the form of a request body. */
 export function changedTemplate(row: TemplateResponse, changes: UpdateTemplate): CreateTemplate {
   const present = Object.fromEntries(
     Object.entries(changes).filter(([, value]) => value !== undefined),
@@ -88,8 +88,8 @@ export function changedTemplate(row: TemplateResponse, changes: UpdateTemplate):
 }
 
 /**
- * Returns the image after the changes. A new image does not inherit the tag of the former one. A digest that is sent
- * back unchanged does not apply to a new image.
+ * Returns the image after the changes. A new image does not inherit the tag of the former image. A digest that the
+ * client sends unchanged does not apply to a new image.
  */
 function changedImage(stored: TemplateResponse, changes: UpdateTemplate) {
   const { docker_image: image, docker_image_tag: tag, docker_image_digest: digest } = changes;
@@ -170,8 +170,8 @@ export function checkTemplatePaths(body: {
 export type ImageName = { image: string; tag: string; digest: string };
 
 /**
- * Null if malformed. Clients split a name at the last colon, which may belong to a registry's port or to a digest, so
- * image and tag are joined again before parsing.
+ * Returns null for a malformed name. Clients split a name at the last colon, which may belong to a registry's port or
+ * to a digest, so image and tag are joined again before parsing.
  */
 export function parseImageName(image: string, tag: string, digest: string): ImageName | null {
   const joined = tag === '' ? image : `${image}:${tag}`;
@@ -181,7 +181,7 @@ export function parseImageName(image: string, tag: string, digest: string): Imag
   }
   const pinned = ownDigest ?? digest;
   if (pinned !== '' && !ImageDigest.safeParse(pinned).success) return null;
-  // No registry's name begins with a dot or a dash, but `../x` and `--x/y` would match.
+  // Names of registries never begin with a dot or a dash, but `../x` and `--x/y` would match.
   if (!/^[A-Za-z0-9]/.test(name) || !ImageReference.safeParse(name).success) return null;
 
   const colonAt = name.lastIndexOf(':');

@@ -8,7 +8,7 @@ import type { Templates } from './template.service.ts';
 
 const tags = ['Templates'];
 
-/** Registers the routes. Reading needs no credential; with one, the account's own templates are included. */
+/** Registers the routes. Reading needs no credential. With a credential, the account's own templates are included. */
 export function registerTemplateRoutes(api: HttpServer, templates: Templates): void {
   api.get(
     '/templates',
@@ -18,7 +18,7 @@ export function registerTemplateRoutes(api: HttpServer, templates: Templates): v
         tags,
         summary: 'List templates',
         description:
-          "Returns the official templates and public ones; with a credential also the account's own.",
+          "Returns the official and the public templates; with a credential also the account's own templates.",
         response: { 200: z.array(TemplateResponse) },
       },
     },
@@ -49,7 +49,7 @@ export function registerTemplateRoutes(api: HttpServer, templates: Templates): v
         tags,
         summary: 'Create a template',
         description:
-          'Stores a template. Clients may rent it at once and need not wait for its check. At most 20 templates per hour and account.',
+          'Stores a template. Clients may rent the template at once, without waiting for its check. At most 20 templates per hour and account.',
         errors: {
           template_invalid: 'the image, a command, a variable or a volume is malformed',
           rate_limited: 'the account created 20 templates within an hour',
@@ -69,7 +69,7 @@ export function registerTemplateRoutes(api: HttpServer, templates: Templates): v
         tags,
         summary: 'Change a template',
         description:
-          'Changes the given members; absent and null ones stay, and read-only and unknown ones are ignored, so that a whole row can be sent back. Running pods retain their copy.',
+          'Changes the given members. Absent and null members are unchanged, and read-only and unknown members are ignored, so that clients may send a whole row. Running pods retain their copy.',
         errors: {
           template_not_found: 'the account has no such template',
           template_invalid: 'the image, a command, a variable or a volume is malformed',

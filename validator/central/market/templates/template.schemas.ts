@@ -87,21 +87,22 @@ export const CreateTemplate = z
           'Compressed size of the image in bytes, as the client states it; absent if unknown.',
         description: 'Description, up to 4000 characters.',
         category: 'Category under which consoles list the template.',
-        is_private: 'True if only the account sees the template; false shows it to everyone.',
+        is_private: 'True if only the account sees the template; if false, all accounts see it.',
         internal_ports: 'Ports of the container that get an external port. 22 is for SSH.',
         environment: 'Environment variables of the container, at most 256.',
         entrypoint:
-          "Replaces the image's entrypoint; words as in a shell, without expansion. Empty for the image's.",
+          "Replaces the image's entrypoint; words as in a shell, without expansion. If empty, the image's entrypoint is used.",
         startup_commands:
-          "Arguments of the entrypoint, or commands that the container runs; empty for the image's.",
+          "Arguments of the entrypoint, or commands that the container runs; if empty, the image's command is used.",
         volumes: 'Folders of the container that survive edits, reboots and template switches.',
         readme: 'Instructions in Markdown, up to 100000 characters.',
         tags: 'Words under which consoles list the template, at most 20 of 50 characters.',
         one_time_template:
           'True for a template that can be rented once and is deleted after its pod.',
         is_temporary:
-          'True for a template that can be rented once. Unlike a one-time template it stays afterwards.',
-        container_start_immediately: 'Stored for clients; pods start immediately in any case.',
+          'True for a template that can be rented once. Unlike a one-time template, the template is kept afterwards.',
+        container_start_immediately:
+          'Stored for clients; has no effect, because pods always start immediately.',
         docker_credential_id: "Id of the login for the image's registry; absent for public images.",
       },
     ),
@@ -119,7 +120,7 @@ export const CreateTemplate = z
   });
 export type CreateTemplate = z.output<typeof CreateTemplate>;
 
-/** Absent and null members are unchanged, so a template can be sent back whole. */
+/** Changes of a template. Absent and null members are unchanged, so that clients may send a whole template. */
 export const templateChanges = described(
   {
     name: optional(fields.name),
@@ -152,17 +153,18 @@ export const templateChanges = described(
     category: 'Category under which consoles list the template.',
     is_private: 'True if only the account sees the template.',
     internal_ports: 'Ports of the container that get an external port.',
-    environment: 'All environment variables of the container; they replace the former ones.',
-    entrypoint: "Replaces the image's entrypoint; empty for the image's.",
+    environment: 'All environment variables of the container, which replace the former variables.',
+    entrypoint: "Replaces the image's entrypoint; if empty, the image's entrypoint is used.",
     startup_commands:
-      "Arguments of the entrypoint, or commands that the container runs; empty for the image's.",
+      "Arguments of the entrypoint, or commands that the container runs; if empty, the image's command is used.",
     volumes: 'Folders of the container that survive edits, reboots and template switches.',
     readme: 'Instructions in Markdown, up to 100000 characters.',
-    tags: 'All tags of the template; they replace the former ones.',
+    tags: 'All tags of the template, which replace the former tags.',
     one_time_template: 'True for a template that can be rented once.',
     is_temporary:
-      'True for a template that can be rented once. Unlike a one-time template it stays afterwards.',
-    container_start_immediately: 'Stored for clients; pods start immediately in any case.',
+      'True for a template that can be rented once. Unlike a one-time template, the template is kept afterwards.',
+    container_start_immediately:
+      'Stored for clients; has no effect, because pods always start immediately.',
     docker_credential_id: "Id of the login for the image's registry.",
   },
 );
@@ -193,7 +195,7 @@ export const TemplateResponse = z
         startup_commands: z.string(),
         volumes: z.array(z.string()),
         readme: z.string(),
-        // Absent in rows that pods stored before templates had tags.
+        // Absent in rows that were stored before templates had tags.
         tags: z.array(z.string()).default([]),
         one_time_template: z.boolean(),
         is_temporary: z.boolean(),
@@ -219,21 +221,21 @@ export const TemplateResponse = z
         is_private: 'True if only its owner sees the template.',
         internal_ports: 'Ports of the container that get an external port.',
         environment: 'Environment variables of the container.',
-        entrypoint: "Replaces the image's entrypoint; empty for the image's.",
+        entrypoint: "Replaces the image's entrypoint; if empty, the image's entrypoint is used.",
         startup_commands:
-          "Arguments of the entrypoint, or commands that the container runs; empty for the image's.",
+          "Arguments of the entrypoint, or commands that the container runs; if empty, the image's command is used.",
         volumes: 'Folders of the container that survive edits, reboots and template switches.',
         readme: 'Instructions in Markdown; may be empty.',
         tags: 'Words under which consoles list the template; may be empty.',
         one_time_template:
           'True for a template that can be rented once and is deleted after its pod.',
         is_temporary:
-          'True for a template that can be rented once. Unlike a one-time template it stays afterwards.',
-        container_start_immediately: 'Stored for clients; pods start immediately in any case.',
+          'True for a template that can be rented once. Unlike a one-time template, the template is kept afterwards.',
+        container_start_immediately: 'Stored for clients; has no effect, because pods always start immediately.',
         supports_docker:
-          'Always null: whether containers can run inside the pod depends on the node.',
+          'Always null, because the node determines whether containers can run inside the pod.',
         docker_credential_id:
-          "Id of the login for the image's registry; null for none, and for templates of others.",
+          "Id of the login for the image's registry; null for none, and for templates of other accounts.",
         created_at: CREATED_AT,
         updated_at: UPDATED_AT,
       },

@@ -1,4 +1,4 @@
-/** Templates: official ones, public ones and an account's own. */
+/** Templates: official templates, public templates and an account's own templates. */
 
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -73,7 +73,7 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
 
     /**
      * Changes a template. The owner's pods run the new content after their next reboot; pods of other accounts keep
-     * theirs.
+     * their content.
      */
     async update(
       caller: UserIdentity,
@@ -85,7 +85,7 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
         await lockRow(tx, 'templates', id);
         const stored = await ownTemplate(tx, caller, id);
         const content = templateContent(changedTemplate(templateResponse(stored), body));
-        // An unchanged credential may have been deleted since; the other members can still change.
+        // An unchanged credential may have been deleted in the meantime; the other members can still change.
         if (content.docker_credential_id !== stored.docker_credential_id) {
           await requireCredentialOf(tx, caller.accountId, content.docker_credential_id);
         }
@@ -95,7 +95,7 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
       });
     },
 
-    /** Deletes a template. Pods rented with it keep running, because each has its own copy. */
+    /** Deletes a template. Pods that were rented with it keep running, because each pod has its own copy. */
     remove(caller: UserIdentity, id: string): Promise<TemplateResponse> {
       return db.transaction().execute(async (tx) => {
         await lockRow(tx, 'templates', id);
@@ -107,7 +107,7 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
   };
 }
 
-/** Finds a template that is public or the account's own; otherwise undefined. */
+/** Finds a template that is public or belongs to the account; otherwise returns undefined. */
 export async function visibleTemplate(
   db: Db,
   accountId: string | null,
@@ -119,7 +119,7 @@ export async function visibleTemplate(
   return own || template.is_private === 0 ? template : undefined;
 }
 
-/** Removes the registry credential unless the template is the account's own. */
+/** Removes the registry credential unless the template belongs to the account. */
 export function forAccount(accountId: string | null, template: Template): Template {
   const isOwn = accountId !== null && template.account_id === accountId;
   return isOwn ? template : { ...template, docker_credential_id: null };
@@ -129,12 +129,12 @@ export function rowFor(accountId: string | null, template: Template): TemplateRe
   return templateResponse(forAccount(accountId, template));
 }
 
-/** Stores a new template. Throws `rate_limited` if the account has created too many within the hour. */
+/** Stores a new template. Throws `rate_limited` if the account has created too many templates within an hour. */
 export async function addTemplate(tx: Db, accountId: string, template: Template): Promise<void> {
   await lockAccount(tx, { accountId });
   const sinceMs = template.created_at - HOUR_MS;
   if ((await countTemplatesSince(tx, accountId, sinceMs)) >= MAX_NEW_PER_HOUR) {
-    const message = `An account makes at most ${MAX_NEW_PER_HOUR} templates an hour`;
+    const message = `An account can create at most ${MAX_NEW_PER_HOUR} templates per hour`;
     throw new ApiError('rate_limited', message, { headers: { 'Retry-After': '60' } });
   }
   await insertTemplate(tx, template);

@@ -1,4 +1,4 @@
-/** All queries on templates. Deleted templates stay as rows and are never found. */
+/** All queries on templates. Deleted templates are kept as rows and are never found. */
 
 import type { Insertable, Updateable } from 'kysely';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
@@ -9,7 +9,7 @@ export async function insertTemplate(db: Db, row: Insertable<TemplatesTable>): P
   await db.insertInto('templates').values(row).execute();
 }
 
-/** Inserts the template, or replaces the one with its id. */
+/** Inserts the template, or replaces the template with its id. */
 export async function putTemplate(db: Db, row: Insertable<TemplatesTable>): Promise<void> {
   const { id: _, created_at: __, ...changes } = row;
   await db
@@ -28,7 +28,10 @@ export async function findTemplate(db: Db, id: string): Promise<Template | undef
   return (await byId(db, { id })).rows[0];
 }
 
-/** Official templates first, then public and own ones, oldest first. One-time templates of others are not listed. */
+/**
+ * Official templates first, then public and own templates, oldest first. One-time templates of other accounts are not
+ * listed.
+ */
 export function listTemplates(db: Db, accountId: string | null): Promise<Template[]> {
   return db
     .selectFrom('templates')
@@ -50,7 +53,7 @@ export function listTemplates(db: Db, accountId: string | null): Promise<Templat
     .execute();
 }
 
-/** Number of templates that the account created since then, deleted ones included. */
+/** Number of templates that the account created since then, including deleted templates. */
 export async function countTemplatesSince(
   db: Db,
   accountId: string,
@@ -65,7 +68,7 @@ export async function countTemplatesSince(
   return Number(count);
 }
 
-/** False if the template was deleted. */
+/** Returns false if the template was deleted. */
 export async function updateTemplate(
   db: Db,
   id: string,
@@ -80,7 +83,7 @@ export async function updateTemplate(
   return result.numUpdatedRows > 0n;
 }
 
-/** Marks the template as used; false if it was used before. */
+/** Marks the template as used. Returns false if it was used before. */
 export async function useTemplate(db: Db, id: string, nowMs: number): Promise<boolean> {
   const result = await db
     .updateTable('templates')

@@ -23,7 +23,7 @@ const post = (body: object) => central.call('POST', '/templates', { headers, bod
 const put = (id: string, body: object) =>
   central.call('PUT', `/templates/${id}`, { headers, body });
 
-it('installs the official templates in their fixed order, and keeps them at a restart', async () => {
+it('installs the official templates in a fixed order, and does not change them at a restart', async () => {
   await ensureOfficialTemplates(central.ports.db, central.clock);
   const { body } = await central.call('GET', '/templates');
   expect(body.map((row: { name: string }) => row.name)).toEqual([
@@ -41,14 +41,14 @@ it('installs the official templates in their fixed order, and keeps them at a re
     user_id: null,
     is_private: false,
   });
-  // The home of root is a volume, so that an edit keeps it.
+  // The home of root is a volume, so that it survives edits.
   for (const { volumes } of body) expect(volumes).toEqual(['/workspace', '/root']);
   expect((await put(OFFICIAL_ID, { name: 'mine' })).status).toBe(404);
   const removed = await central.call('DELETE', `/templates/${OFFICIAL_ID}`, { headers });
   expect([removed.status, removed.body.error.code]).toEqual([404, 'template_not_found']);
 });
 
-it('applies the documented defaults, also for null', async () => {
+it('applies the documented defaults to absent and null members', async () => {
   const row = {
     id: expect.any(String),
     name: 'x',
@@ -168,7 +168,7 @@ it.each([
   expect((await post({ name: 'x', docker_image: 'ubuntu', ...part })).status).toBe(422);
 });
 
-it('shows public templates to all and private ones only to their owner', async () => {
+it('shows public templates to all accounts, and private templates only to their owner', async () => {
   const stranger = await central.signUp();
   const { body: shared } = await post({ name: 'p', docker_image: 'ubuntu', is_private: false });
   const { body: own } = await post({ name: 'q', docker_image: 'ubuntu' });
@@ -204,7 +204,7 @@ it('shows public templates to all and private ones only to their owner', async (
   expect((await central.call('GET', `/templates/${own.id}`, { headers })).status).toBe(404);
 });
 
-it('accepts 20 templates an hour per account', async () => {
+it('accepts at most 20 templates per hour and account', async () => {
   const body = { name: 'ephemeral', docker_image: 'ubuntu' };
   for (let made = 0; made < 20; made += 1) expect((await post(body)).status).toBe(200);
   const refused = await post(body);
@@ -218,7 +218,7 @@ describe('a template for a rental', () => {
   const forRent = (id: string | null, defaultId: string | null = null, account = accountId) =>
     templateForRent(central.ports.db, account, id, defaultId);
 
-  it('is the requested one, otherwise the default; without both, an error is thrown', async () => {
+  it('is the requested template, or otherwise the default template; without either, the call throws', async () => {
     const { body: own } = await post({ name: 'x', docker_image: 'ubuntu' });
     expect((await forRent(own.id, OFFICIAL_ID)).id).toBe(own.id);
     expect((await forRent(null, OFFICIAL_ID)).id).toBe(OFFICIAL_ID);

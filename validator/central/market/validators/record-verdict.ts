@@ -1,4 +1,4 @@
-/** Applies a validator's verdict to a node. Only a verdict makes a node rentable or not rentable. */
+/** Applies a validator's verdict to a node. Only verdicts decide whether a node is rentable. */
 import {
   CheckResult,
   type HealthReport,
@@ -16,10 +16,10 @@ export type RecordedVerdict = {
   nowMs: number;
 };
 
-/** Accepted difference between a validator's clock and the server's; the same as for signed requests. */
+/** Accepted difference between a validator's clock and the server's clock; the same as for signed requests. */
 const MAX_CLOCK_SKEW_MS = 300_000;
 
-/** Runs in the caller's transaction. A report whose check is older than the recorded verdict is ignored. */
+/** Records a verdict in the caller's transaction. Ignores a report whose check is older than the recorded verdict. */
 export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<void> {
   const { executor, report, nowMs } = verdict;
   const { inventory } = report;
@@ -56,13 +56,16 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
   await syncGpuSlots(tx, executor.id, inventory);
 }
 
-/** Returns true for a report older than the recorded verdict, unless that verdict is in the future because the server's clock was set back. */
+/**
+ * Returns true for a report that is older than the recorded verdict. Exception: a recorded verdict in the future does
+ * not count, because the server's clock was set back.
+ */
 function isLate({ verdict_at: verdictAtMs }: ExecutorEntry, checkedAtMs: number, nowMs: number) {
   if (verdictAtMs === null || verdictAtMs > nowMs + MAX_CLOCK_SKEW_MS) return false;
   return checkedAtMs < verdictAtMs;
 }
 
-/** Returns false for a verdict on the offer before its last change. */
+/** Returns false for a verdict on the offer as it was before its last change. */
 function isOfThisOffer(
   executor: ExecutorEntry,
   report: HealthReport,
@@ -81,10 +84,13 @@ function isOffered(devices: readonly { name: string }[], offer: ExecutorEntry): 
   return devices.length === count && devices.every(({ name }) => matchesGpuType(name, type));
 }
 
-/** Faults after which no container gets a GPU until they are fixed. Checks skip the GPU test on a rented host, so a passing report proves nothing there. */
+/**
+ * Faults after which no container gets a GPU until they are repaired. Checks skip the GPU test on a rented host, so a
+ * passing report of a rented host does not show that the fault has ended.
+ */
 const QUARANTINING: readonly string[] = ['GPU_RUNTIME_NVML_MISMATCH', 'GPU_RUNTIME_DEVICE_FAULT'];
 
-/** Returns false for a verdict that must not end such a fault, because its checks did not test for it. */
+/** Returns false for a verdict that must not end such a fault, because its checks did not test the GPUs. */
 function endsQuarantine({ checks_json }: ExecutorEntry, report: HealthReport): boolean {
   if (report.verdict !== 'verified') return true;
   const faults = CheckResult.array()

@@ -1,4 +1,4 @@
-/** Weights that validators report to have set on the chain, readable by every client. */
+/** Weights that validators report as set on the chain. Every client can read them. */
 import {
   isSetWeightsSignature,
   type LatestSetWeights,
@@ -11,7 +11,7 @@ import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { findSetWeights, putSetWeights } from './validator.store.ts';
 
-/** Largest lead of a validator's clock. A timestamp far in the future would block later reports. */
+/** Largest accepted lead of a validator's clock. A timestamp far in the future would block later reports. */
 const MAX_AHEAD_MS = 300_000;
 const MICROS_PER_MS = 1_000;
 
@@ -27,14 +27,14 @@ export function createSetWeights({ db, clock }: { db: Database; clock: Clock }) 
   }
 
   return {
-    /** Throws `not_found` if the validator has reported none. */
+    /** Throws `not_found` if the validator has reported no weights. */
     latestOf: (hotkey: Hotkey) => find(hotkey),
     /** Returns the newest report of all validators. Throws `not_found`. */
     latest: () => find(null),
 
     /**
-     * Stores a report; sending the stored report again succeeds. Throws `unauthorized` for an invalid signature, 422 for
-     * a report that is older than the stored one or in the future.
+     * Stores a report. Sending the stored report again succeeds. Throws `unauthorized` for an invalid signature, and
+     * 422 for a report that is older than the stored one or in the future.
      */
     async record(
       hotkey: Hotkey,

@@ -63,7 +63,7 @@ function read(signer: LocalSigner = market.validator, path: string = signer.hotk
 const newest = () => market.call('GET', '/latest-set-weights');
 
 describe('the latest weights', () => {
-  it('are returned as they were posted, by validator or the newest of all', async () => {
+  it('are returned as they were posted, either those of one validator or the newest of all validators', async () => {
     expect((await read()).status).toBe(404);
     expect((await newest()).body.error.code).toBe('not_found');
     expect(await post(payload(5))).toMatchObject({ status: 200, body: { success: true } });
@@ -73,7 +73,7 @@ describe('the latest weights', () => {
     expect((await newest()).body).toEqual({ ...payload(5), validator_key: own });
   });
 
-  it('can be posted twice, and are never replaced by older ones', async () => {
+  it('can be posted twice, and are never replaced by older weights', async () => {
     await post(payload(5));
     expect((await post(payload(5))).status).toBe(200);
     for (const stale of [payload(4), payload(5, { weights: [1, 2] })]) {
@@ -93,7 +93,7 @@ describe('the latest weights', () => {
 });
 
 describe('a signature', () => {
-  it('covers every field, in any order and without current_block', async () => {
+  it('covers every field, and is valid for any order of fields and without current_block', async () => {
     const { current_block: _, ...rest } = payload(1);
     const reversed = Object.fromEntries(Object.entries(rest).reverse()) as LatestSetWeights;
     expect((await post(reversed)).status).toBe(200);
@@ -119,16 +119,24 @@ describe('a signature', () => {
     ['is missing', () => ({ headers: {} }), 401],
     ['has a scheme before it', () => bearer((hex) => `Bearer ${hex}`), 401],
     ['is truncated', () => bearer((hex) => hex.slice(0, -2)), 401],
-    ['is of another validator', () => ({ signer: OTHER }), 401],
-    ['is of an unknown key', () => ({ signer: testSigner(9), path: testSigner(9).hotkey }), 401],
+    ['belongs to another validator', () => ({ signer: OTHER }), 401],
+    [
+      'belongs to an unknown key',
+      () => ({ signer: testSigner(9), path: testSigner(9).hotkey }),
+      401,
+    ],
     ['is for an invalid hotkey', () => ({ path: 'nonsense' }), 422],
-    ['comes with headers of another', () => bearer((hex) => hex, { hotkey: OTHER.hotkey }), 403],
+    [
+      'comes with headers of another validator',
+      () => bearer((hex) => hex, { hotkey: OTHER.hotkey }),
+      403,
+    ],
   ])('is rejected if it %s', async (_, change, status) => {
     expect((await post(payload(1), await change())).status).toBe(status);
     expect((await newest()).status).toBe(404);
   });
 
-  it('is checked together with signed headers if they are present', async () => {
+  it('is checked together with signed headers if the request has them', async () => {
     const url = new URL(`http://x/api/validator/${own}/latest-set-weights`);
     const body = JSON.stringify(payload(1));
     const signed = async (audience: string, text = body) => ({
@@ -172,7 +180,7 @@ it('rejects fractions, whose serialization differs between programs', async () =
   expect(status).toBe(422);
 });
 
-it('returns the weights to every client, and 422 for a path that names no hotkey', async () => {
+it('returns the weights to every client, and 422 for a path without a valid hotkey', async () => {
   await post(payload(5));
   const path = (hotkey: string) => `/validator/${hotkey}/latest-set-weights`;
   const open = await market.call('GET', path(own), { headers: { 'x-api-key': 'sk_unknown' } });

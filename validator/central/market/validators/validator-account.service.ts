@@ -7,23 +7,31 @@ import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { deleteHotkey, findHotkey, putHotkey } from './validator.store.ts';
 
-/** Largest age of a proof, and largest lead over the server's clock; the same as for signed request headers. */
+/**
+ * Largest age of a proof, and largest lead over the server's clock. The limit is the same as for signed request
+ * headers.
+ */
 const MAX_AGE_MS = 300_000;
 const MS_PER_SECOND = 1_000;
 
 export type ValidatorAccounts = ReturnType<typeof createValidatorAccounts>;
 
-/** `validators` are the hotkeys of this market's validators; proofs of other hotkeys are rejected and stored ones ignored. */
+/**
+ * `validators` are the hotkeys of this market's validators. Proofs of other hotkeys are rejected, and stored proofs of
+ * other hotkeys are ignored.
+ */
 export function createValidatorAccounts(deps: { clock: Clock; validators: readonly Hotkey[] }) {
   const { clock, validators } = deps;
   return {
-    /** Returns the validator that the account is linked to; null if there is none. */
+    /** Returns the validator to which the account is linked; null if there is none. */
     async hotkeyOf(db: Db, accountId: string): Promise<Hotkey | null> {
       const proven = await findHotkey(db, accountId);
       return validators.find((validator) => validator === proven) ?? null;
     },
 
-    /** Links an account to the hotkey that signed for it; null unlinks it. Throws `forbidden` for a bad proof. */
+    /**
+     * Links an account to the hotkey that signed a proof for it; null unlinks it. Throws `forbidden` for a bad proof.
+     */
     async link(tx: Db, accountId: string, proof: AccountProof | null): Promise<void> {
       if (proof === null) return deleteHotkey(tx, accountId);
       const nowMs = clock.now();

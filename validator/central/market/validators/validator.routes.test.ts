@@ -109,7 +109,7 @@ it('accepts only validators of this market', async () => {
 });
 
 describe('a verdict', () => {
-  it('`verified` puts the node on the market with its measurements', async () => {
+  it('`verified` lists the node in the market with its measurements', async () => {
     await market.report(node);
     const [row] = (await market.call('GET', '/executors')).body;
     expect(row).toMatchObject({
@@ -125,7 +125,7 @@ describe('a verdict', () => {
     });
   });
 
-  it('`failed` removes it from the market, and shows the reason and the remedy', async () => {
+  it('`failed` removes the node from the market, and shows the reason and the remedy', async () => {
     await market.report(node);
     const failed = { verdict: 'failed' as const, checks: [FAILED] };
     expect((await market.report(node, failed)).body).toEqual({
@@ -141,7 +141,7 @@ describe('a verdict', () => {
     expect((await verification()).blocking_reasons).toMatchObject([
       { code: 'GPU_RUNTIME_DEVICE_FAULT', fix: 'Reload the driver', required: '2 devices' },
     ]);
-    // The check of a rented host does not test the GPUs, so a pass does not return the node to the market.
+    // The check of a rented host does not test the GPUs, so a passed check does not return the node to the market.
     const untried = { ...FAILED, passed: true, reason_code: null, message: 'unknown' };
     await market.report(node, { checks: [untried] });
     expect(await listed()).toBe(0);
@@ -158,7 +158,7 @@ describe('a verdict', () => {
     expect(await listed()).toBe(1);
   });
 
-  it('changes nothing if it is older than the recorded one', async () => {
+  it('changes nothing if it is older than the recorded verdict', async () => {
     await market.clock.advance(60_000);
     await market.report(node);
     const late = { verdict: 'failed', checked_at_ms: market.clock.now() - 1 } as const;
@@ -166,7 +166,7 @@ describe('a verdict', () => {
     expect(await listed()).toBe(1);
   });
 
-  it('is ordered by the time of its check, even if it is delivered late or a clock is wrong', async () => {
+  it('is ordered by the time of its check, even if the verdict is delivered late or a clock is wrong', async () => {
     const aheadMs = market.clock.now() + 60_000;
     const newer = { verdict: 'failed', checked_at_ms: aheadMs } as const;
     await market.report(node, newer);
@@ -180,7 +180,7 @@ describe('a verdict', () => {
     expect(await listed()).toBe(1);
   });
 
-  it('updates last_seen_at to the time of its check, also if it is delivered late', async () => {
+  it('updates last_seen_at to the time of its check, even if the verdict is delivered late', async () => {
     const seen = async () =>
       (await market.ports.db.selectFrom('executors').select('last_seen_at').execute())[0];
     const factsMs = market.clock.now();
@@ -192,14 +192,14 @@ describe('a verdict', () => {
     expect(await seen()).toEqual({ last_seen_at: market.clock.now() });
   });
 
-  it('does not block the next one if the clock of the validator runs ahead', async () => {
+  it('does not block the next verdict if the clock of the validator runs ahead', async () => {
     await market.report(node, { checked_at_ms: market.clock.now() + 1e9 });
     await market.clock.advance(1);
     await market.report(node, { verdict: 'failed' });
     expect(await listed()).toBe(0);
   });
 
-  it('updates the free GPUs, and never those of a pod', async () => {
+  it('updates the free GPUs, but never the GPUs of a pod', async () => {
     await market.report(node);
     await market.ports.db.updateTable('executors').set({ min_gpu_count: 1 }).execute();
     const account = await market.renter();
@@ -243,7 +243,7 @@ describe('the account of a validator', () => {
       body: { ...market.healthCheck(node), ...change },
     });
 
-  it('can request checks with its session, and cannot send reports', async () => {
+  it('can request checks with its session, but cannot send reports', async () => {
     const account = await market.signUp();
     expect(await check(account.session)).toMatchObject({
       status: 403,
@@ -257,7 +257,7 @@ describe('the account of a validator', () => {
     const report = { verdict: 'verified', checked_at_ms: 1, checks: [], inventory: null };
     expect((await check(account.session, { report })).status).toBe(403);
     expect(await verification()).toMatchObject({ verified: false });
-    // Rejected: an API key, another validator, and the other routes of validators.
+    // Rejected are an API key, another validator, and the other routes of validators.
     expect((await check(account.key)).status).toBe(401);
     expect((await check({ authorization: `Bearer ${account.apiKey}` })).status).toBe(403);
     expect((await check(account.session, {}, testSigner(9))).status).toBe(403);
@@ -292,7 +292,7 @@ describe('the account of a validator', () => {
 });
 
 describe('a health check', () => {
-  it('also finds the node by its address', async () => {
+  it('finds the node also by its address', async () => {
     const report = { verdict: 'verified', checked_at_ms: 1, checks: [], inventory: null };
     const request = { ...market.healthCheck(node), executor_id: null, report };
     expect((await market.asValidator('/executor-health-check', request)).body.success).toBe(true);
@@ -301,7 +301,7 @@ describe('a health check', () => {
     expect(body.error.code).toBe('node_not_found');
   });
 
-  it('runs the check now if it contains no report', async () => {
+  it('runs the check at once if the request contains no report', async () => {
     const silent = await market.asValidator('/executor-health-check', market.healthCheck(node));
     expect(silent).toMatchObject({
       status: 200,
@@ -321,7 +321,7 @@ describe('a health check', () => {
     expect([market.agents.wishes.at(-1), await listed()]).toEqual([options, 1]);
   });
 
-  it('is accepted only from the validator of the path', async () => {
+  it('is accepted only from the validator named in the path', async () => {
     const path = `/validator/${testSigner(9).hotkey}/executor-health-check`;
     const timestamp = String(Math.floor(market.clock.now() / 1_000));
     const { validator } = market;

@@ -21,7 +21,7 @@ import type { Validators } from './validator.service.ts';
 const tags = ['Validators'];
 const config = { auth: 'validator' } as const;
 const HotkeyParams = z.object({ validator_hotkey: z.string() });
-/** For routes without a signature, which would validate the hotkey. */
+/** Path parameters of routes without a signature. Signed routes validate the hotkey with the signature. */
 const PublicHotkeyParams = z.object({ validator_hotkey: Hotkey });
 
 export function registerValidatorRoutes(api: HttpServer, validators: Validators): void {
@@ -33,12 +33,12 @@ export function registerValidatorRoutes(api: HttpServer, validators: Validators)
         tags,
         summary: 'List nodes to check',
         description:
-          'Returns every node that a validator should check, with what the checks need. Validators poll it about every 20 minutes. It is a POST for existing validators and changes nothing.',
+          'Returns every node that a validator should check, with the data that the checks need. Validators poll the list about every 20 minutes. The method is POST for compatibility with existing validators; the request changes nothing.',
         errors: {
           forbidden: 'the path names another hotkey than the signature',
           unauthorized: 'the signature is missing, wrong, too old or used before',
         },
-        retry: 'Safe: sign each request anew.',
+        retry: 'Safe: create a new signature for each request.',
         params: HotkeyParams,
         response: { 200: ExecutorsToCheck },
       },
@@ -53,14 +53,14 @@ export function registerValidatorRoutes(api: HttpServer, validators: Validators)
         tags,
         summary: 'Check a node, or record a verdict',
         description:
-          'Without `report` the central API has the node checked and answers with the result, within 300 seconds. With `report` it records the verdict of the validator, which decides whether the node can be rented.',
+          'Without `report`, the central API has the node checked and returns the result within 300 seconds. With `report`, it records the validator’s verdict, which decides whether the node can be rented.',
         errors: {
           forbidden: 'the path names another hotkey, or a session sends a report',
           node_not_found: 'there is no node at this address',
           unauthorized: 'the signature is missing, wrong, too old or used before',
         },
         retry:
-          'Safe: a repeated verdict is the same verdict; an older one does not replace a newer one.',
+          'Safe: a repeated verdict has no effect, and an older verdict does not replace a newer one.',
         params: HotkeyParams,
         body: ExecutorHealthCheckRequest,
         response: { 200: ExecutorHealthCheckResponse },
@@ -101,7 +101,7 @@ export function registerSetWeightsRoutes(api: HttpServer, weights: SetWeights): 
       config: { auth: 'none' },
       schema: {
         tags,
-        summary: 'Read the weights that a validator set last',
+        summary: 'Read the latest weights of a validator',
         description: 'Returns the signed payload, so that anyone can verify it.',
         errors: { not_found: 'the validator set no weights yet' },
         params: PublicHotkeyParams,
@@ -137,7 +137,7 @@ export function registerUpdaterRoutes(api: HttpServer, digests: SignedDigests): 
           tags: ['Validators'],
           summary: "Read the signed digest of the agent's release",
           description:
-            'Returns the release that agents should run, as the validator signed it. Both paths are the same operation. Agents poll it every five minutes.',
+            'Returns the release that agents should run, as the validator signed it. Both paths are the same operation. Agents poll the digest every five minutes.',
           errors: { upstream_unavailable: 'no validator answers, or its registry cannot be read' },
           response: { 200: SignedDigest },
         },

@@ -31,7 +31,7 @@ import { firstFailure, recordVerdict } from './record-verdict.ts';
 type HealthCheckRequest = z.output<typeof ExecutorHealthCheckRequest>;
 type HealthCheckResponse = z.output<typeof ExecutorHealthCheckResponse>;
 
-/** Result if the validator is unreachable; it is not a fault of the node. */
+/** Result if the validator is unreachable, which is not a fault of the node. */
 const NOT_CHECKED: HealthCheckResponse = {
   success: false,
   error: 'The validator is unreachable, so the node was not checked',
@@ -99,7 +99,10 @@ export function createValidators(deps: ValidatorsDeps) {
       });
     },
 
-    /** Records the report in the request, or else requests a check now. Throws `forbidden` for an unsigned report. */
+    /**
+     * Records the report in the request. Without a report, requests a check now. Throws `forbidden` for an unsigned
+     * report.
+     */
     async healthCheck(
       { hotkey, accountId }: ValidatorIdentity,
       request: HealthCheckRequest,

@@ -2,7 +2,7 @@
 import type { SetWeightsTable } from '../../platform/database/tables/executors.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
-/** Stores the row and returns true, unless the stored row is equally new or newer. */
+/** Stores the row and returns true, unless the stored row is equally old or newer. */
 export async function putSetWeights(db: Db, row: SetWeightsTable): Promise<boolean> {
   const { validator_hotkey: _, ...changed } = row;
   const { numInsertedOrUpdatedRows: count = 0n } = await db
@@ -42,7 +42,7 @@ export async function findHotkey(db: Db, accountId: string): Promise<string | un
   return row?.hotkey;
 }
 
-/** Replaces the account's hotkey, and removes the hotkey from any other account: the last proof wins. */
+/** Replaces the account's hotkey, and removes the hotkey from any other account, because the last proof counts. */
 export async function putHotkey(
   tx: Db,
   row: { hotkey: string; account_id: string; proven_at: number },

@@ -1,6 +1,6 @@
 /**
- * Attaches a volume to a pod, with its rental or a reboot, and detaches it when the pod ends, each in the transaction of
- * that event.
+ * Attaches a volume to a pod (with the rental or with a reboot) and detaches it when the pod ends, each in the
+ * transaction of that event.
  */
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -30,7 +30,8 @@ import { volumeResponse } from './volume-response.ts';
 type Deps = { clock: Clock; random: Random };
 
 /**
- * A volume locked for a rental. `copy` is the one that the pod mounts; `isReused`: an unsaved copy on the same node.
+ * A volume that is locked for a rental. `copy` is the copy that the pod mounts. `isReused`: `copy` is an unsaved copy
+ * on the same node.
  */
 export type VolumeForRent = { volume: Volume; copy: VolumeCopy; isReused: boolean };
 
@@ -46,8 +47,8 @@ const FRESH = {
 } as const;
 
 /**
- * Locks the volume until the transaction ends. Throws `volume_not_found`, `forbidden` for another account's volume,
- * and `conflict` while it is attached or its data is not saved yet and is on another node.
+ * Locks the volume until the transaction ends. Throws `volume_not_found`, `forbidden` for another account's volume, and
+ * `conflict` while the volume is attached or its unsaved data is on another node.
  */
 export async function volumeForRent(
   tx: Db,
@@ -58,7 +59,7 @@ export async function volumeForRent(
   const volume = await requireOwnVolume(tx, pod.accountId, volumeId);
   if (volume.attached_pod_id !== null) {
     throw new ApiError('conflict', `The pod ${volume.attached_pod_id} has this volume`, {
-      hint: 'Delete that pod, or rent without this volume.',
+      hint: 'Delete this pod, or rent without the volume.',
       details: { attached_pod_id: volume.attached_pod_id },
     });
   }
@@ -86,7 +87,7 @@ export async function volumeForRent(
   throw beingSaved(volume, present);
 }
 
-/** Attaches the volume from `volumeForRent` to the pod, which is stored already. */
+/** Attaches the volume from `volumeForRent` to the pod, which is already stored. */
 export async function attachVolume(
   tx: Db,
   deps: Deps,
@@ -94,7 +95,7 @@ export async function attachVolume(
   actor: Actor,
 ): Promise<VolumeResponse> {
   const nowMs = deps.clock.now();
-  // The pod continues with the copy; the running save is dropped.
+  // The pod continues with the copy, and the running save is dropped.
   const next = nowMs + SAVE_INTERVAL_MS;
   const change = { ...FRESH, pod_id: copy.pod_id, retry_at: next, updated_at: nowMs };
   if (!isReused) await insertCopy(tx, copy);
@@ -117,17 +118,17 @@ export async function attachToPod(
   return wanted.copy.id;
 }
 
-/** Begins to save the volume of a pod that left its node. Repeating it has no effect. */
+/** Begins to save the volume of a pod that was removed from its node. Repeated calls have no effect. */
 export async function detachVolume(tx: Db, { clock }: Deps, podId: string): Promise<void> {
   const found = await findCopyOfPod(tx, podId);
   if (found === undefined) return detachFrom(tx, podId);
   await findVolume(tx, found.volume_id);
   await detachFrom(tx, podId);
-  // Read again, because the former holder of the lock may have abandoned the copy.
+  // Reads the copy again, because the previous holder of the lock may have abandoned it.
   const copy = await findCopyOfPod(tx, podId);
   const change = { ...FRESH, updated_at: clock.now() };
   if (copy?.state === 'attached') await moveCopy(tx, copy.id, 'saving', change);
-  // The copy was never complete, and its source is still saved.
+  // The copy was never complete, and the data from which it is restored is still stored.
   if (copy?.state === 'restoring') await moveCopy(tx, copy.id, 'dropping', change);
 }
 
@@ -169,7 +170,10 @@ export function hasUnsaved(db: Db, executorId: string, nowMs: number): Promise<b
   return hasLiveCopies(db, executorId, nowMs - GIVE_UP_MS);
 }
 
-/** Locks the volume if called in a transaction. Throws `volume_not_found`, or `forbidden` for another account's volume. */
+/**
+ * Returns the account's volume, and locks it if called in a transaction. Throws `volume_not_found`, or `forbidden` for
+ * another account's volume.
+ */
 export async function requireOwnVolume(db: Db, accountId: string, id: string): Promise<Volume> {
   const volume = await findVolume(db, id);
   if (volume === undefined || volume.deleted_at !== null) {
@@ -179,7 +183,7 @@ export async function requireOwnVolume(db: Db, accountId: string, id: string): P
   throw new ApiError('forbidden', 'This volume belongs to another account');
 }
 
-/** Returns true if the pod's spec has a volume. Most pods have none and so need no query. */
+/** Returns true if the pod's spec has a volume. Most pods have none, so that no query is needed. */
 function hasVolume({ spec_json }: Pick<Pod, 'spec_json'>): boolean {
   return (JSON.parse(spec_json) as PodSpecInput).volume !== undefined;
 }
@@ -188,7 +192,7 @@ function beingSaved(volume: Volume, { executor_id, percent, error_message }: Vol
   const trouble = error_message === null ? '' : `; ${error_message}`;
   const message = `The volume is being saved on node ${executor_id} (${Math.floor(percent)} %)${trouble}`;
   return new ApiError('conflict', message, {
-    hint: `Try again once GET /volumes/${volume.id} says available, or rent on that node.`,
+    hint: `Retry when GET /volumes/${volume.id} returns the status available, or rent on the same node.`,
     details: { volume_id: volume.id, executor_id, progress: percent },
   });
 }
@@ -207,7 +211,7 @@ const EVENTS = {
 } as const;
 
 /**
- * Records an event of the pod that has the volume, or had it last. `error`: the operation failed. Must run in the
+ * Records an event of the pod that has the volume, or that had it last. `error`: the operation failed. Must run in the
  * transaction of the change.
  */
 export async function recordVolumeEvent(

@@ -1,4 +1,4 @@
-/** Writes what a node reports about a copy into its row: conditional moves, each with its event. */
+/** Writes a node's reports about a copy into its row: conditional moves, each with its event. */
 
 import type { OperationView } from '#shared/api/agent/operations.ts';
 import type { VolumeView } from '#shared/api/agent/volumes.ts';
@@ -16,7 +16,7 @@ const MAX_MESSAGE_CHARS = 500;
 /** Shortest time between two writes of `seen_at` and figures. */
 const SEEN_RESOLUTION_MS = 30_000;
 
-/** Error code for a busy node or an unreachable engine. `failed` records no event for it. */
+/** Error code for a busy node or an unreachable engine. `failed` records no event for this code. */
 export const DELAYED = 'Delayed';
 
 const SETTLED = {
@@ -29,7 +29,7 @@ const SETTLED = {
   error_message: null,
 } as const;
 
-/** Every function has no effect if the row has changed since it was read. */
+/** Creates the recorder. Its functions have no effect if the row has changed since it was read. */
 export function createVolumeRecorder(deps: { db: Database; clock: Clock; random: Random }) {
   const { db, clock } = deps;
   const actor = SYSTEM_ACTOR;
@@ -37,7 +37,7 @@ export function createVolumeRecorder(deps: { db: Database; clock: Clock; random:
   return {
     /**
      * Updates `seen_at`, and the sizes of an attached copy, at most every 30 s. Does nothing if the node should list
-     * the copy but does not.
+     * the copy but does not list it.
      */
     async seen(copy: VolumeCopy, view: VolumeView | undefined): Promise<void> {
       const isExpected = copy.state === 'attached' || copy.state === 'saving';
@@ -51,8 +51,8 @@ export function createVolumeRecorder(deps: { db: Database; clock: Clock; random:
     },
 
     /**
-     * Stores the id of an operation before the node receives it. Returns null while the repository is cleaned, or if
-     * the row has changed.
+     * Stores the id of an operation before the node receives the operation. Returns null while the repository is
+     * cleaned, or if the row has changed.
      */
     begun(copy: VolumeCopy, operationId: string): Promise<VolumeCopy | null> {
       return db.transaction().execute(async (tx) => {
@@ -127,7 +127,9 @@ export function createVolumeRecorder(deps: { db: Database; clock: Clock; random:
       });
     },
 
-    /** Returns the volume to its last saved state. `detaches`: also detaches it from its pod, which is ending. */
+    /**
+     * Returns the volume to its last saved state. `detaches`: also detaches the volume from its pod, which is ending.
+     */
     abandoned(copy: VolumeCopy, error: string, { detaches }: { detaches: boolean }): Promise<void> {
       return db.transaction().execute(async (tx) => {
         await findVolume(tx, copy.volume_id);

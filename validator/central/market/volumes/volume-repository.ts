@@ -1,4 +1,4 @@
-/** Repositories that hold the saved data of volumes: access to them, and their clean-up. */
+/** Repositories with the saved data of volumes: access to them and their clean-up. */
 import type { RepositoryAccess } from '#shared/api/agent/operations.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
@@ -26,7 +26,7 @@ export type VolumeRepositories = ReturnType<typeof createVolumeRepositories>;
 export function createVolumeRepositories(deps: {
   random: Random;
   secret: Uint8Array;
-  /** Null: volumes can be neither created nor saved. */
+  /** Null if volumes can be neither created nor saved. */
   storage: BackupStorage | null;
 }) {
   const { random, storage } = deps;
@@ -34,11 +34,11 @@ export function createVolumeRepositories(deps: {
   const sealing = createSealing({ key, random });
 
   return {
-    /** Throws 400 `bad_request` without a storage. */
+    /** Throws 400 `bad_request` if no storage is configured. */
     requireStorage(): void {
       if (storage !== null) return;
       throw new ApiError('bad_request', 'This marketplace has no storage for volumes', {
-        hint: 'Ask the operator for backup storage.',
+        hint: 'Ask the operator to configure storage for backups.',
       });
     },
 
@@ -67,20 +67,20 @@ export type VolumeCleanupDeps = {
   processes: Processes;
   repositories: VolumeRepositories;
   storage: BackupStorage;
-  /** Null: old snapshots stay until their volume is deleted. */
+  /** Null if old snapshots are kept until their volume is deleted. */
   prune: PruneRepository | null;
 };
 
 /**
- * Returns a function that makes one pass over all repositories with something to remove. No node uses a repository
+ * Returns a function that runs one pass over all repositories that have something to remove. No node uses a repository
  * during its clean-up.
  */
 export function createVolumeCleanup(deps: VolumeCleanupDeps) {
   const { db, clock, log, processes, storage, prune } = deps;
 
   /**
-   * Locks the repository for clean-up. Null if it is in use, or if another living process cleans it or has just
-   * cleaned it.
+   * Locks the repository for clean-up. Returns null if the repository is in use, or if another living process is
+   * cleaning it or has just cleaned it.
    */
   function claim(id: string): Promise<Volume | null> {
     return db.transaction().execute(async (tx) => {
@@ -90,7 +90,7 @@ export function createVolumeCleanup(deps: VolumeCleanupDeps) {
       if (holder !== null && holder !== processes.bootId && (await processes.isAlive(tx, holder))) {
         return null;
       }
-      // Another process may have cleaned it since it was listed.
+      // Another process may have cleaned the repository after it was listed.
       if ((await listToClean(tx, 1, id)).length === 0) return null;
       const isUsed =
         deletedAt === null

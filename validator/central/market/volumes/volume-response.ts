@@ -1,4 +1,4 @@
-/** A volume as API responses show it. Pure. */
+/** Converts a volume to its form in API responses. Pure. */
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { Volume, VolumeCopy } from '../../platform/database/tables.ts';
 import type { VolumeResponse, VolumeStatsResponse } from './volume.schemas.ts';

@@ -13,7 +13,7 @@ afterEach(() => scene.close());
 const copies = () => scene.market.ports.db.selectFrom('volume_copies').selectAll().execute();
 const otherHost = () => scene.market.agents.host(scene.other.id);
 
-/** Ends the pod and advances until its node has begun to save the volume. */
+/** Ends the pod and advances the clock until its node has begun to save the volume. */
 async function left(podId: string): Promise<void> {
   await scene.remove(podId);
   await scene.later();
@@ -65,7 +65,7 @@ it('saves the volume of an ended pod, then removes the copy', async () => {
   expect(await scene.volumeEvents(podId)).toContain('backup.success volume_saved');
 });
 
-it('restores the volume on another node before its pod is sent there', async () => {
+it('restores the volume on another node before its pod is sent to this node', async () => {
   const id = await scene.saved();
   const rented = (await scene.rentOn(scene.other.id, id)).body;
   await scene.market.sync();
@@ -76,7 +76,7 @@ it('restores the volume on another node before its pod is sent there', async () 
     target_path: '/mnt',
   });
   otherHost().operations.progress(operation, { stage: 'fetching', percent: 50 });
-  // Longer than the launch deadline: waiting for a volume counts as contact.
+  // Longer than the limit of a launch, because waiting for a volume counts as contact.
   for (let minutes = 0; minutes < 12; minutes += 1) await scene.later(60_000);
   expect(otherHost().pods.size).toBe(0);
   const waiting = await scene.pod(rented.id);
@@ -97,7 +97,7 @@ it('restores the volume on another node before its pod is sent there', async () 
   ]);
 });
 
-it('rejects rentals on other nodes while a volume is saved, and attaches it at once on the same node', async () => {
+it('rejects rentals on other nodes while a volume is saved, and attaches the volume at once on the same node', async () => {
   const id = await scene.make();
   const first = await scene.runOn(scene.node.id, id);
   const copy = scene.copyOn(scene.node.id);
@@ -110,7 +110,7 @@ it('rejects rentals on other nodes while a volume is saved, and attaches it at o
 
   const second = await scene.runOn(scene.node.id, id);
   expect(scene.host.specs.get(second)?.volume).toEqual({ id: copy });
-  // The first pod's save ends late, while the second pod uses the volume, so it does not count as saved.
+  // The save of the first pod ends late, while the second pod uses the volume, so it does not count as saved.
   scene.host.operations.finish(operation, 'b');
   await scene.later(10_000);
   expect(await scene.volume(id)).toMatchObject({ status: 'attached', last_saved_at: null });
@@ -181,7 +181,7 @@ it('does not count the restore of its volume against the time limit of a launch'
   await scene.market.sync();
   otherHost().arrives = 'pulling';
   for (let minute = 0; minute < 30; minute += 1) await scene.later(60_000);
-  // A restart of the central API: no pass and no due work.
+  // During a restart of the central API neither a pass nor due work runs.
   await scene.market.clock.advance(20 * 60_000);
   for (let minute = 0; minute < 2; minute += 1) await scene.later(60_000);
   expect(await scene.pod(rented.id)).toMatchObject({ status: 'PENDING', phase: 'restoring' });
@@ -262,7 +262,7 @@ it('returns a volume to its last saved state if the node lost the copy, and reco
   const kept = new Map(scene.host.volumes.views);
   scene.host.volumes.views.clear();
   await scene.later(60_000);
-  // A Docker engine may be unavailable for a while.
+  // A Docker engine may be unavailable for a short time.
   for (const [copy, view] of kept) scene.host.volumes.views.set(copy, view);
   await scene.later(60_000);
   expect(await scene.volume(id)).toMatchObject({ executor_id: scene.node.id });
@@ -274,7 +274,7 @@ it('returns a volume to its last saved state if the node lost the copy, and reco
   expect(await scene.volume(id)).toMatchObject({ status: 'available', last_saved_at: null });
 });
 
-it('abandons the copy on a silent node after a day, and ignores the copy if the node comes back', async () => {
+it('abandons the copy on a silent node after a day, and ignores the copy if the node answers again', async () => {
   const id = await scene.saved('a');
   const podId = await scene.runOn(scene.node.id, id);
   scene.host.operations.finish(scene.operationOn(scene.node.id)?.id ?? '');
@@ -297,7 +297,7 @@ it('abandons the copy on a silent node after a day, and ignores the copy if the 
   expect(await scene.volume(id)).toMatchObject({ attached_pod_id: rented.id });
 });
 
-it('abandons on request only the unsaved copy of a deleted pod', async () => {
+it('abandons, on request, only the unsaved copy of a deleted pod', async () => {
   const id = await scene.saved('a');
   const release = () => scene.call('POST', `/volumes/${id}/release`);
   expect((await release()).body.error.code).toBe('bad_request');
@@ -316,7 +316,7 @@ it('keeps one snapshot of each volume, and removes the repository with the volum
   const podId = await scene.runOn(scene.other.id, id);
   otherHost().operations.finish(scene.operationOn(scene.other.id)?.id ?? '');
   await scene.later(2_000);
-  // The restore used the snapshot that the next save replaces.
+  // The restore used the snapshot that the next save will replace.
   expect((await copies())[0]).toMatchObject({ state: 'attached' });
   await scene.savedFrom(scene.other.id, podId, 'b');
   await scene.market.central.tendBackups();
@@ -331,7 +331,7 @@ it('keeps one snapshot of each volume, and removes the repository with the volum
   expect(scene.storage.removed).toEqual([id]);
 });
 
-it('does not clean a repository in use, and does not use one that is being cleaned', async () => {
+it('does not clean a repository in use, and does not use a repository that is being cleaned', async () => {
   const id = await scene.saved('a');
   const { db } = scene.market.ports;
   await db.updateTable('volumes').set({ has_waste: 1 }).execute();
@@ -352,7 +352,7 @@ it('does not clean a repository in use, and does not use one that is being clean
   expect(scene.storage.pruned).toHaveLength(1);
 });
 
-it('rejects the removal of a node until its volumes are saved, for a day at most', async () => {
+it('rejects the removal of a node until its volumes are saved, for at most a day', async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
   await left(podId);

@@ -1,4 +1,7 @@
-/** Advances copies of volumes through their nodes. Every step may be repeated, and only the row stores progress. */
+/**
+ * Moves copies of volumes through their states on the nodes. Every step may be repeated, and only the row stores
+ * progress.
+ */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { OperationView } from '#shared/api/agent/operations.ts';
 import { VOLUME_MOUNT_PATH, type VolumeView } from '#shared/api/agent/volumes.ts';
@@ -15,7 +18,7 @@ import { deleteCopy, findVolume, listCopiesOn, listSilentCopies } from './volume
 import { createVolumeRecorder, DELAYED } from './volume-recorder.ts';
 import type { VolumeRepositories } from './volume-repository.ts';
 
-/** Largest number of silent copies per pass; the rest follows in the next one. */
+/** Maximum number of silent copies per pass; the next pass handles further copies. */
 const BATCH = 100;
 /** Refusals that are final. */
 const FATAL_CODES: readonly ErrorCode[] = [
@@ -23,9 +26,9 @@ const FATAL_CODES: readonly ErrorCode[] = [
   'validation_error',
   'method_not_allowed',
 ];
-const LOST = 'The node has lost the volume; it returned to its last saved state';
+const LOST = 'The node has lost the volume, which returned to its last saved state';
 const NO_VOLUMES = 'The agent of the node is too old for volumes';
-const SILENT = 'The node did not answer for a day; the volume returned to its last saved state';
+const SILENT = 'The node did not answer for a day, so the volume returned to its last saved state';
 
 export type VolumeSyncDeps = {
   db: Database;
@@ -41,7 +44,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
   const { db, clock, random, log, repositories } = deps;
   const record = createVolumeRecorder(deps);
 
-  /** Sends the copy's operation to the node. Idempotent, because the operation's id was stored before. */
+  /** Sends the copy's operation to the node. Idempotent, because the operation's id was stored before it is sent. */
   async function send(client: AgentClient, copy: VolumeCopy): Promise<void> {
     const volume = await findVolume(db, copy.volume_id);
     const { id, operation_id: operationId, source_snapshot_id: snapshotId } = copy;
@@ -141,7 +144,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
   }
 
   /**
-   * Records a refusal, or a storage that does not answer. Rethrows if the agent does not answer, which ends the pass.
+   * Records a refusal, or a storage that does not answer. If the agent does not answer, rethrows, which ends the pass.
    */
   async function recordFailure(copy: VolumeCopy, error: unknown): Promise<void> {
     if (error instanceof ApiError && isUnanswered(error)) throw error;
@@ -166,8 +169,8 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
         const isFinal = cannotRestore(copy);
         const trouble = copy.error_message ?? '';
         const message = isFinal
-          ? `The volume could not be brought to the node: ${trouble}`
-          : `Bringing the volume to the node (${Math.floor(copy.percent)} %) ${trouble}`.trim();
+          ? `The volume could not be restored on the node: ${trouble}`
+          : `Restoring the volume on the node (${Math.floor(copy.percent)} %) ${trouble}`.trim();
         return [copy.pod_id, { message, isFinal }];
       }),
     );
@@ -198,7 +201,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
   return {
     ...passes,
 
-    /** Abandons copies that no node has reported for GIVE_UP_MS and whose pod is ending or has ended. */
+    /** Abandons copies that no node has reported for GIVE_UP_MS, if their pod is ending or has ended. */
     async abandonSilent(): Promise<void> {
       for (const copy of await listSilentCopies(db, clock.now() - GIVE_UP_MS, BATCH)) {
         const pod = await findAnyPod(db, copy.pod_id);

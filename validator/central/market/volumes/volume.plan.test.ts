@@ -46,11 +46,11 @@ it.each([
   [{ state: 'saving' }, { isPresent: false }, 'wait'],
   [{ state: 'saving' }, { isPresent: false, nowMs: 600_000 }, 'lost'],
   [{ state: 'dropping' }, { isPresent: false }, 'drop'],
-] as const)('for the copy %j and the facts %j chooses the step %s', (copy, facts, step) => {
+] as const)('chooses for the copy %j and the facts %j the step %s', (copy, facts, step) => {
   expect(copyStep({ ...COPY, ...copy }, { ...FACTS, ...facts })).toBe(step);
 });
 
-it('gives up a restore after a fatal error or six attempts, and never gives up a save', () => {
+it('stops a restore after a fatal error or six attempts, and never stops a save', () => {
   expect(cannotRestore({ ...COPY, error_code: 'RepositoryUnreachable', attempts: 5 })).toBe(false);
   expect(cannotRestore({ ...COPY, error_code: 'RepositoryUnreachable', attempts: 6 })).toBe(true);
   expect(cannotRestore({ ...COPY, error_code: 'NoSpace', attempts: 1 })).toBe(true);
@@ -66,7 +66,7 @@ it.each([
   ['partial', { error_code: 'Partial', attempts: 2 }, false],
   ['partial', { error_code: 'Partial', attempts: 3 }, true],
   ['partial', { error_code: 'RepositoryUnreachable', attempts: 99 }, false],
-] as const)('a %s snapshot of the copy %j is accepted: %s', (quality, copy, isTaken) => {
+] as const)('decides on a %s snapshot of the copy %j: accepted %s', (quality, copy, isTaken) => {
   expect(acceptsSnapshot(quality, { ...COPY, state: 'saving', ...copy })).toBe(isTaken);
 });
 
@@ -85,6 +85,6 @@ it.each([
   ['p', null, 'attached'],
   ['p', 'restoring', 'restoring'],
   [null, 'saving', 'saving'],
-] as const)('a volume with pod %s and copy state %s has the status %s', (podId, copy, status) => {
+] as const)('gives a volume with pod %s and copy state %s the status %s', (podId, copy, status) => {
   expect(volumeStatus(podId, copy)).toBe(status);
 });

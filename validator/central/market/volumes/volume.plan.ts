@@ -1,4 +1,4 @@
-/** Chooses the next step for a copy of a volume by comparing its row with what its node reports. Pure. */
+/** Chooses the next step for a copy of a volume by comparing its row with its node's report. Pure. */
 import type { OperationError } from '#shared/api/agent/operations.ts';
 import type { VolumeCopy } from '../../platform/database/tables.ts';
 import { LOST_AFTER_MS } from './volume.state.ts';
@@ -8,9 +8,9 @@ export type CopyStep =
   | 'put'
   /** Mark the empty copy as complete. */
   | 'attach'
-  /** Begin its restore, its save, or the next periodic save. */
+  /** Begin the restore, the save, or the next periodic save of the copy. */
   | 'begin'
-  /** Query the operation. */
+  /** Query the running operation. */
   | 'poll'
   /** Record that the node has lost the copy. */
   | 'lost'
@@ -18,7 +18,7 @@ export type CopyStep =
   | 'drop'
   | 'wait';
 
-/** `isPresent`: the node lists the copy. */
+/** Chooses the step. `isPresent`: the node lists the copy. */
 export function copyStep(
   copy: VolumeCopy,
   { isPresent, isPodGoing, nowMs }: { isPresent: boolean; isPodGoing: boolean; nowMs: number },
@@ -39,7 +39,7 @@ export function copyStep(
   }
 }
 
-/** Attempts to restore for a waiting rental. Saving is retried without limit. */
+/** Maximum number of attempts to restore for a waiting rental. Saves are retried without limit. */
 const MAX_RESTORES = 6;
 /** Errors that another attempt on this node cannot resolve. */
 const HOPELESS: readonly string[] = [
@@ -54,7 +54,7 @@ const HOPELESS: readonly string[] = [
   ] satisfies OperationError[]),
 ];
 
-/** Returns true if the restore has failed for good, so that its pod cannot start. */
+/** Returns true if the restore has failed permanently, so that its pod cannot start. */
 export function cannotRestore({ state, error_code: code, attempts }: VolumeCopy): boolean {
   return (
     state === 'restoring' && code !== null && (attempts >= MAX_RESTORES || HOPELESS.includes(code))
@@ -66,7 +66,7 @@ export const PARTIAL = 'Partial';
 const MAX_TRIES = 3;
 
 /**
- * Decides whether to accept a snapshot. A partial one, which lacks files that could not be read, is accepted while the
+ * Decides whether to accept a snapshot. A partial snapshot lacks files that could not be read. It is accepted while the
  * volume is in use, or after repeated partial saves. Earlier failures for other reasons do not count.
  */
 export function acceptsSnapshot(quality: 'full' | 'partial' | null, copy: VolumeCopy): boolean {

@@ -30,7 +30,7 @@ export function registerVolumeRoutes(
         tags,
         summary: 'List volumes',
         description:
-          "Returns the account's volumes with their sizes and where their newest data is.",
+          "Returns the account's volumes with their sizes and the location of their newest data.",
         response: { 200: z.array(Volume) },
       },
     },
@@ -44,7 +44,7 @@ export function registerVolumeRoutes(
         tags,
         summary: 'Create a volume',
         description:
-          'Creates an empty volume. A rental attaches it with `volume_id`; it is mounted at `/mnt`, follows from node to node, and is saved when its pod ends.',
+          'Creates an empty volume. A rental attaches the volume with `volume_id`. The volume is mounted at `/mnt`, moves with rentals from node to node, and is saved when its pod ends.',
         errors: {
           bad_request:
             'the account has too many volumes, or this marketplace has no storage for volumes',
@@ -106,7 +106,7 @@ export function registerVolumeRoutes(
         tags,
         summary: 'Delete a volume',
         description:
-          'Deletes the volume with its data and returns its last state. The data cannot be recovered.',
+          'Deletes the volume with its data and returns the last state of the volume. The data cannot be recovered.',
         errors: {
           bad_request: 'a pod uses the volume',
           forbidden: 'the volume belongs to another account',
@@ -143,11 +143,11 @@ export function registerVolumeRoutes(
       config,
       schema: {
         tags,
-        summary: 'Abandon unsaved data of a volume',
+        summary: 'Discard unsaved data of a volume',
         description:
-          'Discards data that is only on a node which does not answer, so that the volume can be used again with the data that was saved last.',
+          'Discards data that exists only on a node that does not answer. The volume can then be used again with the data that was saved last.',
         errors: {
-          bad_request: 'a pod uses the volume, or nothing of it is unsaved on a node',
+          bad_request: 'a pod uses the volume, or no node has unsaved data of the volume',
           forbidden: 'the volume belongs to another account',
           volume_not_found: 'no volume has this id',
         },

@@ -24,7 +24,7 @@ export const VolumeRequest = z
   .object(
     described(fields, {
       name: 'Name of the volume, 1 to 100 letters, digits, spaces and `- _ . , ( ) ! ? /`.',
-      description: 'Description, up to 1000 characters. Absent: empty.',
+      description: 'Description, up to 1000 characters. Empty if absent.',
     }),
   )
   .meta({ id: 'VolumeRequest', example: { name: 'datasets', description: 'training data' } });
@@ -55,12 +55,12 @@ const sizes = described(
   },
   {
     current_size_bytes: 'Size of the newest data in bytes.',
-    current_size_mb: 'The same in units of 2^20 bytes.',
-    current_size_gb: 'The same in units of 2^30 bytes.',
+    current_size_mb: 'Size of the newest data in units of 2^20 bytes.',
+    current_size_gb: 'Size of the newest data in units of 2^30 bytes.',
     current_file_count:
       'Number of files; while the volume is attached, folders and links are included.',
     last_metrics_update: 'Time of the last measurement (UTC); null before the first.',
-    attached_pod_id: 'Id of the pod that uses the volume; null if none does.',
+    attached_pod_id: 'Id of the pod that uses the volume; null if no pod uses it.',
   },
 );
 
@@ -85,14 +85,14 @@ export const Volume = z
         id: 'Id of the volume.',
         name: 'Name of the volume.',
         description: 'Description of the volume; may be empty.',
-        size_limit_bytes: 'Largest size in bytes that is saved.',
-        status: "State of the volume's data; the README of volumes explains each.",
+        size_limit_bytes: 'Maximum size in bytes of data that is saved.',
+        status: "State of the volume's data; the README of volumes explains each state.",
         executor_id:
           'Id of the node with the newest data; null if the newest data is saved in the storage.',
         last_saved_at:
-          'Time of the saved data (UTC), which remains if that node never returns; null if nothing was saved.',
-        progress: 'Percentage of the operation on the node; null if none runs.',
-        message: 'Why saving or restoring makes no progress; null if it does.',
+          'Time of the saved data (UTC), which remains available if the node never answers again; null if nothing was saved.',
+        progress: 'Percentage of the operation on the node; null if no operation runs.',
+        message: 'Reason why saving or restoring makes no progress; null if there is progress.',
         created_at: CREATED_AT,
         updated_at: UPDATED_AT,
       },

@@ -25,12 +25,12 @@ import { abandonCopy, requireOwnVolume } from './volume-attachment.ts';
 import type { VolumeRepositories } from './volume-repository.ts';
 import { volumeResponse, volumeStats } from './volume-response.ts';
 
-/** Without deleted ones. */
+/** Maximum number of volumes per account, without deleted volumes. */
 const MAX_PER_ACCOUNT = 50;
 
 export type Volumes = ReturnType<typeof createVolumes>;
 
-/** Methods with `tx` run in that transaction. */
+/** Methods with `tx` run in this transaction. */
 export function createVolumes(deps: {
   db: Database;
   clock: Clock;
@@ -70,14 +70,14 @@ export function createVolumes(deps: {
       return volumeStats(volume, copy, clock.now());
     },
 
-    /** Creates an empty volume. Throws `bad_request` for one too many. */
+    /** Creates an empty volume. Throws `bad_request` if the account has too many volumes. */
     async createIn(tx: Db, caller: UserIdentity, body: VolumeRequest): Promise<VolumeResponse> {
       repositories.requireStorage();
       const { accountId } = caller;
       await lockAccount(tx, caller);
       if ((await listVolumes(tx, accountId)).length >= MAX_PER_ACCOUNT) {
         throw new ApiError('bad_request', `An account has at most ${MAX_PER_ACCOUNT} volumes`, {
-          hint: 'Delete one that is no longer used.',
+          hint: 'Delete a volume that is no longer used.',
         });
       }
       const nowMs = clock.now();
@@ -112,7 +112,7 @@ export function createVolumes(deps: {
         const { volume, copy } = await ownWithCopy(tx, caller, id);
         const { name = volume.name, description = volume.description } = body;
         if (body.name === undefined && body.description === undefined) {
-          throw new ApiError('bad_request', 'The request names nothing to change', {
+          throw new ApiError('bad_request', 'The request contains no member to change', {
             hint: 'Send name, description or both.',
           });
         }
@@ -123,8 +123,8 @@ export function createVolumes(deps: {
     },
 
     /**
-     * Deletes the volume and returns its last state; its data is removed later. Throws `bad_request` while it is
-     * attached.
+     * Deletes the volume and returns its last state; its data is removed later. Throws `bad_request` while the volume
+     * is attached.
      */
     async remove(caller: UserIdentity, id: string): Promise<VolumeResponse> {
       const { volume, copy } = await moneyTransaction({ db, clock, random }, async (tx) => {
@@ -143,8 +143,8 @@ export function createVolumes(deps: {
     },
 
     /**
-     * Abandons the unsaved copy on a node that may never come back: the volume returns to its last saved state. Throws
-     * `bad_request` without such a copy, or while a pod that is not being deleted has the volume.
+     * Abandons the unsaved copy on a node that may never answer again: the volume returns to its last saved state.
+     * Throws `bad_request` without such a copy, or while a pod that is not being deleted has the volume.
      */
     async release({ identity, actor }: Caller, id: string): Promise<VolumeResponse> {
       const { volume, copy } = await moneyTransaction({ db, clock, random }, async (tx) => {
@@ -164,7 +164,7 @@ export function createVolumes(deps: {
   };
 }
 
-/** Deletes an account's volumes. Attached ones are detached; their pods are being deleted. */
+/** Deletes an account's volumes. Attached volumes are detached; their pods are being deleted. */
 export async function deleteVolumesOf(tx: Db, accountId: string, nowMs: number): Promise<void> {
   for (const { id } of await listVolumes(tx, accountId)) {
     const volume = await requireOwnVolume(tx, accountId, id);

@@ -10,7 +10,7 @@ const MOVES: Record<CopyState, readonly CopyState[]> = {
   dropping: [],
 };
 
-/** The states from which a copy can move to `to`. */
+/** Returns the states from which a copy can move to `to`. */
 export function sourcesOf(to: CopyState): CopyState[] {
   return COPY_STATES.filter((from) => MOVES[from].includes(to));
 }
@@ -25,11 +25,14 @@ export function volumeStatus(attachedPodId: string | null, copy: CopyState | nul
   return copy;
 }
 
-/** Interval between saves of an attached volume, which bounds the loss if its node never comes back. */
+/** Interval between saves of an attached volume, which limits the loss if its node never answers again. */
 export const SAVE_INTERVAL_MS = 6 * 3_600_000;
-/** A copy whose node was silent for this long, and whose pod is ending or has ended, is abandoned. */
+/** Time without a report of the node after which a copy is abandoned if its pod is ending or has ended. */
 export const GIVE_UP_MS = 24 * 3_600_000;
-/** A node that answers but does not list a copy for this long has lost it. Its engine may be away for a while. */
+/**
+ * Time after which a node that answers but does not list a copy has lost it. The node's engine may be unavailable for a
+ * short time.
+ */
 export const LOST_AFTER_MS = 600_000;
-/** Figures of an attached volume that are older than this are stale. */
+/** Age above which figures of an attached volume are stale. */
 export const STALE_AFTER_MS = 600_000;

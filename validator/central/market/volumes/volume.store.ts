@@ -20,7 +20,7 @@ export async function insertCopy(db: Db, row: VolumeCopy): Promise<void> {
   await db.insertInto('volume_copies').values(row).execute();
 }
 
-/** Finds a volume of any account, deleted or not. In a transaction, locks it. */
+/** Finds a volume of any account, whether or not it is deleted. In a transaction, locks it. */
 export async function findVolume(db: Db, id: string): Promise<Volume | undefined> {
   if (db.isTransaction) await lockRow(db, 'volumes', id);
   return db.selectFrom('volumes').selectAll().where('id', '=', id).executeTakeFirst();
@@ -69,7 +69,7 @@ export function findCopyOf(db: Db, volumeId: string): Promise<VolumeCopy | undef
   return liveCopies(db).where('volume_id', '=', volumeId).executeTakeFirst();
 }
 
-/** The live copy that the pod has, or had last. */
+/** The live copy that the pod has, or that it had last. */
 export function findCopyOfPod(db: Db, podId: string): Promise<VolumeCopy | undefined> {
   return liveCopies(db).where('pod_id', '=', podId).executeTakeFirst();
 }
@@ -109,8 +109,8 @@ export function listSilentCopies(db: Db, beforeMs: number, limit: number): Promi
 }
 
 /**
- * Moves a copy to `to` from a state that volume.state.ts allows. With `operationId`, only while that operation runs.
- * False if nothing changed.
+ * Moves a copy to `to` from a state that volume.state.ts allows. With `operationId`, only while this operation runs.
+ * Returns false if nothing changed.
  */
 export async function moveCopy(
   db: Db,
@@ -130,7 +130,7 @@ export async function moveCopy(
 }
 
 /**
- * Changes a copy that is still in `state`. With `operationId`, only while that operation runs. False if nothing
+ * Changes a copy that is still in `state`. With `operationId`, only while this operation runs. Returns false if nothing
  * changed.
  */
 export async function changeCopy(
@@ -168,7 +168,9 @@ export async function hasCopies(db: Db, volumeId: string): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Volumes whose repository has something to remove, deleted ones included. `only` limits the query to one volume. */
+/**
+ * Volumes whose repository has something to remove, including deleted volumes. `only` limits the query to one volume.
+ */
 export function listToClean(db: Db, limit: number, only?: string): Promise<Volume[]> {
   return db
     .selectFrom('volumes')

@@ -79,7 +79,7 @@ it.each([
   if (status === 422) expect(answer.body).toEqual(flatRefusal(expect.any(String)));
 });
 
-it('limits an account to fifty volumes, without deleted ones', async () => {
+it('limits an account to fifty volumes, without counting deleted volumes', async () => {
   const { db } = scene.market.ports;
   const first = await scene.make();
   const row = await db.selectFrom('volumes').selectAll().executeTakeFirstOrThrow();
@@ -184,7 +184,7 @@ it('rejects templates that use the mount path of the volume, in rentals and in e
   expect(scene.host.specs.get(podId)).toMatchObject({ generation: 2, volume: expect.anything() });
 });
 
-it("a reboot accepts the id of the pod's volume or none, and rejects any other", async () => {
+it("accepts in a reboot the id of the pod's volume or no id, and rejects any other id", async () => {
   const id = await scene.make();
   const podId = await scene.runOn(scene.node.id, id);
   const other = await scene.post(podId, 'reboot', { volume_id: await scene.make('other') });
@@ -201,7 +201,7 @@ describe('a reboot with a volume', () => {
     for (let pass = 0; pass < 3; pass += 1) await scene.later(2_000);
   };
 
-  it('mounts it in a new container once the node has its data', async () => {
+  it('mounts the volume in a new container once the node has the volume’s data', async () => {
     const id = await scene.saved();
     const podId = await scene.running();
     const { status, body } = await reboot(podId, id);
@@ -218,7 +218,7 @@ describe('a reboot with a volume', () => {
     expect(pod).toMatchObject({ status: 'RUNNING', volume: { id, attached_pod_id: podId } });
   });
 
-  it('refuses a volume of another pod, and detaches it if the node refuses the container', async () => {
+  it('refuses a volume of another pod, and detaches the volume if the node refuses the container', async () => {
     const id = await scene.make();
     const owner = await scene.runOn(scene.node.id, id);
     const podId = await scene.running();
@@ -238,7 +238,7 @@ describe('a reboot with a volume', () => {
   });
 });
 
-it("returns the node's measurements of a volume, and marks old ones as stale", async () => {
+it("returns the node's measurements of a volume, and marks old measurements as stale", async () => {
   const id = await scene.make();
   await scene.runOn(scene.node.id, id);
   const stats = async () => (await scene.volumes('GET', `/${id}/current-stats`)).body;

@@ -16,7 +16,10 @@ import { createVolumeSync } from './volume-sync.ts';
 const DEFAULT_LIMIT_BYTES = 20 * 1024 ** 3;
 const CLEANUP_INTERVAL_MS = 60_000;
 
-/** Starts no job and registers no route. Without a storage, volumes cannot be created; existing ones are listed. */
+/**
+ * Composes the parts; starts no job and registers no route. Without a storage, volumes cannot be created; existing
+ * volumes are listed.
+ */
 export function createVolumeParts(
   { ports, options }: CentralDeps,
   { processes, wake }: { processes: Processes; wake(executorId: string): void },
@@ -48,7 +51,7 @@ export function createVolumeParts(
       volumes: sync,
     },
 
-    /** Routes below /api. */
+    /** Registers the routes below /api. */
     register(api: HttpServer, once: OnceDeps): void {
       const limitBytes = options.volumeLimitBytes ?? DEFAULT_LIMIT_BYTES;
       const volumes = createVolumes({ ...shared, wake, limitBytes });

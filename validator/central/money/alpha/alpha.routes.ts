@@ -6,13 +6,13 @@ import { AlphaQuote, AlphaQuoteQuery, AlphaSubnet } from './alpha.schemas.ts';
 
 /** Smallest parts of one token. */
 const TOKEN_PARTS = 1e9;
-/** The network's root subnet, named in a quote without a subnet and without rates. */
+/** Number of the network's root subnet, for a quote without a subnet in a marketplace without rates. */
 const DEFAULT_NETUID = 0;
 
 const tags = ['Balance'];
 const config = { auth: 'none' } as const;
 
-/** With `rates` null, no rate is known: quotes are null and the list is empty. */
+/** Registers the routes. If `rates` is null, quotes are null and the list is empty. */
 export function registerAlphaRoutes(api: HttpServer, rates: AlphaRates | null): void {
   api.get(
     '/balance/convert/alpha',
@@ -22,7 +22,7 @@ export function registerAlphaRoutes(api: HttpServer, rates: AlphaRates | null): 
         tags,
         summary: 'Convert USD into alpha tokens',
         description:
-          'Returns the amount in tokens of a subnet at the present rate; null for amount and rate if the rate is not known. It is a quote: nothing is reserved or paid.',
+          'Returns the amount in tokens of a subnet at the present rate. Amount and rate are null if the rate is unknown. The amount is only a quote: nothing is reserved or paid.',
         errors: { validation_error: 'the amount is missing, or is not a positive number' },
         querystring: AlphaQuoteQuery,
         response: { 200: AlphaQuote },

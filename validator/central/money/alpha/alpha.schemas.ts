@@ -24,7 +24,7 @@ export const AlphaSubnet = z
       {
         netuid: 'Number of the subnet.',
         name: 'Name of the subnet.',
-        symbol: 'Symbol of its token.',
+        symbol: 'Symbol of the subnet’s token.',
         rate_usd: 'USD for one token.',
         is_default: 'True for the subnet that a quote without `netuid` uses.',
       },
@@ -41,7 +41,7 @@ const Rate = z.object({
   is_default: z.boolean().default(false),
 });
 
-/** At least one rate. The first is the default unless another is marked. */
+/** At least one rate. The first rate is the default unless another is marked as default. */
 export const AlphaRateList = z
   .array(Rate)
   .min(1)
@@ -68,7 +68,7 @@ export const AlphaQuoteQuery = z
       },
       {
         amount: 'Amount in USD to convert, above 0.',
-        netuid: 'Number of the subnet; absent for the default subnet.',
+        netuid: 'Number of the subnet; the default subnet if absent.',
       },
     ),
   )
@@ -87,7 +87,7 @@ export const AlphaQuote = z
       {
         original: 'Amount in USD, as requested.',
         converted: 'Amount in tokens, rounded up to nine decimals; null if the rate is unknown.',
-        rate: 'USD for one token; null if unknown.',
+        rate: 'USD for one token; null if the rate is unknown.',
         netuid: 'Number of the subnet.',
       },
     ),

@@ -36,7 +36,7 @@ async function ask(alphaRates: ReturnType<typeof createFileAlphaRates> | null, p
   return central.call('GET', `/balance${path}`, { headers: { 'x-api-key': 'sk_unknown' } });
 }
 
-it('quotes dollars in tokens of a subnet, by its rate, rounded up to the smallest part', async () => {
+it('quotes dollars in tokens of a subnet at the subnet’s rate, rounded up to the smallest part of a token', async () => {
   const rates = createFileAlphaRates(rateFile(RATES));
   const quote = await ask(rates, '/convert/alpha?amount=1&netuid=51');
   expect([quote.status, quote.body]).toEqual([
@@ -84,7 +84,7 @@ it.each([
   ['a rate of zero', [{ ...RATES[0], rate_usd: 0 }]],
   ['a netuid twice', [RATES[0], RATES[0]]],
   ['two defaults', [RATES[1], { ...RATES[0], is_default: true }]],
-])('rejects a file with %s and names it', (_, content) => {
+])('rejects a file with %s and names the file', (_, content) => {
   expect(() => createFileAlphaRates(rateFile(content))).toThrow('CENTRAL_ALPHA_RATES');
 });
 
@@ -108,7 +108,7 @@ function httpRates() {
   return { clock, rates: createHttpAlphaRates({ url: `http://127.0.0.1:${address.port}`, clock }) };
 }
 
-it('queries a service once a minute, however many requests arrive', async () => {
+it('queries a service once a minute for any number of requests', async () => {
   const { clock, rates } = httpRates();
   const many = await Promise.all([rates.subnets(), rates.subnets(), rates.subnets()]);
   expect(many[2]).toHaveLength(2);
@@ -120,7 +120,7 @@ it('queries a service once a minute, however many requests arrive', async () => 
   expect(asked).toBe(2);
 });
 
-it('uses known rates for ten minutes and retries a failing service every ten seconds', async () => {
+it('uses received rates for ten minutes, and retries a failing service every ten seconds', async () => {
   const { clock, rates } = httpRates();
   await rates.subnets();
   await clock.advance(60_000);

@@ -15,7 +15,10 @@ import { claimAddressCredit, claimSignupCredit } from './balance.store.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Amounts in micro-dollars; posted - held is available. `runsOutAtMs` is when pods stop at the present cost; null: never. */
+/**
+ * Amounts in micro-dollars; posted - held is available. `runsOutAtMs` is the time at which pods stop at the present
+ * cost; null if they never stop.
+ */
 export type Balance = {
   posted: number;
   held: number;
@@ -23,7 +26,7 @@ export type Balance = {
   runsOutAtMs: number | null;
 };
 
-/** Rejects with `account_balance_invalid` if the stored figures are unusable. */
+/** Rejects with `account_balance_invalid` if the stored amounts are inconsistent. */
 export async function balanceOf(db: Db, accountId: string): Promise<Balance> {
   const { paid, granted, held } = await walletOf(db, accountId);
   return { posted: paid + granted, held, ...(await runwayOf(db, accountId)) };
@@ -35,8 +38,8 @@ export function fundsIn({ posted, held, burnPerHour, runsOutAtMs }: Balance): Fu
 }
 
 /**
- * Returns the micro-dollars that a rental holds: 15 minutes of its price. Throws 403 `insufficient_balance` if less is
- * available beside what other pods need. Clients parse the message.
+ * Returns the micro-dollars that a rental holds: 15 minutes of its price. Throws 403 `insufficient_balance` if the
+ * balance does not cover this amount in addition to the needs of other pods. Clients parse the message.
  */
 export function requireRentalFunds(
   { wallet: { paid, granted, available }, reservedUusd }: SettledAccount,
@@ -55,15 +58,15 @@ export function requireRentalFunds(
   );
 }
 
-/** Part of an error message: what is reserved for the account's pods. */
+/** Part of an error message about the amount that is reserved for the account's pods; empty if nothing is reserved. */
 export function reservedText(reservedUusd: number): string {
   if (reservedUusd === 0) return '';
-  return ` beside the ${formatUsdCeil(reservedUusd)} that your pods need for their next 15 minutes`;
+  return ` in addition to the ${formatUsdCeil(reservedUusd)} that your pods need for their next 15 minutes`;
 }
 
 export type SignupCredit = {
   accountId: string;
-  /** Hash of the verified address, which receives the credit once even under a new account. */
+  /** Hash of the verified address, which receives the credit once, even if a new account has the address. */
   addressHash: string;
   amountUusd: number;
   nowMs: number;

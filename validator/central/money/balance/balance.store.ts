@@ -1,7 +1,7 @@
-/** Queries on which accounts and addresses have received the sign-up credit. */
+/** Queries of the accounts and addresses that have received the sign-up credit. */
 import type { Db } from '../../platform/database/tables.ts';
 
-/** Marks the account as having received the credit. Returns false if it had received it before. */
+/** Marks the account as having received the credit. Returns false if the account had already received the credit. */
 export async function claimSignupCredit(
   db: Db,
   accountId: string,
@@ -16,7 +16,10 @@ export async function claimSignupCredit(
   return done.numUpdatedRows > 0n;
 }
 
-/** Marks an address as having received the credit. Returns false if it had received it before, under any account. */
+/**
+ * Marks an address as having received the credit. Returns false if the address had already received the credit with any
+ * account.
+ */
 export async function claimAddressCredit(
   db: Db,
   emailHash: string,

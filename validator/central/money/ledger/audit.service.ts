@@ -10,12 +10,12 @@ import {
 } from './audit.store.ts';
 import { createAudit, type Finding } from './audit.ts';
 
-/** Findings listed at most. */
+/** Maximum number of listed findings. */
 const MAX_FINDINGS = 1_000;
 /** Pod states in which an open hold is an error. */
 const ENDING_STATES = ['creation_failed', 'deleting', 'deleted'];
 
-/** `db` must be one snapshot (`readCentralDatabase`), otherwise concurrent postings look like broken invariants. */
+/** Audits the ledger. `db` must be one snapshot (`readCentralDatabase`); otherwise postings look like broken invariants. */
 export async function auditLedger(db: Db): Promise<LedgerAudit> {
   const findings: Finding[] = [];
   let more = 0;

@@ -36,7 +36,7 @@ it('keeps every invariant over random postings, rejections and crashes, and repl
   await again.destroy();
 });
 
-it('keeps every invariant over 100 concurrent transfers, none of which overdraws', async () => {
+it('keeps every invariant over 100 concurrent transfers, none of which overdraws an account', async () => {
   const people = ['a', 'b', 'c', 'd'];
   const each = 100;
   const post = (debit: LedgerAccount, credit: LedgerAccount, amountUusd: number) =>
@@ -86,7 +86,7 @@ const voided: StoredTransfer = { ...pending, seq: 3, group_id: 3, kind: 'void', 
 const A = { id: 'user:a', debits_posted: 0, credits_posted: 10, debits_pending: 0 };
 const TOP_UP = { id: 'external:topup', debits_posted: 10, credits_posted: 0, debits_pending: 0 };
 
-/** Returns the rules that the audit finds violated, sorted. */
+/** Returns the rules that the audit reports as violated, sorted. */
 function violatedBy(transfers: readonly StoredTransfer[], account: typeof A): string[] {
   const findings: Finding[] = [];
   const audit = createAudit((finding) => findings.push(finding));
@@ -112,7 +112,7 @@ it.each<[string, StoredTransfer[], typeof A, string[]]>([
   ['an account below 0', [direct, { ...pending, amount_uusd: 11 }], A, ['I15', 'I2']],
   ['a hold that ends twice', [direct, pending, voided, { ...voided, seq: 4 }], A, ['I4']],
   [
-    'a hold that is resolved in part',
+    'a hold that is only partly resolved',
     [direct, pending, { ...pending, seq: 3 }, { ...voided, seq: 4 }],
     { ...A, debits_pending: 4 },
     ['I4'],

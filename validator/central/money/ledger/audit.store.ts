@@ -1,8 +1,8 @@
-/** Queries of the audit and the export. Run them in one snapshot so that their results agree. */
+/** Queries of the audit and the export. Run them in one snapshot, so that their results are consistent. */
 import type { Db } from '../../platform/database/tables.ts';
 import type { StoredAccount, StoredTransfer } from './audit.ts';
 
-/** Rows read at a time. */
+/** Number of rows read at a time. */
 const PAGE = 2_000;
 
 /** A transfer with the cause of its group. */
@@ -33,7 +33,7 @@ export async function* allTransfers(db: Db): AsyncGenerator<CausedTransfer> {
   }
 }
 
-/** Every account that was ever posted to, by id. */
+/** Every account that has a posting, by id. */
 export function allAccounts(db: Db): Promise<StoredAccount[]> {
   return db.selectFrom('ledger_accounts').selectAll().orderBy('id').execute();
 }
@@ -49,7 +49,7 @@ export async function emptyGroups(db: Db): Promise<number[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Causes marked as unique that occur more than once. */
+/** Unique causes that occur more than once. */
 export function doubledCauses(db: Db) {
   return db
     .selectFrom('ledger_groups')

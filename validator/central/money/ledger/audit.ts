@@ -1,6 +1,6 @@
 /**
- * Recomputes every balance from the journal and compares it with the stored one. Checks invariants I1 to I4, I8, I15,
- * I16 and I17 of ../README.md. Pure.
+ * Recomputes every balance from the journal and compares it with the stored balance. Checks invariants I1 to I4, I8,
+ * I15, I16 and I17 of ../README.md. Pure.
  */
 
 import { createHash } from 'node:crypto';
@@ -24,19 +24,19 @@ export type StoredAccount = {
   debits_pending: number;
 };
 
-/** A broken invariant, and where it is broken. */
+/** A broken invariant and its location. */
 export type Finding = { rule: string; where: string; what: string };
 
-/** Accounts that money only passes through: their balance is 0 after every group. */
+/** Accounts through which money only passes. Their balance is 0 after every group. */
 const TRANSIT_ACCOUNTS = ['clearing:usage', 'clearing:refund', 'rounding'];
 
 export type Audit = ReturnType<typeof createAudit>;
 
-/** Call `add` for every transfer in order, then `finish` with the stored accounts. */
+/** Creates an audit. Call `add` for every transfer in order, then `finish` with the stored accounts. */
 export function createAudit(find: (finding: Finding) => void) {
   const accounts = new Map<string, StoredAccount>();
   const open = new Map<number, StoredTransfer>();
-  /** Open holds: how many of their transfers are open and how many have ended. */
+  /** Open holds: the numbers of their open and of their ended transfers. */
   const holds = new Map<number, { open: number; ended: number }>();
   let last = 0;
 
@@ -57,7 +57,11 @@ export function createAudit(find: (finding: Finding) => void) {
     const where = `transfer ${transfer.seq}`;
     const pending = open.get(transfer.pending_seq ?? 0);
     if (pending === undefined) {
-      find({ rule: 'I4', where, what: `resolves ${transfer.pending_seq}, which is not open` });
+      find({
+        rule: 'I4',
+        where,
+        what: `resolves ${transfer.pending_seq}, but that transfer is not open`,
+      });
       return;
     }
     const { debit_id, credit_id, amount_uusd, group_id } = pending;
@@ -75,7 +79,7 @@ export function createAudit(find: (finding: Finding) => void) {
     if (hold.open <= 1) holds.delete(group_id);
   }
 
-  /** Reports a payout of more than the earnings that are neither paid nor already set aside. */
+  /** Reports a payout that exceeds the earnings that are neither paid out nor reserved for a payout. */
   function checkPayout({ seq, debit_id }: StoredTransfer): void {
     const account = accountOf(debit_id);
     const free = balanceOf(account) - account.debits_pending;
@@ -83,7 +87,7 @@ export function createAudit(find: (finding: Finding) => void) {
     find({
       rule: 'I16',
       where: `transfer ${seq}`,
-      what: `pays ${-free} uUSD more than was earned`,
+      what: `pays ${-free} uUSD more than the earnings`,
     });
   }
 
@@ -114,11 +118,10 @@ export function createAudit(find: (finding: Finding) => void) {
     /** Group ids of the holds that are still open. */
     openHolds: (): number[] => [...holds.keys()],
 
-    /** Compares with the stored accounts and returns the hash of the recomputed balances. */
+    /** Compares the stored accounts with the recomputed balances and returns the hash of the recomputed balances. */
     finish(stored: readonly StoredAccount[]): string {
       for (const [hold, { ended }] of holds) {
-        if (ended > 0)
-          find({ rule: 'I4', where: `hold ${hold}`, what: 'has been resolved in part' });
+        if (ended > 0) find({ rule: 'I4', where: `hold ${hold}`, what: 'is only partly resolved' });
       }
       compare(accounts, stored, find);
       for (const account of [...accounts.values(), ...stored]) checkNotNegative(account, find);
@@ -131,7 +134,7 @@ export function createAudit(find: (finding: Finding) => void) {
   };
 }
 
-/** SHA-256 over one line `id,debits,credits,pending\n` for each account with a figure other than 0, sorted. */
+/** SHA-256 over one line `id,debits,credits,pending\n` for each account with an amount other than 0, sorted. */
 export function balanceHash(accounts: readonly StoredAccount[]): string {
   const lines = accounts
     .filter((account) => figuresOf(account).some((figure) => figure !== 0))
@@ -156,7 +159,7 @@ function compare(
   for (const id of new Set([...recomputed.keys(), ...byId.keys()])) {
     const [journal, cached] = [recomputed, byId].map((from) => figuresOf(from.get(id)).join(', '));
     if (journal === cached) continue;
-    const what = `debits, credits, pending are stored as ${cached}; the journal gives ${journal}`;
+    const what = `debits, credits, pending are stored as ${cached}; the journal results in ${journal}`;
     find({ rule: 'I15', where: id, what });
   }
 }

@@ -1,11 +1,14 @@
-/** Double entry: the chart of accounts, transfers between accounts, and their effect on balances; see ../README.md. Pure. */
+/**
+ * Double entry: the chart of accounts, transfers between accounts, and their effect on balances. See ../README.md.
+ * Pure.
+ */
 
 import type { TransferKind } from '../../platform/database/tables/money.ts';
 import type { Actor } from '../../platform/identity.ts';
 
 /**
- * `user:` paid credit of a renter; `granted:` credit the renter was given; `provider:` and `referral:` unpaid earnings
- * of a provider and of an account that referred others.
+ * Accounts. `user:` is paid credit of a renter; `granted:` is credit that the renter received as a gift; `provider:`
+ * and `referral:` are unpaid earnings of a provider and of an account that referred others.
  */
 export type LedgerAccount =
   | `user:${string}`
@@ -21,14 +24,14 @@ export type LedgerAccount =
   | 'clearing:refund'
   | 'rounding';
 
-/** One transfer from the account debited to the account credited, in whole micro-dollars above 0. */
+/** One transfer from the debited to the credited account, in whole micro-dollars above 0. */
 export type Leg = { debit: LedgerAccount; credit: LedgerAccount; amountUusd: number };
 
-/** Reason for a group of transfers. With `once`, the type and id must be unique among such groups for ever. */
+/** Reason for a group of transfers. With `once`, the type and id must be unique among all such groups. */
 export type Cause = {
   type: string;
   id: string;
-  /** Text in the form of `causedBy`. */
+  /** Actor in the form that `causedBy` returns. */
   actor: string;
   requestId: string | null;
   atMs: number;
@@ -43,7 +46,7 @@ export function causedBy(actor: Actor, cause: Omit<Cause, 'actor' | 'requestId'>
 /** A transfer to be written. */
 export type Entry = Leg & {
   kind: TransferKind;
-  /** The pending transfer that a `post` or `void` ends, and its whole amount. */
+  /** The pending transfer that a `post` or `void` ends, with its whole amount. */
   pending: { seq: number; amountUusd: number } | null;
 };
 
@@ -55,7 +58,7 @@ export type AccountChange = {
   pending: number;
 };
 
-/** Throws RangeError unless the amount is a safe integer above 0. */
+/** Throws RangeError if the amount is not a safe integer above 0. */
 export function requireAmount(amountUusd: number): void {
   if (Number.isSafeInteger(amountUusd) && amountUusd > 0) return;
   throw new RangeError(`${amountUusd} is not a valid amount to post`);
@@ -67,8 +70,8 @@ export function direct(leg: Leg): Entry {
 }
 
 /**
- * Sums up entries: one change for each account, sorted in the order in which accounts are locked. Throws RangeError if
- * a sum exceeds the safe integer range.
+ * Sums entries: one change for each account, sorted in the order in which accounts are locked. Throws RangeError if a
+ * sum exceeds the safe integer range.
  */
 export function changesOf(entries: readonly Entry[]): AccountChange[] {
   const changes = new Map<LedgerAccount, AccountChange>();

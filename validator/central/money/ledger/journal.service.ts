@@ -1,4 +1,4 @@
-/** The journal that an account reads: every line with its cause and the balance after it, verified against the stored balance. */
+/** The journal of an account: every line with its cause and the balance after it, compared with the stored balance. */
 
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
@@ -18,7 +18,7 @@ const KINDS: Record<TransferKind, LedgerLine['kind']> = {
 
 /**
  * Returns one page of the journal, oldest line first. Rejects with `account_balance_invalid` if the account's lines do
- * not add up to its stored balance.
+ * not sum to its stored balance.
  */
 export function journalPage(
   db: Database,
@@ -26,7 +26,7 @@ export function journalPage(
   { since, after, limit }: LedgerQuery,
 ): Promise<LedgerPage> {
   const own = [paidAccount(accountId), grantedAccount(accountId)];
-  // The lock keeps postings out, so that page, sums and balance agree.
+  // The lock excludes concurrent postings, so that page, sums and balance are consistent.
   return db.transaction().execute(async (tx) => {
     const wallet = await lockedWalletOf(tx, accountId);
     const from = since === undefined ? after : Math.max(after, await lastSeqBefore(tx, own, since));

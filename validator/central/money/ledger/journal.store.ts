@@ -12,18 +12,18 @@ export type JournalRow = {
   credit_id: string;
   amount_uusd: number;
   kind: TransferKind;
-  /** Amount of the pending transfer that it resolves. */
+  /** Amount of the pending transfer that this transfer resolves. */
   pending_uusd: number | null;
   at_ms: number;
   cause_type: string;
   cause_id: string;
 };
 
-/** Sums of an account's transfers: of all, and of those with a lower `seq` than a given one. */
+/** Sums of an account's transfers: of all transfers, and of transfers with a lower `seq` than a given one. */
 export type Fold = { debits: Sum; credits: Sum; pending: Sum };
 type Sum = { all: number; before: number };
 
-/** Queries by one side of transfers; each reads one index in order. */
+/** Queries by one side of transfers. Each query reads one index in order. */
 function sideOf(column: 'debit_id' | 'credit_id') {
   const own = `transfers.${column}` as const;
 
@@ -123,7 +123,7 @@ const freed = prepared((db, { id, before }: Slots<{ id: string; before: number }
     .where('transfers.kind', 'in', ['post', 'void']),
 );
 
-/** Recomputes an account's sums. Reads all its index entries, so the cost grows with the account's history. */
+/** Recomputes an account's sums. Reads all index entries of the account, so that the cost grows with its history. */
 export async function foldOf(db: Db, id: LedgerAccount, before: number): Promise<Fold> {
   const debited = (await DEBIT.sums(db, { id, before })).rows;
   const credited = (await CREDIT.sums(db, { id, before })).rows;

@@ -11,7 +11,7 @@ const HELD_USD = 0.55;
 
 let scene: PodScene;
 let settled: string;
-/** A renter with sign-up credit, a settled pod, a deleted pod, and received money. */
+/** Creates a renter with sign-up credit, a settled pod, a deleted pod, and received money. */
 beforeAll(async () => {
   scene = await createPodScene();
   const { db } = scene.market.ports;
@@ -51,7 +51,7 @@ async function post(
 const read = (query = '') => scene.call('GET', `/users/me/ledger${query}`);
 
 describe('the journal of an account', () => {
-  it('lists each movement with its cause and the balance after it', async () => {
+  it('lists each line with its cause and the balance after the line', async () => {
     const { status, body } = await read();
     expect(status).toBe(200);
     expect(body.next_after).toBeNull();
@@ -101,7 +101,7 @@ describe('the journal of an account', () => {
     expect(end).toBe('');
   });
 
-  it('is private to the account, and rejects unknown parameters', async () => {
+  it('can be read only by its account, and rejects unknown parameters', async () => {
     const other = await scene.market.renter();
     const { body } = await scene.market.call('GET', '/users/me/ledger', { headers: other.key });
     expect(body.lines).toHaveLength(1);
@@ -111,7 +111,7 @@ describe('the journal of an account', () => {
     }
   });
 
-  it('is refused if it does not add up to the stored balance', async () => {
+  it('is refused if its lines do not sum to the stored balance', async () => {
     const { db } = scene.market.ports;
     const store = (change: 1 | -1) =>
       db

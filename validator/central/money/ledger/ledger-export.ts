@@ -1,4 +1,4 @@
-/** Exports the whole ledger as lines that can be added up independently; see ../README.md. */
+/** Exports the whole ledger as lines from which the balances can be recomputed independently. See ../README.md. */
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { allAccounts, allTransfers, type CausedTransfer } from './audit.store.ts';
@@ -7,7 +7,7 @@ import { balanceHash, type StoredAccount } from './audit.ts';
 export const EXPORT_FORMATS = ['jsonl', 'csv'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
-/** CSV columns. Each kind of row fills some of them. */
+/** CSV columns. Each kind of row fills some of these columns. */
 const COLUMNS = [
   'row',
   'seq',

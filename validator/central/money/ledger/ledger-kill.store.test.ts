@@ -23,7 +23,7 @@ it('keeps committed postings and every invariant when a process is killed', asyn
     await eventually('some postings', () => said().length > 20);
     await writer.end('SIGKILL');
     const left = await openCentralDatabase(target);
-    // On PostgreSQL the transaction of the killed process ends a moment later and releases its locks.
+    // On PostgreSQL, the transaction of the killed process ends and releases its locks a moment later.
     await left
       .transaction()
       .execute((tx) => lockAccounts(tx, ['clearing:usage', 'external:topup']));

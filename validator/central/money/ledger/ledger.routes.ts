@@ -18,7 +18,7 @@ export function registerLedgerRoutes(api: HttpServer, { db }: { db: Database }):
         tags: ['Users'],
         summary: "Read the account's journal",
         description:
-          'Returns what was paid in, granted, reserved and spent, oldest first, each line with its cause and the balance after it. `format=csv` returns the same lines as text/csv; the next page begins `after` the last `seq`.',
+          'Returns payments, grants, reservations and spending, oldest first. Each line has its cause and the balance after the line. `format=csv` returns the same lines as text/csv; the next page begins `after` the last `seq`.',
         querystring: LedgerQuery,
         response: { 200: z.union([LedgerPage, Csv]) },
       },

@@ -55,15 +55,16 @@ export const LedgerLine = z
       {
         seq: 'Number of the line; it increases with time.',
         at: 'Time of the posting (UTC).',
-        group_id: 'Id of the postings that were made together.',
-        kind: 'Whether the line changes the balance (`posted`), reserves money (`held`), or spends or releases such a reservation.',
+        group_id: 'Id of the group of postings that were made together.',
+        kind: 'Effect of the line: it changes the balance (`posted`), reserves money (`held`), or spends or releases such a reservation.',
         credit: 'Kind of credit: paid in, or granted by the marketplace.',
-        counterpart: 'The other ledger account; for accounts of other parties only its kind.',
+        counterpart:
+          'The other ledger account; for accounts of other parties, only the kind of account.',
         amount_usd: 'Change of the balance in USD; negative for money spent.',
         held_usd: 'Change of the reserved money in USD.',
         balance_usd: 'Paid and granted credit after the line, in USD.',
         cause_type: 'Kind of object that caused the line, for example a pod or a transfer.',
-        cause_id: 'Id of that object.',
+        cause_id: 'Id of the object that caused the line.',
       },
     ),
   )

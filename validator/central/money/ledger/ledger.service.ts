@@ -1,7 +1,7 @@
 /**
- * Posts to the money ledger, in the caller's transaction: writes groups of transfers with their causes and updates the
- * balances. Ledger accounts are locked in order of their ids and after all other locks, so callers take other locks
- * first and post several groups of one transaction in one call.
+ * Posts to the money ledger, in the caller's transaction: writes groups of transfers with their causes, and updates the
+ * balances. Ledger accounts are locked in order of their ids and after all other locks. Callers therefore take other
+ * locks first, and post several groups of one transaction in one call.
  */
 import { ApiError } from '#shared/runtime/errors.ts';
 import { violatedCheck } from '../../../database/engine.ts';
@@ -14,22 +14,25 @@ import {
   legsOfUniqueCause,
 } from './ledger.store.ts';
 
-/** Thrown if a unique cause was posted before. The transaction posted nothing. */
+/** Thrown if a unique cause was posted before. Then the transaction posted nothing. */
 export class CauseTaken extends Error {
   override name = 'CauseTaken';
 }
 
-/** Returns the transfers posted for a unique cause; empty if it was not posted. */
+/** Returns the transfers that were posted for a unique cause; empty if there are none. */
 export const legsOfCause = legsOfUniqueCause;
 
-/** Posts one group and returns its id. Rejects with `insufficient_balance` if a renter's account would go below 0, and with CauseTaken. */
+/**
+ * Posts one group and returns its id. Rejects with `insufficient_balance` if a renter's account would fall below 0, and
+ * with CauseTaken.
+ */
 export async function postGroup(tx: Db, legs: readonly Leg[], cause: Cause): Promise<string> {
   return postOne(tx, { entries: legs.map(direct), cause });
 }
 
 /**
- * Posts many groups in few statements and returns their ids, in order. Their causes must differ. Rejects as `postGroup`
- * does; after that the transaction can only be rolled back.
+ * Posts many groups in few statements and returns their ids, in order. The causes must differ. Rejects as `postGroup`
+ * does; the transaction can then only be rolled back.
  */
 export function postGroups(
   tx: Db,

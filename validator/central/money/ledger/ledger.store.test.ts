@@ -95,7 +95,7 @@ describe('posting', () => {
     expect(await inTx((tx) => postGroups(tx, []))).toEqual([]);
   });
 
-  it('posts a unique cause once, also when two transactions post it concurrently', async () => {
+  it('posts a unique cause once, even if two transactions post the cause concurrently', async () => {
     const cause = testCause({ type: 'callback', id: '7', once: true });
     const post = () =>
       inTx((tx) => postGroup(tx, [leg('external:topup', paidAccount(A), 5)], cause));
@@ -105,7 +105,7 @@ describe('posting', () => {
     expect(await balanceOf(paidAccount(A))).toBe(5);
   });
 
-  it('rejects a posting that would take a renter below 0, and rolls it back', async () => {
+  it('rejects a posting after which a renter’s balance would be below 0, and rolls the posting back', async () => {
     await topUp(A, 100);
     const spend = (amount: number) =>
       inTx((tx) => postGroup(tx, [leg(paidAccount(A), 'clearing:usage', amount)], testCause()));
@@ -118,7 +118,7 @@ describe('posting', () => {
   });
 
   it.each([0, -1, 1.5, Number.NaN, Number.MAX_SAFE_INTEGER + 1])(
-    'posts whole micro-dollars above 0, not %d',
+    'posts only whole micro-dollars above 0, and rejects %d',
     async (amount) => {
       expect(await code(topUp(A, amount))).toBe('RangeError');
       expect(await transfers()).toEqual([]);
@@ -159,7 +159,7 @@ describe('holds', () => {
     await topUp(A, 100);
   });
 
-  it('holds granted credit first and leaves the rest available', async () => {
+  it('holds granted credit first, and keeps the remaining credit available', async () => {
     await hold(A, 50);
     const wallet = await walletOf(db, A);
     expect(wallet).toEqual({
@@ -183,7 +183,7 @@ describe('holds', () => {
     [50, { paid: 80, granted: 0 }],
     [20, { paid: 100, granted: 10 }],
     [0, { paid: 100, granted: 30 }],
-  ])('posts %d of a hold and releases the rest', async (posted, left) => {
+  ])('posts %d of a hold and releases the remaining amount', async (posted, left) => {
     const id = await hold(A, 50);
     await inTx((tx) => settleHold(tx, id, posted, testCause()));
     expect(await walletOf(db, A)).toMatchObject({ ...left, held: 0 });
@@ -207,14 +207,14 @@ describe('holds', () => {
     expect(await balanceOf('clearing:usage')).toBe(40);
   });
 
-  it('rejects a post that exceeds the hold', async () => {
+  it('rejects posting more than the amount of a hold', async () => {
     const id = await hold(A, 50);
     const work = inTx((tx) => settleHold(tx, id, 51, testCause()));
     await expect(work).rejects.toThrow('exceeds the hold by 1 micro-dollars');
     expect(await openHolds(db)).toEqual(new Map([[id, 50]]));
   });
 
-  it('resolves a hold once when several transactions try, and holds no money twice', async () => {
+  it('resolves a hold once if several transactions resolve it concurrently, and holds no money twice', async () => {
     const id = await hold(A, 50);
     const ends = Array.from({ length: 10 }, (_, index) =>
       code(

@@ -41,7 +41,10 @@ const addGroups = prepared((db, { rows }: Rows) =>
     .returning(['id', 'cause_type', 'cause_id']),
 );
 
-/** Inserts groups and returns a lookup of their ids by cause. Skips unique causes that exist already. Causes must differ. */
+/**
+ * Inserts groups and returns a lookup of their ids by cause. The causes must differ. Skips unique causes that already
+ * exist.
+ */
 export async function insertGroups(
   db: Db,
   causes: readonly Cause[],
@@ -61,7 +64,7 @@ export async function insertGroups(
   return ({ type, id }) => ids.get(`${type} ${id}`);
 }
 
-/** Returns the transfers posted for a unique cause; empty if it was not posted. */
+/** Returns the transfers that were posted for a unique cause; empty if there are none. */
 export async function legsOfUniqueCause(
   db: Db,
   { type, id }: Pick<Cause, 'type' | 'id'>,
@@ -190,12 +193,12 @@ const locked = prepared((db, { rows }: Rows) =>
     .where('id', 'in', (eb) =>
       eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
     )
-    // Byte order, as in `changesOf`; the server's locale may sort differently.
+    // Byte order as in `changesOf`, because the server's locale may sort differently.
     .orderBy(sql`id collate "C"`)
     .forNoKeyUpdate(),
 );
 
-/** Locks those of these accounts that exist until the transaction ends. */
+/** Locks the existing ones of these accounts until the transaction ends. */
 export async function lockAccounts(db: Db, ids: readonly LedgerAccount[]): Promise<void> {
   if (!isPostgres(db)) return;
   await locked(db, { rows: JSON.stringify(ids.map((id) => ({ id }))) });
@@ -208,7 +211,7 @@ export type Balances = {
   debits_pending: number;
 };
 
-/** Balances of two accounts. Omits accounts that were never posted to. */
+/** Balances of two accounts. Omits accounts without postings. */
 export const balancesOfTwo = prepared((db, { one, other }: Slots<{ one: string; other: string }>) =>
   db.selectFrom('ledger_accounts').selectAll().where('id', 'in', [one, other]),
 );
@@ -252,7 +255,7 @@ const pendings = prepared((db, { groupId }: Slots<{ groupId: number }>) =>
     .orderBy('seq'),
 );
 
-/** The pending transfers of a group, resolved or not, in order. */
+/** The pending transfers of a group in order, whether or not they are resolved. */
 export async function pendingOf(db: Db, groupId: number): Promise<PendingTransfer[]> {
   const { rows } = await pendings(db, { groupId });
   // The ids were written from values of type LedgerAccount.

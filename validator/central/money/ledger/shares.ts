@@ -1,14 +1,14 @@
-/** Shares of what renters pay: provider, platform fee, and the referrer's part of the fee. Pure. */
+/** Shares of renters' payments: the provider's share, the platform fee, and the referrer's part of the fee. Pure. */
 
 const PROVIDER_PERCENT = 95n;
-/** Share of the platform fee for the account that referred the renter. */
+/** Percentage of the platform fee that the referrer of the renter receives. */
 const REFERRAL_PERCENT = 20n;
 const PERCENT = 100n;
 
 /** Platform fee as a fraction of 1. */
 export const PLATFORM_FEE_RATE = Number(PERCENT - PROVIDER_PERCENT) / Number(PERCENT);
 
-/** Provider's share of the total charged so far, rounded down. The platform fee is the rest. */
+/** Provider's share of the total charged so far, rounded down. The remainder is the platform fee. */
 export function providerShare(totalUusd: number): number {
   return Number((BigInt(totalUusd) * PROVIDER_PERCENT) / PERCENT);
 }

@@ -1,4 +1,7 @@
-/** Wallets: what an account can spend, which is its paid and granted credit minus what is held; see ../README.md. */
+/**
+ * Wallets: the amount that an account can spend, which is its paid and granted credit minus held amounts. See
+ * ../README.md.
+ */
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { type LedgerAccount, type Leg, requireAmount } from './double-entry.ts';
@@ -15,19 +18,21 @@ export type Wallet = {
   available: number;
 };
 
-/** Row of an account that was never posted to. */
+/** Row of an account without postings. */
 const NOTHING = { debits_posted: 0, credits_posted: 0, debits_pending: 0 };
 
 /** Ledger account of the credit that a renter paid for. */
 export const paidAccount = (accountId: string): LedgerAccount => `user:${accountId}`;
-/** Ledger account of the credit that a renter was given; it is spent first and cannot be transferred. */
+/** Ledger account of credit that the marketplace granted to a renter. It is spent first and cannot be transferred. */
 export const grantedAccount = (accountId: string): LedgerAccount => `granted:${accountId}`;
 
-/** Rejects with `account_balance_invalid` if the stored figures exceed the safe integer range or contradict each other. */
+/**
+ * Rejects with `account_balance_invalid` if the stored amounts exceed the safe integer range or contradict each other.
+ */
 export async function walletOf(db: Db, accountId: string): Promise<Wallet> {
   const [one, other] = [paidAccount(accountId), grantedAccount(accountId)];
   const [first, second] = (await readable(balancesOfTwo(db, { one, other }))).rows;
-  // The rows come in either order.
+  // The rows are in any order.
   return first?.id === one
     ? walletIn(accountId, first, second)
     : walletIn(accountId, second, first);
@@ -35,7 +40,7 @@ export async function walletOf(db: Db, accountId: string): Promise<Wallet> {
 
 /**
  * Locks the wallets of accounts until the transaction ends and returns them in order. Required before a decision that
- * spends from them, and before settling holds of several accounts in one transaction.
+ * spends from these wallets, and before holds of several accounts are settled in one transaction.
  */
 export async function lockedWallets(tx: Db, accountIds: readonly string[]): Promise<Wallet[]> {
   const ids = accountIds.flatMap((id) => [grantedAccount(id), paidAccount(id)]);
@@ -61,7 +66,7 @@ export async function lockedBalancesOf(tx: Db, id: LedgerAccount): Promise<Accou
   return balancesIn((await readable(lockedBalances(tx, [id]))).get(id));
 }
 
-/** Posted balances of these ledger accounts by id, in micro-dollars. Accounts without a posting are omitted. */
+/** Returns the posted balances of these ledger accounts by id, in micro-dollars. Accounts without a posting are omitted. */
 export async function postedOf(
   db: Db,
   ids: readonly LedgerAccount[],
@@ -70,7 +75,7 @@ export async function postedOf(
   return new Map(rows.map((row) => [row.id, balancesIn(row).posted]));
 }
 
-/** Amounts in micro-dollars. `posted` is below 0 for an account that owes; `pending` is what is held. */
+/** Amounts in micro-dollars. `posted` is below 0 if the account owes money; `pending` is the held amount. */
 export type AccountBalances = { posted: number; pending: number };
 
 function balancesIn(row: Omit<Balances, 'id'> = NOTHING): AccountBalances {
@@ -87,14 +92,14 @@ function walletIn(
   const heldOfGranted = ofGranted.debits_pending;
   const held = ofPaid.debits_pending + heldOfGranted;
   const available = paid + granted - held;
-  // If these two figures are valid, so are the others, because none of them is below 0.
+  // If these two figures are valid, the others are valid too, because none of them is below 0.
   if (!Number.isSafeInteger(paid + granted) || available < 0) throw unreadable();
   return { accountId, paid, granted, held, heldOfGranted, available };
 }
 
 /**
- * Returns the legs that move `amountUusd` from a wallet to `to`, granted credit first; none for 0. Does not touch what is
- * held. Throws `insufficient_balance` if less is available.
+ * Returns the legs that move `amountUusd` from a wallet to `to`, granted credit first; returns no legs for 0. Held
+ * amounts are not used. Throws `insufficient_balance` if less is available.
  */
 export function spendLegs(wallet: Wallet, amountUusd: number, to: LedgerAccount): Leg[] {
   if (amountUusd === 0) return [];
@@ -110,14 +115,14 @@ export function spendLegs(wallet: Wallet, amountUusd: number, to: LedgerAccount)
   return legs.filter((leg) => leg.amountUusd > 0);
 }
 
-/** Turns the RangeError that both database engines throw for unsafe integers into `account_balance_invalid`. */
+/** Converts the RangeError that both database engines throw for unsafe integers to `account_balance_invalid`. */
 export function readable<T>(reading: Promise<T>): Promise<T> {
   return reading.catch((error) => {
     throw error instanceof RangeError ? unreadable() : error;
   });
 }
 
-/** Error for an account whose stored figures are unusable or differ from its journal. */
+/** Error for an account whose stored amounts are inconsistent or differ from its journal. */
 export function unreadable(): ApiError {
   return new ApiError('account_balance_invalid', 'The balance of this account cannot be read');
 }

@@ -10,7 +10,7 @@ import {
 const USD = 1_000_000;
 const HOUR_MS = 3_600_000;
 const NOW_MS = 1_800_000_000_000;
-/** Marks of an account that was notified of its low amount only. */
+/** Marks of an account that was notified only of its low amount. */
 const NOTIFIED_OF_AMOUNT = { ofAmount: true, ofRunway: false };
 const thresholds = { thresholdUusd: 5 * USD, runwayMinutes: 0 };
 const idle = (available: number) => ({ available, burnPerHour: 0, runsOutAtMs: null });
@@ -20,7 +20,7 @@ it.each([
   [5 * USD + 1, false],
   [5 * USD, true],
   [5 * USD - 1, true],
-])('at %i micro-dollars, a threshold of 5 dollars is crossed: %s', (available, crossed) => {
+])('decides whether %i micro-dollars cross a threshold of 5 dollars: %s', (available, crossed) => {
   expect(checkThresholds(idle(available), thresholds, NEVER_NOTIFIED, NOW_MS)).toEqual({
     notify: crossed,
     notified: { ofAmount: crossed, ofRunway: false },
@@ -30,15 +30,18 @@ it.each([
 it.each([
   [5.5 * USD - 1, true],
   [5.5 * USD, false],
-])('at %i micro-dollars after a crossing, the threshold stays crossed: %s', (available, still) => {
-  const { notify, notified } = checkThresholds(
-    idle(available),
-    thresholds,
-    NOTIFIED_OF_AMOUNT,
-    NOW_MS,
-  );
-  expect([notify, notified.ofAmount]).toEqual([false, still]);
-});
+])(
+  'decides whether the threshold stays crossed at %i micro-dollars after a crossing: %s',
+  (available, still) => {
+    const { notify, notified } = checkThresholds(
+      idle(available),
+      thresholds,
+      NOTIFIED_OF_AMOUNT,
+      NOW_MS,
+    );
+    expect([notify, notified.ofAmount]).toEqual([false, still]);
+  },
+);
 
 it('notifies once on the way down, and once more after a recovery', () => {
   let notified = NEVER_NOTIFIED;

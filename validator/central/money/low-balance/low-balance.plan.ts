@@ -2,7 +2,7 @@
 import type { Funds } from '../metering/runway.ts';
 
 export type Thresholds = { thresholdUusd: number; runwayMinutes: number };
-/** Which thresholds an account has been notified of since it last recovered. */
+/** Thresholds of which an account has been notified since its balance last recovered. */
 export type Notified = { ofAmount: boolean; ofRunway: boolean };
 
 export const DEFAULT_THRESHOLDS: Thresholds = { thresholdUusd: 5_000_000, runwayMinutes: 120 };
@@ -10,19 +10,19 @@ export const NEVER_NOTIFIED: Notified = { ofAmount: false, ofRunway: false };
 
 const MINUTE_MS = 60_000;
 /**
- * Tenths of the threshold at which a balance counts as recovered, so that one that hovers around the threshold is
- * notified once.
+ * Tenths of the threshold at which a balance counts as recovered, so that a balance that varies around the threshold
+ * causes one notification.
  */
 const RECOVERED_TENTHS = 11;
 
-/** Milliseconds until pods stop because the money runs out; Infinity: never. */
+/** Milliseconds until pods stop because the money runs out; Infinity if they never stop. */
 export function runwayMs({ runsOutAtMs }: Funds, nowMs: number): number {
   return runsOutAtMs === null ? Number.POSITIVE_INFINITY : Math.max(0, runsOutAtMs - nowMs);
 }
 
 /**
- * Checks both thresholds. A value equal to its threshold has crossed it. `notify` is true if the account was not yet
- * notified of a crossed threshold.
+ * Checks both thresholds. A value equal to its threshold has crossed it. `notify` is true if a threshold was crossed of
+ * which the account was not yet notified.
  */
 export function checkThresholds(
   funds: Funds,
@@ -43,7 +43,7 @@ function isCrossed(value: number, threshold: number, wasCrossed: boolean): boole
   return wasCrossed && value * 10 < threshold * RECOVERED_TENTHS;
 }
 
-/** Formats the runway as `3 h 12 min left` or `12 min left`; null while nothing is spent. */
+/** Formats the runway as `3 h 12 min left` or `12 min left`. Returns null while nothing is spent. */
 export function runwayText(funds: Funds, nowMs: number): string | null {
   const leftMs = runwayMs(funds, nowMs);
   if (!Number.isFinite(leftMs)) return null;

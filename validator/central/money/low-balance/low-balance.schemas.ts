@@ -6,7 +6,7 @@ import { CREATED_AT, UPDATED_AT } from '../../platform/openapi/field-texts.ts';
 import { NaiveTime, Usd, usdAmount } from '../../platform/wire.ts';
 
 const MAX_THRESHOLD_USD = 1_000_000;
-/** Sixty days. */
+/** Limit of the runway: sixty days. */
 const MAX_RUNWAY_MINUTES = 86_400;
 
 const thresholds = described(
@@ -27,7 +27,7 @@ export const EffectiveLowBalanceConfigDto = z
         overridden: z.array(z.enum(['threshold_usd', 'runway_minutes'])),
       },
       {
-        defaults: 'Thresholds of accounts that set none.',
+        defaults: 'Thresholds of accounts that have set no thresholds.',
         overridden: 'Names of the thresholds that the account has set.',
       },
     ),
@@ -35,7 +35,7 @@ export const EffectiveLowBalanceConfigDto = z
   .meta({ id: 'EffectiveLowBalanceConfigDto' });
 export type EffectiveLowBalanceConfigDto = z.output<typeof EffectiveLowBalanceConfigDto>;
 
-/** Null restores the default. Absent fields stay as they are. */
+/** Changes of the thresholds. Null restores the default. Absent fields are unchanged. */
 export const LowBalanceThresholdUpdateDto = z
   .object(
     described(
@@ -44,9 +44,10 @@ export const LowBalanceThresholdUpdateDto = z
         runway_minutes: z.int().min(0).max(MAX_RUNWAY_MINUTES).nullish(),
       },
       {
-        threshold_usd: 'Balance in USD; null restores the default, absent leaves it unchanged.',
+        threshold_usd:
+          'Balance in USD; null restores the default; absent leaves the value unchanged.',
         runway_minutes:
-          'Minutes, 0 to 86400; null restores the default, absent leaves it unchanged.',
+          'Minutes, 0 to 86400; null restores the default; absent leaves the value unchanged.',
       },
     ),
   )

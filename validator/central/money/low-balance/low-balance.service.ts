@@ -1,4 +1,4 @@
-/** Low balances: thresholds of accounts, and the event and mail when one is crossed. */
+/** Low balances: thresholds of accounts, and the event and mail when a balance crosses a threshold. */
 import { formatUsdFloor, microOrNull, microToUsd } from '#shared/api/money.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -31,7 +31,7 @@ import {
   watchedAccounts,
 } from './low-balance.store.ts';
 
-/** Time after which an unsent mail about a low balance is no longer sent. */
+/** Time after which an unsent mail about a low balance is discarded. */
 const MAIL_USEFUL_MS = 24 * 3_600_000;
 
 export type LowBalanceDeps = { db: Database; clock: Clock; random: Random; mails: Mails };
@@ -88,12 +88,12 @@ export function createLowBalance({ db, clock, random, mails }: LowBalanceDeps) {
   }
 
   return {
-    /** Thresholds in effect, and which of them the account has set. */
+    /** Returns the thresholds in effect, and which of these the account has set. */
     async effective({ accountId }: UserIdentity): Promise<EffectiveLowBalanceConfigDto> {
       return effectiveOf(await findThreshold(db, accountId));
     },
 
-    /** Sets thresholds. Null restores the default, absent fields stay. */
+    /** Sets thresholds. Null restores the default; absent fields are unchanged. */
     async change(
       { accountId }: UserIdentity,
       body: LowBalanceThresholdUpdateDto,
@@ -120,7 +120,7 @@ export function createLowBalance({ db, clock, random, mails }: LowBalanceDeps) {
       return toLowBalanceThreshold(row);
     },
 
-    /** Call it in the transaction of a spend, with the funds left to each account. */
+    /** Checks the thresholds. Call it in the transaction of a spend, with the funds that each account has left. */
     async afterSpend(tx: Db, left: ReadonlyMap<string, Funds>): Promise<void> {
       for (const account of await watchedAccounts(tx, [...left.keys()])) {
         const funds = left.get(account.id);
@@ -130,7 +130,10 @@ export function createLowBalance({ db, clock, random, mails }: LowBalanceDeps) {
   };
 }
 
-/** Call it in the transaction of a top-up, so that the account is notified again when its balance next falls. */
+/**
+ * Clears the notifications. Call it in the transaction of a top-up, so that the account is notified again when its
+ * balance next falls.
+ */
 export const rearmLowBalance = deleteMarks;
 
 /** Deletes the data of an account that is being removed. */

@@ -1,4 +1,4 @@
-/** Queries on low-balance thresholds and on which of them accounts have been notified of. */
+/** Queries on low-balance thresholds, and on the notifications that accounts have received. */
 import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type {
   Db,
@@ -32,7 +32,7 @@ export function upsertThreshold(
     .executeTakeFirstOrThrow();
 }
 
-/** Prepared, because it runs after every spend. */
+/** Prepared, because this query runs after every spend. */
 const watched = prepared((db, { rows }: Slots<{ rows: string }>) =>
   db
     .selectFrom('accounts')
@@ -53,7 +53,7 @@ const watched = prepared((db, { rows }: Slots<{ rows: string }>) =>
     .orderBy('accounts.id'),
 );
 
-/** An account with its thresholds and the notifications it has received. */
+/** An account with its thresholds and the notifications that it has received. */
 export type WatchedAccount = Awaited<ReturnType<typeof watchedAccounts>>[number];
 
 /** Omits deleted accounts. */
@@ -61,7 +61,7 @@ export async function watchedAccounts(db: Db, accountIds: readonly string[]) {
   return (await watched(db, { rows: JSON.stringify(accountIds.map((id) => ({ id }))) })).rows;
 }
 
-/** Records which thresholds an account has been notified of. */
+/** Records the thresholds of which an account has been notified. */
 export async function upsertMarks(db: Db, row: LowBalanceMarks): Promise<void> {
   const { account_id: _, ...changes } = row;
   await db
@@ -71,7 +71,7 @@ export async function upsertMarks(db: Db, row: LowBalanceMarks): Promise<void> {
     .execute();
 }
 
-/** Forgets which thresholds an account has been notified of. */
+/** Clears the record of thresholds of which an account has been notified. */
 export async function deleteMarks(db: Db, accountId: string): Promise<void> {
   await db.deleteFrom('low_balance_marks').where('account_id', '=', accountId).execute();
 }

@@ -34,7 +34,7 @@ const lowEvents = async () =>
     (event: { event_type: string }) => event.event_type === 'billing',
   );
 
-/** Calls the check that follows a spend. */
+/** Runs the check that follows a spend. */
 async function spent(availableUsd: number, burnUsd = 0): Promise<void> {
   const { db, clock, random, secret } = central.ports;
   const written = createMails({ db, clock, random, secret, isSent: false });

@@ -9,7 +9,7 @@ const rate = (usdPerHour: number, gpus: number): Rate => ({
   gpus,
 });
 
-/** Sums everything posted while `ms` are metered in steps. */
+/** Sums all postings while `ms` milliseconds are metered in steps. */
 function meter(at: Rate, ms: number, stepMs: number) {
   const posted = { charged: 0, provider: 0, fee: 0 };
   for (let nowMs = stepMs; ; nowMs += stepMs) {
@@ -24,7 +24,7 @@ function meter(at: Rate, ms: number, stepMs: number) {
 }
 
 describe('the meter', () => {
-  it('charges the same whatever the settlement interval (I6)', () => {
+  it('charges the same for every settlement interval (I6)', () => {
     const odd: Rate = { priceUusdPerGpuHour: 1_234_567, gpus: 3 };
     const ms = 3 * HOUR_MS + 1_234_567;
     const slow = meter(odd, ms, HOUR_MS);
@@ -33,7 +33,7 @@ describe('the meter', () => {
       expect(meter(odd, ms, stepMs)).toEqual(slow);
   });
 
-  it('is exact beyond what a double holds: 8 GPUs at $30 for 11 hours', () => {
+  it('is exact beyond the precision of a double: 8 GPUs at $30 for 11 hours', () => {
     const dear = rate(30, 8);
     const ms = 11 * HOUR_MS + 1;
     expect(30_000_000 * 8 * ms).toBeGreaterThan(Number.MAX_SAFE_INTEGER);
@@ -48,7 +48,7 @@ describe('the meter', () => {
     expect(pieces).toEqual({ uusd: 1_000_001, rest: 0 });
   });
 
-  it('charges nothing for time that goes backwards (I18)', () => {
+  it('charges nothing when the clock goes backwards (I18)', () => {
     expect(addTime({ uusd: 5, rest: 7 }, rate(1, 1), -60_000)).toEqual({ uusd: 5, rest: 7 });
     expect(chargeBetween({ chargedUusd: 100, providerUusd: 95 }, 40)).toEqual({
       chargeUusd: 0,
@@ -57,7 +57,7 @@ describe('the meter', () => {
     });
   });
 
-  it('gives the provider 95 % of the total, rounded once', () => {
+  it('credits the provider with 95 % of the total, rounded once', () => {
     expect([0, 1, 19, 20, 21, 100, 10_001].map(providerShare)).toEqual([
       0, 0, 18, 19, 19, 95, 9500,
     ]);

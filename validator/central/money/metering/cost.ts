@@ -1,7 +1,7 @@
 /**
  * Cost of metered time, exact to 1 / 3,600,000 of a micro-dollar. Numerators are summed before they are divided, and
- * every charge is the total so far minus what was charged before, so rounding does not accumulate however often a pod
- * is settled. Pure.
+ * every charge is the total so far minus the earlier charges. So rounding does not accumulate, even if a pod is settled
+ * often. Pure.
  */
 import { costMicroCeil } from '#shared/api/money.ts';
 import { providerShare } from '../ledger/shares.ts';
@@ -11,7 +11,7 @@ import type { Meter, SegmentRow } from './usage.store.ts';
 const HOUR_MS = 3_600_000;
 const HOUR = BigInt(HOUR_MS);
 
-/** Micro-dollars: `uusd` whole ones and `rest` / 3,600,000 of one. */
+/** Micro-dollars: `uusd` whole micro-dollars and `rest` / 3,600,000 of a micro-dollar. */
 export type Cost = { uusd: number; rest: number };
 export const NO_COST: Cost = { uusd: 0, rest: 0 };
 
@@ -42,13 +42,13 @@ export function costOfParts(parts: bigint): Cost {
   return { uusd, rest: Number(parts % HOUR) };
 }
 
-/** Adds the cost of `ms` at this rate. A negative `ms`, from a clock that went back, adds nothing. */
+/** Adds the cost of `ms` at this rate. A negative `ms`, from a clock that was set back, adds nothing. */
 export function addTime(cost: Cost, rate: Rate, ms: number): Cost {
   if (ms <= 0) return cost;
   return costOfParts(partsOf(cost) + ratePerHour(rate) * BigInt(ms));
 }
 
-/** Cost of everything metered so far, including the open segment up to `untilMs`. */
+/** Cost of all time metered so far, including the open segment up to `untilMs`. */
 export function costUntil(meter: Meter, untilMs: number): Cost {
   const closed = { uusd: meter.closed_uusd, rest: meter.closed_rest };
   return meter.is_billable === 1
@@ -57,8 +57,8 @@ export function costUntil(meter: Meter, untilMs: number): Cost {
 }
 
 /**
- * Cost of a settled pod without the time after `fromMs`, in micro-dollars. `later` must hold all its segments that end
- * after `fromMs`.
+ * Cost of a settled pod without the time after `fromMs`, in micro-dollars. `later` must contain all segments of the pod
+ * that end after `fromMs`.
  */
 export function costBefore(meter: Meter, later: readonly SegmentRow[], fromMs: number): number {
   const after = later.reduce((cost, segment) => {
@@ -69,10 +69,10 @@ export function costBefore(meter: Meter, later: readonly SegmentRow[], fromMs: n
   return costOfParts(closed - partsOf(after)).uusd;
 }
 
-/** One charge and how it is divided. */
+/** One charge and its division among the parties. */
 export type Charge = { chargeUusd: number; providerUusd: number; feeUusd: number };
 
-/** Charge that brings the amounts charged and credited so far up to `totalUusd`. Never negative. */
+/** Charge that raises the amounts charged and credited so far to those for `totalUusd`. Never negative. */
 export function chargeBetween(
   before: { chargedUusd: number; providerUusd: number },
   totalUusd: number,
@@ -82,7 +82,7 @@ export function chargeBetween(
   return { chargeUusd, providerUusd, feeUusd: chargeUusd - providerUusd };
 }
 
-/** Metered time; costs nothing if not billable. Open if `toMs` is null. */
+/** Metered time, which costs nothing if it is not billable. Open if `toMs` is null. */
 export type Segment = {
   fromMs: number;
   toMs: number | null;
@@ -100,7 +100,7 @@ export function costOfSegments(segments: readonly Segment[], untilMs: number): C
     }, NO_COST);
 }
 
-/** Runtime that must be funded when a pod starts, and that other spending must leave to running pods: 15 minutes. */
+/** Runtime that must be funded when a pod starts, and that other spending must reserve for running pods: 15 minutes. */
 export const MINIMUM_RUNTIME_MS = 900_000;
 
 /** Micro-dollars that must be available to rent `gpus` at this price: 15 minutes, rounded up. */

@@ -1,4 +1,4 @@
-/** Sets and changes the limits of API keys; the budgets port of the accounts module. */
+/** Sets and changes the limits of API keys. Implements the port of the accounts module for budgets. */
 import type { BudgetLimits, KeyBudgets } from '../../accounts/api-keys/api-key.service.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lockRows } from '../../platform/database/transactions.ts';
@@ -29,14 +29,14 @@ export const keyBudgets: KeyBudgets = {
 
   async change(tx, key, limits, nowMs) {
     await lockRows(tx, 'pods', await listPodIdsOfKey(tx, key.id));
-    // Time already used is charged under the limits that it was used under.
+    // Use before the change is charged under the former limits.
     await settleFirst(tx, key.accountId, nowMs);
     const before = await findBudget(tx, key.id);
     const { dailyUusd = before?.daily_uusd ?? null, totalUusd = before?.total_uusd ?? null } =
       limits;
     await write(tx, key, { dailyUusd, totalUusd });
     await updateRunway(tx, key.accountId, nowMs);
-    // The handler stops the pods of the key, or starts those that the former limits had stopped.
+    // The handler stops the pods of the key, or starts the pods that the former limits had stopped.
     await setDue(tx, 'key-budget', key.id, nowMs);
   },
 };

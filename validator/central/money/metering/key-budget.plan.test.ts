@@ -30,7 +30,7 @@ it.each([
     { todayUusd: 100, totalUusd: 0 },
     NOON + 400,
   ],
-  ['the smaller of both', { dailyUusd: 500, totalUusd: 50 }, NOTHING_SPENT, NOON + 50],
+  ['the smaller of both budgets', { dailyUusd: 500, totalUusd: 50 }, NOTHING_SPENT, NOON + 50],
   [
     'the daily budget of tomorrow',
     { ...none, dailyUusd: DAY_MS / 2 + 7 },
@@ -45,7 +45,7 @@ it.each([
   ],
   ['a daily budget that covers every day', { ...none, dailyUusd: DAY_MS }, NOTHING_SPENT, null],
   [
-    'use of yesterday that is not charged yet',
+    'a daily budget while use of yesterday is not charged yet',
     { ...none, dailyUusd: 500 },
     { todayUusd: -100, totalUusd: 0 },
     NOON + 600,

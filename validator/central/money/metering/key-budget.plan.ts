@@ -1,4 +1,4 @@
-/** Computes when the running pods of an API key use up its budgets, to the millisecond. Pure. */
+/** Computes, to the millisecond, when the running pods of an API key use up its budgets. Pure. */
 import { startOfDay } from '#shared/runtime/clock.ts';
 import { type Cost, costOfParts, partsOf, rateOf, ratePerHour } from './cost.ts';
 import { type Burning, durationOf, runsOutAt } from './runway.ts';
@@ -6,17 +6,20 @@ import type { Meter, SegmentRow } from './usage.store.ts';
 
 export const DAY_MS = 86_400_000;
 
-/** Micro-dollars; null: no limit. */
+/** Limits in micro-dollars; null for no limit. */
 export type Limits = { dailyUusd: number | null; totalUusd: number | null };
 
 /**
- * Micro-dollars that a key has spent. `todayUusd` is below zero while use of the day before is not charged yet; show
- * 0 then.
+ * Micro-dollars that a key has spent. `todayUusd` is below zero while use of the day before is not charged yet; then 0
+ * is shown.
  */
 export type Spent = { todayUusd: number; totalUusd: number };
 export const NOTHING_SPENT: Spent = { todayUusd: 0, totalUusd: 0 };
 
-/** When the first budget is used up if the same pods continue to run; null: never. A day begins at 00:00 UTC. */
+/**
+ * Returns the time at which the first budget is used up if the same pods continue to run; null if never. A day begins
+ * at 00:00 UTC.
+ */
 export function budgetReachedAt(
   { dailyUusd, totalUusd }: Limits,
   spent: Spent,
@@ -31,8 +34,8 @@ export function budgetReachedAt(
 }
 
 /**
- * Time at which the daily budget is used up; null: never. Every later day costs the same, so a budget that covers
- * tomorrow covers all days after it.
+ * Time at which the daily budget is used up; null if never. Every later day costs the same, so a budget that covers
+ * tomorrow covers all later days.
  */
 function dayReachedAt(
   dailyUusd: number,
@@ -48,8 +51,8 @@ function dayReachedAt(
 }
 
 /**
- * Micro-dollars charged for a meter's time from `dayMs` on; below zero while earlier time is not charged yet. `later`
- * holds its segments that end after `dayMs` or are open.
+ * Micro-dollars charged for a meter's time from `dayMs` on. Below zero while earlier time is not charged yet. `later`
+ * contains the meter's segments that end after `dayMs` or are open.
  */
 export function chargedSince(meter: Meter, later: readonly SegmentRow[], dayMs: number): number {
   return meter.charged_uusd - costAt(meter, later, dayMs).uusd;

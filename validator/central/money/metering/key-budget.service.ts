@@ -1,6 +1,6 @@
 /**
- * Budgets of API keys: what a key has spent, whether a request is within its budgets, and when its running pods stop.
- * Charges of a pod count for the key that rented it, transfers for the key that made them.
+ * Budgets of API keys: the amount that a key has spent, whether a request is within its budgets, and when its running
+ * pods stop. Charges of a pod count for the key that rented it, and transfers for the key that made them.
  */
 import { startOfDay } from '#shared/runtime/clock.ts';
 import type { BudgetLimits, KeyBudgets } from '../../accounts/api-keys/api-key.service.ts';
@@ -30,7 +30,7 @@ import {
 } from './key-budget.store.ts';
 import { burningOf } from './runway.ts';
 
-/** Micro-dollars that each of these keys has spent up to the last settlement. Keys that spent nothing are omitted. */
+/** Micro-dollars that each of these keys has spent up to the last settlement. Keys without spending are omitted. */
 export async function spentByKeys(
   db: Db,
   keyIds: readonly string[],
@@ -52,7 +52,7 @@ export async function spentByKeys(
   const segments = Map.groupBy(await listRecentSegments(db, keyIds, dayMs), (row) => row.pod_id);
   for (const meter of await listRecentMeters(db, keyIds, dayMs)) {
     const chargedUusd = chargedSince(meter, segments.get(meter.pod_id) ?? [], dayMs);
-    // Refunds and absorbed charges count for the latest time of a pod.
+    // Refunds and absorbed charges count as reductions of the pod's latest time.
     const returnedUusd = Math.max(meter.refunded_uusd, meter.absorbed_uusd);
     const todayUusd = chargedUusd - Math.min(returnedUusd, Math.max(0, chargedUusd));
     add(meter.key_id ?? '', { todayUusd, totalUusd: 0 });
@@ -67,7 +67,7 @@ async function spentBy(db: Db, keyId: string, nowMs: number): Promise<Spent> {
   return (await spentByKeys(db, [keyId], nowMs)).get(keyId) ?? NOTHING_SPENT;
 }
 
-/** Micro-dollars that the pods of a key need for their next 15 minutes beyond what was charged. */
+/** Micro-dollars that the pods of a key need for their next 15 minutes, in addition to earlier charges. */
 async function reservedForKey(db: Db, budget: ApiKeyBudget, nowMs: number): Promise<number> {
   let reserved = 0;
   for (const meter of await listBurningOfKey(db, budget)) {
@@ -81,9 +81,9 @@ async function reservedForKey(db: Db, budget: ApiKeyBudget, nowMs: number): Prom
 }
 
 /**
- * Throws `API_KEY_BUDGET_EXCEEDED` if a budget of the key does not cover `amountUusd` beside what the key's pods need.
- * The caller has locked the account, so that concurrent requests of the key are checked one after the other. A null key
- * and a key without limits pass.
+ * Throws `API_KEY_BUDGET_EXCEEDED` if a budget of the key does not cover `amountUusd` in addition to the needs of the
+ * key's pods. The caller has locked the account, so that concurrent requests of the key are checked one after the
+ * other. A null key and a key without limits pass.
  */
 export async function requireKeyBudget(
   tx: Db,
@@ -95,7 +95,7 @@ export async function requireKeyBudget(
   if (excess !== null) throw excess;
 }
 
-/** Returns true if the budgets of the key that rented the pod cover 15 more minutes of it. */
+/** Returns true if the budgets of the key that rented the pod cover another 15 minutes of the pod. */
 export async function keyBudgetAllows(tx: Db, pod: Pod, nowMs: number): Promise<boolean> {
   const { created_by_api_key_id: keyId, price_uusd_per_gpu_hour: price, gpu_count: gpus } = pod;
   if (keyId === null) return true;
@@ -124,8 +124,8 @@ async function excessOf(
 }
 
 /**
- * Throws `API_KEY_BUDGET_EXCEEDED` for a key with a budget: an auto top-up charges `amountUusd` again and again, which
- * no budget covers.
+ * Throws `API_KEY_BUDGET_EXCEEDED` for a key with a budget, because an auto top-up charges `amountUusd` repeatedly
+ * without end, which no budget covers.
  */
 export async function refuseBudgetedKey(
   db: Db,
@@ -147,7 +147,7 @@ export async function refuseBudgetedKey(
   });
 }
 
-/** Limits of a key and when its running pods use them up; null: never. */
+/** Limits of a key, and the time at which its running pods use them up; null if never. */
 export type KeyBudget = { accountId: string; limits: Limits; reachedAtMs: number | null };
 
 /** Returns the limits of a key and the time at which they stop its pods; undefined for a key without limits. */
@@ -166,7 +166,7 @@ export async function keyBudgetOf(
 }
 
 /**
- * Time at which the first budget is used up; null: never. A stop that is due counts for the day in which it was due.
+ * Time at which the first budget is used up; null if never. A stop that is due belongs to the day on which it was due.
  */
 async function reachedAt(db: Db, budget: ApiKeyBudget, nowMs: number): Promise<number | null> {
   const burning = await listBurningOfKey(db, budget);
@@ -177,8 +177,8 @@ async function reachedAt(db: Db, budget: ApiKeyBudget, nowMs: number): Promise<n
 }
 
 /**
- * Reschedules the stops of the account's keys with limits. `updateRunway` calls it, in every transaction that changes
- * the account's billable pods. A stop that is already due stays: its handler acts on it.
+ * Reschedules the stops of the account's keys with limits. `updateRunway` calls it in every transaction that changes
+ * the account's billable pods. A stop that is already due is unchanged, because its handler acts on it.
  */
 export async function updateKeyStops(tx: Db, accountId: string, nowMs: number): Promise<void> {
   for (const budget of await listBudgetsOf(tx, accountId)) {
@@ -194,7 +194,7 @@ async function updateStop(tx: Db, budget: ApiKeyBudget, nowMs: number): Promise<
   else await setDue(tx, 'key-budget', keyId, atMs);
 }
 
-/** Marks a stop as done. Follow it with `updateRunway`. */
+/** Marks a stop as done. Call `updateRunway` afterwards. */
 export function endKeyStop(tx: Db, keyId: string): Promise<void> {
   return setStopsAt(tx, keyId, null);
 }
@@ -202,7 +202,7 @@ export function endKeyStop(tx: Db, keyId: string): Promise<void> {
 /** Deletes the budgets of an account that is being removed. */
 export const deleteKeyBudgets = deleteBudgetsOf;
 
-/** Queries of the budgets port of API keys. */
+/** Queries that the budgets port of API keys needs. */
 export const keyBudgetQueries: Pick<KeyBudgets, 'limitsOf' | 'spentBy'> = {
   async limitsOf(db, keyIds) {
     const rows = await listBudgets(db, keyIds);

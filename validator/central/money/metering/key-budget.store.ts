@@ -1,4 +1,4 @@
-/** Queries on budgets of API keys, and on what keys have spent. */
+/** Queries on budgets of API keys, and on the spending of keys. */
 import { sql } from 'kysely';
 import { CREATION_STATES } from '../../market/pods/pod.state.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
@@ -9,7 +9,7 @@ const byKey = prepared((db, { id }: Slots<{ id: string }>) =>
   db.selectFrom('api_key_budgets').selectAll().where('api_key_id', '=', id),
 );
 
-/** Undefined for a key without limits. */
+/** Returns undefined for a key without limits. */
 export async function findBudget(db: Db, keyId: string): Promise<ApiKeyBudget | undefined> {
   return (await byKey(db, { id: keyId })).rows[0];
 }
@@ -139,7 +139,7 @@ export async function listRecentSegments(
     .execute();
 }
 
-/** Micro-dollars that these keys transferred to other accounts, by key: in all, and since `sinceMs`. */
+/** Micro-dollars that these keys transferred to other accounts, by key, in total and since `sinceMs`. */
 export async function transferredBy(
   db: Db,
   keyIds: readonly string[],
@@ -165,6 +165,6 @@ export async function transferredBy(
   );
 }
 
-/** Prefix of the actor in postings that an API key caused; the key's id follows. */
+/** Prefix of the actor in postings that an API key caused, followed by the key's id. */
 const ACTOR_PREFIX = 'api_key:';
 const actorOfKey = (keyId: string) => `${ACTOR_PREFIX}${keyId}`;

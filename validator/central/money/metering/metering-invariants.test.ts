@@ -1,4 +1,6 @@
-/** Checks the invariants after every step of random pod lives. `npm run soak -- --only money` runs more of them. */
+/**
+ * Checks the invariants after every step of random pod lives. `npm run soak -- --only money` runs more of these lives.
+ */
 import { expect, it } from 'vitest';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';

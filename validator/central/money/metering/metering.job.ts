@@ -1,4 +1,4 @@
-/** Settles all billable pods periodically. The interval does not change what is charged. */
+/** Settles all billable pods periodically. The interval does not affect the charges. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
@@ -9,10 +9,13 @@ import type { Funds } from './runway.ts';
 import { settleAccounts } from './settlement.service.ts';
 import { claimDueAccounts } from './usage.store.ts';
 
-/** Accounts settled in one transaction, with all their pods; bounds how long other writers wait. */
+/**
+ * Number of accounts that one transaction settles, with all their pods. It limits the time for which other writers
+ * wait.
+ */
 const ACCOUNTS_PER_BATCH = 500;
 
-/** Called in the transaction of a spend, with the funds left to each account. */
+/** Called in the transaction of a spend, with the funds that each account has left. */
 export type AfterSpend = (tx: Db, left: ReadonlyMap<string, Funds>) => Promise<void>;
 
 export type MeteringJobDeps = {

@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-it('charges from the first `running` to the accepted deletion, and releases the rest of the hold', async () => {
+it('charges from the first `running` to the accepted deletion, and releases the remaining hold', async () => {
   scene.host.arrives = 'pulling';
   const id = await scene.rentOne();
   await scene.later(5 * MINUTE_MS);
@@ -79,11 +79,11 @@ it('charges a reboot requested by the renter, but not one that failed', async ()
   ]);
 });
 
-it('stops pods as of the instant at which the money runs out, even if processed late, and no balance falls below 0', async () => {
+it('stops pods as of the instant at which the money runs out, even if the stop is processed late, and keeps every balance at 0 or above', async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);
   expect((await scene.me()).runs_out_at).toContain('T');
-  // The clock jumps, and the first report shows that the pod still runs.
+  // The clock jumps, and the next report shows that the pod still runs.
   await scene.market.clock.advance(40 * DAY_MS);
   await scene.market.sync();
   await scene.later(CONTACT_WAIT_MS);
@@ -190,7 +190,7 @@ it('stops a pod at its spend limit, to the millisecond', async () => {
   expect(await scene.meter(id)).toMatchObject({ charged_uusd: 100_000, state: 'stopped' });
 });
 
-it('charges up to the scheduled removal, not up to when it was processed', async () => {
+it('charges up to the scheduled removal, even if the removal is processed later', async () => {
   const id = await scene.running({ termination_hours: 1 });
   const rentedMs = (
     await scene.db.selectFrom('pods').select('created_at').executeTakeFirstOrThrow()
@@ -198,14 +198,14 @@ it('charges up to the scheduled removal, not up to when it was processed', async
   await scene.live(MINUTE_MS);
   await scene.market.clock.advance(2 * HOUR_MS);
   await scene.market.sync();
-  // The node is contacted first.
+  // The node is contacted before the removal.
   expect((await scene.pod(id)).status).toBe('RUNNING');
   await scene.later(CONTACT_WAIT_MS);
   await scene.tick();
   expect((await scene.meter(id)).charged_uusd).toBe(HOUR_MS - (scene.startMs() - rentedMs));
 });
 
-it('charges nothing for a clock that goes back (I18)', async () => {
+it('charges nothing when the clock is set back (I18)', async () => {
   const id = await scene.running();
   await scene.live(10 * MINUTE_MS);
   await scene.tick();
@@ -300,7 +300,7 @@ it('keeps a repeatedly restarted pod for a total of ten stopped minutes', async 
   expect(scene.host.pods.has(id)).toBe(false);
 });
 
-it('keeps a pod for ten minutes after a stop that was recorded late, and for the rest after the next stop', async () => {
+it('keeps a pod for ten minutes after a stop that was recorded late, and for the remaining time after the next stop', async () => {
   const id = await scene.running({ max_spend_usd: 0.1 });
   // The central API was down for half an hour.
   await scene.later(30 * MINUTE_MS);
@@ -316,11 +316,11 @@ it('keeps a pod for ten minutes after a stop that was recorded late, and for the
   await scene.live(10_000);
   await scene.live(120_000);
   expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', spent_usd: 0.22 });
-  // Ten minutes minus four, minus the first unrecorded minute, plus the two in which it ran.
+  // Ten minutes minus four, minus the first unrecorded minute, plus the two minutes in which the pod ran.
   expect(await keptMs()).toBe((10 - 4 - 1 + 2) * MINUTE_MS);
 });
 
-it("moves the cut-off earlier for another rental's hold, and later when a pod ends", async () => {
+it('moves the time at which money runs out earlier for the hold of another rental, and later when a pod ends', async () => {
   const id = await scene.running();
   const before = (await scene.me()).runs_out_at;
   const second = await scene.rentOne();

@@ -1,4 +1,6 @@
-/** A month of pods with payouts: all money is accounted for, and replaying the journal reproduces the balances. */
+/**
+ * A month of pods with payouts: all money is accounted for, and a replay of the journal results in the same balances.
+ */
 import { expect, it } from 'vitest';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import { replayJournal } from '../../../../test/fakes/scenes/journal-replay.ts';
@@ -15,7 +17,7 @@ const CREDIT_UUSD = 100_000_000_000;
 /** Maximum number of payout rounds at the end: the processor declines some payouts at random. */
 const LAST_PAYOUTS = 30;
 
-it('pays out what renters paid minus fees, and replays to the same balances', async () => {
+it('pays out the renters’ payments minus fees, and replays to the same balances', async () => {
   const db = await createTestDatabase();
   const scene = { renters: 2, nodes: 2, gpus: 2 };
   const random = createSeededRandom(25);

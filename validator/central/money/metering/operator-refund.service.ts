@@ -1,4 +1,4 @@
-/** Refunds of ended pods by operators. The platform pays them; earnings and billing histories of providers stay. */
+/** Refunds of ended pods by operators. The platform pays the refunds; earnings and billing of providers are unchanged. */
 import { formatUsdFloor, microToUsd, usdToMicro } from '#shared/api/money.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -15,9 +15,9 @@ import { findMeter, listMeters, type Meter } from './usage.store.ts';
 
 export type RefundRequest = {
   podId: string;
-  /** US dollars; absent for everything that the renter paid. */
+  /** US dollars; absent for the whole amount that the renter paid. */
   amountUsd: number | undefined;
-  /** Required; it is stored in the audit entry. */
+  /** Required; stored in the audit entry. */
   reason: string;
   /** Id of the operator's account. */
   operator: string;
@@ -29,7 +29,7 @@ export type OperatorRefundsDeps = {
   clock: Clock;
   random: Random;
   pods: AccountPods;
-  /** Allows the next warning about a low balance, after money was added. */
+  /** Allows another warning about a low balance after money was added. */
   rearmLowBalance(tx: Db, accountId: string): Promise<void>;
 };
 
@@ -54,8 +54,8 @@ export function createOperatorRefunds(deps: OperatorRefundsDeps) {
   return {
     /**
      * Refunds an ended pod in the caller's transaction, once, and restarts pods that waited for money. Throws
-     * `pod_not_found`, `pod_state_conflict` for a pod that has not ended, `conflict` if the pod has a refund, and
-     * `bad_request` for an amount above what the renter paid.
+     * `pod_not_found`, `pod_state_conflict` for a pod that has not ended, `conflict` if the pod already has a refund, and
+     * `bad_request` for more than the amount that the renter paid.
      */
     async refund(tx: Db, { podId, amountUsd, reason, operator }: RefundRequest, actor: Actor) {
       const text = requireReason(reason);
@@ -101,8 +101,8 @@ function requireRefundable(meter: Meter, amount: number): void {
     });
   }
   if (meter.refunded_uusd > 0) {
-    throw new ApiError('conflict', 'The pod was refunded before', {
-      hint: `It was refunded ${formatUsdFloor(meter.refunded_uusd)}; a pod is refunded once.`,
+    throw new ApiError('conflict', 'The pod was already refunded', {
+      hint: `The pod was refunded ${formatUsdFloor(meter.refunded_uusd)}; a pod can be refunded only once.`,
     });
   }
   const paid = spentBy(meter);

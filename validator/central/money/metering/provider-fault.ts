@@ -1,6 +1,6 @@
 /**
- * Refunds a renter when the provider broke a pod: everything charged since the last contact in which the pod was
- * healthy, 24 hours at most.
+ * Refunds a renter when the provider broke a pod: all charges since the last contact at which the pod was healthy, but
+ * for at most 24 hours.
  */
 
 import { microToUsd } from '#shared/api/money.ts';
@@ -19,7 +19,10 @@ import { findMeter, listSegmentsSince } from './usage.store.ts';
 /** Longest time that is refunded. */
 const LONGEST_MS = 86_400_000;
 
-/** Call it once the pod is `broken` and settled. Does nothing if it cost nothing since it was last healthy. */
+/**
+ * Refunds the charges. Call it once the pod is `broken` and settled. Does nothing if the pod cost nothing since it was
+ * last healthy.
+ */
 export async function refundFault(
   tx: Db,
   deps: { clock: Clock; random: Random },

@@ -1,4 +1,4 @@
-/** Posts the refund of a pod's charges and stores it; a pod has one refund at most. */
+/** Posts the refund of a pod's charges and stores it. A pod has at most one refund. */
 import type { Db } from '../../platform/database/tables.ts';
 import type { Cause, Leg } from '../ledger/double-entry.ts';
 import { postGroups } from '../ledger/ledger.service.ts';
@@ -18,7 +18,7 @@ export type PodRefund = {
   provider: number | null;
   /** Beginning of the refunded time. */
   fromMs: number;
-  /** Shown in the statement of the pod. */
+  /** Cause that the statement of the pod shows. */
   cause: string;
 };
 
@@ -52,8 +52,9 @@ export async function postRefund(
 }
 
 /**
- * Returns a charge from provider and platform to its sources: first what the platform absorbed, then paid credit, then
- * granted credit. A provider that was already paid out goes below 0 and owes it from its next earnings.
+ * Returns a charge from provider and platform to its sources: first the part that the platform absorbed, then paid
+ * credit, then granted credit. A provider that was already paid out falls below 0, and its next earnings cover the
+ * debt.
  */
 function refundLegs(
   meter: Meter,

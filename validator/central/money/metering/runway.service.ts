@@ -1,4 +1,7 @@
-/** Keeps the schedule in step with money: when an account runs out, when to warn, when a pod reaches its spend limit. */
+/**
+ * Updates the schedule when money changes: when an account runs out of money, when to warn, and when a pod reaches its
+ * spend limit.
+ */
 import type { Db } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import { clearDue, setDue } from '../../platform/schedule/due.ts';
@@ -9,7 +12,7 @@ import { updateKeyStops } from './key-budget.service.ts';
 import { burningOf, burnPerHour, type Funds, runsOutAt, spendsOutAt } from './runway.ts';
 import { findMeter, listBurning, type Meter, spendLimitOf } from './usage.store.ts';
 
-/** Returns the hourly cost of an account's pods and when its money runs out at that cost. */
+/** Returns the hourly cost of an account's pods, and the time at which its money runs out at that cost. */
 export async function runwayOf(db: Db, accountId: string): Promise<Omit<Funds, 'available'>> {
   const burning = await listBurning(db, accountId);
   if (burning.length === 0) return { burnPerHour: 0, runsOutAtMs: null };
@@ -20,12 +23,12 @@ export async function runwayOf(db: Db, accountId: string): Promise<Omit<Funds, '
   };
 }
 
-/** Returns when the account's money runs out at its present cost; null: never. */
+/** Returns the time at which the account's money runs out at its present cost; null if never. */
 export async function accountRunsOutAt(db: Db, accountId: string): Promise<number | null> {
   return (await runwayOf(db, accountId)).runsOutAtMs;
 }
 
-/** Micro-dollars that an account can spend on these pods: what is available plus what is held for them. */
+/** Micro-dollars that an account can spend on these pods: the available amount plus the holds for these pods. */
 export async function fundsFor(db: Db, wallet: Wallet, burning: readonly Meter[]): Promise<number> {
   let funds = wallet.available;
   for (const { hold_id } of burning) if (hold_id !== null) funds += await heldBy(db, hold_id);
@@ -33,8 +36,9 @@ export async function fundsFor(db: Db, wallet: Wallet, burning: readonly Meter[]
 }
 
 /**
- * Reschedules the cut-off, the next warning and the stops of API keys with budgets. Call it in every transaction that changes an account's money or its
- * billable pods, except settlements, which do not move the instant. Locks the account's row.
+ * Reschedules the cut-off, the next warning, and the stops of API keys with budgets. Call it in every transaction that
+ * changes an account's money or its billable pods. Settlements need no call, because they do not move the cut-off.
+ * Locks the account's row.
  */
 export async function updateRunway(tx: Db, accountId: string, nowMs: number): Promise<void> {
   await lockRow(tx, 'accounts', accountId);
@@ -51,20 +55,23 @@ export async function updateRunway(tx: Db, accountId: string, nowMs: number): Pr
   else await setDue(tx, 'balance-warning', accountId, warnAtMs);
 }
 
-/** Reschedules the stop of a pod at its `max_spend_usd`. Call it when the meter turns on or off or the limit changes. */
+/**
+ * Reschedules the stop of a pod at its `max_spend_usd`. Call it when the meter starts or stops, or when the limit
+ * changes.
+ */
 export async function updateSpendLimitDue(tx: Db, meter: Meter): Promise<void> {
   const atMs = await limitReachedAt(tx, meter);
   if (atMs === null) await clearDue(tx, 'spend-cap', meter.pod_id);
   else await setDue(tx, 'spend-cap', meter.pod_id, atMs);
 }
 
-/** Returns when a pod reaches its spend limit at its present cost; null: never. */
+/** Returns the time at which a pod reaches its spend limit at its present cost; null if never. */
 export async function spendLimitReachedAt(db: Db, podId: string): Promise<number | null> {
   const meter = await findMeter(db, podId);
   return meter === undefined ? null : limitReachedAt(db, meter);
 }
 
-/** Returns true if a stopped pod has cost less than its spend limit, or has none. */
+/** Returns true if a stopped pod has cost less than its spend limit, or has no limit. */
 export async function isBelowSpendLimit(tx: Db, podId: string): Promise<boolean> {
   const meter = await findMeter(tx, podId);
   const limit = await spendLimitOf(tx, podId);

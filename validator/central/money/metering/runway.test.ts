@@ -27,13 +27,13 @@ describe('the runway', () => {
     expect(runsOutAt(Number.MAX_SAFE_INTEGER, [pod()])).toBeNull();
   });
 
-  it('does not move when a settlement charges use', () => {
+  it('does not change when a settlement charges use', () => {
     const before = runsOutAt(10_000_000, [pod(), pod({ sinceMs: START_MS + 7 })]);
     const charged = [pod({ chargedUusd: 66 }), pod({ sinceMs: START_MS + 7, chargedUusd: 1_000 })];
     expect(runsOutAt(10_000_000 - 1_066, charged)).toBe(before);
   });
 
-  it('is the start of the last pod if no money was left', () => {
+  it('is the start of the last pod if no money is left', () => {
     const later = pod({ sinceMs: START_MS + 60_000 });
     expect(runsOutAt(0, [pod(), later])).toBe(START_MS + 60_000);
   });
@@ -56,7 +56,7 @@ describe('the runway', () => {
           0,
         );
       expect(used(atMs)).toBeLessThanOrEqual(funds);
-      // An hour later the use exceeds the funds. Each pod's cost is rounded down, so the sum may be less by up to 1
+      // An hour later the use exceeds the funds. Each pod's cost is rounded down, so the sum may be smaller by up to 1
       // per pod.
       expect(used(atMs + HOUR_MS)).toBeGreaterThan(funds - pods.length);
     }
@@ -64,7 +64,7 @@ describe('the runway', () => {
 });
 
 describe('the spend limit of one pod', () => {
-  it('is reached when the pod has cost that much', () => {
+  it('is reached when the cost of the pod equals the limit', () => {
     expect(spendsOutAt(pod(), 4_000_000)).toBe(START_MS + HOUR_MS);
     expect(spendsOutAt(pod({ closed: { uusd: 3_000_000, rest: 0 } }), 4_000_000)).toBe(
       START_MS + HOUR_MS / 4,

@@ -1,6 +1,6 @@
 /**
- * Computes the instant at which money runs out, to the millisecond: up to that instant, pods cost no more than the
- * account had. A settlement moves money from available to charged and does not change the instant. Pure.
+ * Computes the instant at which money runs out, to the millisecond: until that instant, pods cost no more than the
+ * account's funds. A settlement moves money from available to charged and does not change the instant. Pure.
  */
 import { type Cost, partsOf, type Rate, rateOf, ratePerHour } from './cost.ts';
 import type { Meter } from './usage.store.ts';
@@ -9,8 +9,8 @@ import type { Meter } from './usage.store.ts';
 const END_OF_TIME_MS = 253_402_300_799_999n;
 
 /**
- * Money and spending of an account: micro-dollars, and micro-dollars per hour. `runsOutAtMs` includes money that is
- * held for running pods, as `GET /users/me` shows it; null: never.
+ * Money and spending of an account: micro-dollars, and micro-dollars per hour. `runsOutAtMs` takes into account money
+ * that is held for running pods, as in `GET /users/me`; null if never.
  */
 export type Funds = { available: number; burnPerHour: number; runsOutAtMs: number | null };
 
@@ -19,10 +19,10 @@ export type Burning = {
   /** Cost of its closed segments. */
   closed: Cost;
   rate: Rate;
-  /** When its open segment began. */
+  /** Time at which the pod's open segment began. */
   sinceMs: number;
   chargedUusd: number;
-  /** When its spend limit or the account's funds were last reduced. Time used before that is never cut off. */
+  /** Time at which the pod's spend limit or the account's funds were last reduced. Earlier use is never cut off. */
   changedMs: number;
 };
 
@@ -43,8 +43,8 @@ export function burnPerHour(meters: readonly Meter[]): number {
 }
 
 /**
- * Returns when pods have used up `fundsUusd` plus what they were already charged; null: never. Not before the last of
- * them became billable, nor before the funds were last reduced.
+ * Returns the time at which pods have used up `fundsUusd` in addition to their earlier charges; null if never. The
+ * result is not before the last of the pods became billable, nor before the funds were last reduced.
  */
 export function runsOutAt(fundsUusd: number, burning: readonly Burning[]): number | null {
   const perHour = burning.reduce((sum, { rate }) => sum + ratePerHour(rate), 0n);
@@ -58,8 +58,8 @@ export function runsOutAt(fundsUusd: number, burning: readonly Burning[]): numbe
 }
 
 /**
- * Returns when this pod alone reaches `limitUusd`; null: never. Not before it became billable or the limit was last
- * reduced.
+ * Returns the time at which this pod alone reaches `limitUusd`; null if never. The result is not before the pod became
+ * billable, nor before the limit was last reduced.
  */
 export function spendsOutAt(pod: Burning, limitUusd: number): number | null {
   const perHour = ratePerHour(pod.rate);
@@ -68,7 +68,7 @@ export function spendsOutAt(pod: Burning, limitUusd: number): number | null {
   return notBefore(instantAfter(pod.sinceMs, left, perHour), pod.changedMs);
 }
 
-/** Milliseconds for which `uusd` pays for these pods; null: without end. */
+/** Milliseconds for which `uusd` pays for these pods; null for an unlimited time. */
 export function durationOf(uusd: number, burning: readonly Burning[]): number | null {
   const perHour = burning.reduce((sum, { rate }) => sum + ratePerHour(rate), 0n);
   return perHour === 0n ? null : instantAfter(0, partsOf({ uusd, rest: 0 }), perHour);

@@ -1,4 +1,4 @@
-/** Payers of a settlement, to the micro-dollar. */
+/** Tests which accounts pay a settlement, to the micro-dollar. */
 import { expect, it } from 'vitest';
 import type { Wallet } from '../ledger/wallet.service.ts';
 import { NO_HOLD_PAYMENT, planSettlement } from './settlement.plan.ts';
@@ -6,7 +6,7 @@ import type { Meter } from './usage.store.ts';
 
 const START_MS = 1_800_000_000_000;
 
-/** A pod at one micro-dollar per millisecond, not charged yet. */
+/** A pod that costs one micro-dollar per millisecond and was not charged yet. */
 const METER: Meter = {
   pod_id: 'p',
   account_id: 'a',
@@ -50,8 +50,12 @@ function payers(legs: ReturnType<typeof planSettlement>['legs']): Record<string,
 it.each([
   ['granted credit first', wallet(60, 60), { 'granted:a': 60, 'user:a': 40 }],
   ['exactly the available credit', wallet(60, 40), { 'granted:a': 60, 'user:a': 40 }],
-  ['one micro-dollar too few', wallet(60, 39), absorbing({ 'granted:a': 60, 'user:a': 39 }, 1)],
-  ['paid credit alone', wallet(0, 100), { 'user:a': 100 }],
+  [
+    'available credit that is one micro-dollar too low',
+    wallet(60, 39),
+    absorbing({ 'granted:a': 60, 'user:a': 39 }, 1),
+  ],
+  ['only paid credit', wallet(0, 100), { 'user:a': 100 }],
   ['no credit', wallet(0, 0), absorbing({}, 100)],
   [
     'credit held for another purpose is not spent',
@@ -71,7 +75,7 @@ it.each([
 it.each([
   [99, { 'user:a': 1 }],
   [100, {}],
-])('charges only the rest of 100 micro-dollars if a hold has paid %d', (uusd, expected) => {
+])('charges only the remainder of 100 micro-dollars if a hold has paid %d', (uusd, expected) => {
   const held = { ...NO_HOLD_PAYMENT, uusd, granted: 10 };
   const { legs, row } = planSettlement(METER, START_MS + 100, wallet(0, 1), held);
   expect(payers(legs)).toEqual(expected);

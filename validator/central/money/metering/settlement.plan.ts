@@ -1,6 +1,6 @@
 /**
- * Plans settlements: up to which instant each pod is charged, and which transfers pay for it. Money moves from the
- * renter through `clearing:usage` to the provider and the platform; see ../README.md. Pure.
+ * Plans settlements: the instant up to which each pod is charged, and the transfers that pay for it. Money moves from
+ * the renter through `clearing:usage` to the provider and the platform. See ../README.md. Pure.
  */
 import { startOfDay } from '#shared/runtime/clock.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
@@ -24,14 +24,14 @@ export type BoundedMeter = Meter & MeterBounds;
 export type AccountPlan = {
   accountId: string;
   meters: readonly BoundedMeter[];
-  /** When the account's money runs out; null: never. */
+  /** Time at which the account's money runs out; null if never. */
   cutOffMs: number | null;
   due: ToSettle[];
   /** For each pod, the latest instant up to which it may have been used. */
   ends: { podId: string; endMs: number }[];
 };
 
-/** Plans which time of an account's billable pods is charged now. `fundsUusd` includes what is held for them. */
+/** Plans the time of an account's billable pods that is charged now. `fundsUusd` includes holds for these pods. */
 export function planAccount(
   accountId: string,
   meters: readonly BoundedMeter[],
@@ -55,7 +55,7 @@ export function fundsAfter(wallet: Wallet | undefined, { meters, cutOffMs }: Acc
 }
 
 /**
- * Returns the instant up to which use is certain: the last contact in which the agent reported the pod as running, but
+ * Returns the instant up to which use is certain: the last contact at which the agent reported the pod as running, but
  * at most the end of the pod's time. A late settlement therefore still charges up to the instant that was due.
  */
 function chargedUntil(meter: BoundedMeter, cutOffMs: number | null, nowMs: number): number {
@@ -63,7 +63,7 @@ function chargedUntil(meter: BoundedMeter, cutOffMs: number | null, nowMs: numbe
   return Math.max(meter.settled_to_ms, Math.min(endMs, meter.seen_at ?? endMs));
 }
 
-/** Returns now, or the earlier instant at which the pod's time ended, even if nothing has acted on that end yet. */
+/** Returns now, or the earlier instant at which the pod's time ended, even if no job has acted on that end yet. */
 export function endOf(meter: BoundedMeter, cutOffMs: number | null, nowMs: number): number {
   const limit = meter.max_spend_uusd;
   const limitMs = limit === null ? null : spendsOutAt(burningOf(meter), limit);
@@ -81,7 +81,7 @@ export function dueCharge(meter: Meter, untilMs: number): number | null {
   return chargeUusd > 0 ? chargeUusd : null;
 }
 
-/** Part of a charge that the pod's hold has paid, and how much of that was granted credit. */
+/** Part of a charge that the pod's hold has paid, and the part of it that was granted credit. */
 export type HoldPayment = { uusd: number; granted: number };
 export const NO_HOLD_PAYMENT: HoldPayment = { uusd: 0, granted: 0 };
 
@@ -91,18 +91,18 @@ export type Posting = { legs: Leg[]; cause: Cause };
 export type PlannedRow = Omit<SettlementRow, 'group_id'>;
 
 export type SettlementPlan = {
-  /** One for each row, in the same order. */
+  /** One posting for each row, in the same order. */
   postings: Posting[];
   rows: PlannedRow[];
-  /** Wallets afterwards, by account. */
+  /** Wallets after the settlement, by account. */
   wallets: Map<string, Wallet>;
-  /** Paid credit spent by each account, excluding granted credit and what the platform absorbs. */
+  /** Paid credit spent by each account, excluding granted credit and the part that the platform absorbs. */
   paidBy: Map<string, number>;
 };
 
 /**
- * Plans the settlement of meters that all owe something, in order: an account's earlier meters are paid first. `byHold`
- * maps each pod to what its hold has already paid of the charge. Throws if an account has no wallet.
+ * Plans the settlement of meters that all owe an amount, in order: an account's earlier meters are paid first. `byHold`
+ * maps each pod to the amount that its hold has already paid. Throws if an account has no wallet.
  */
 export function planSettlements(
   due: readonly ToSettle[],
@@ -130,7 +130,10 @@ export function planSettlements(
   return plan;
 }
 
-/** The settlement of one meter up to `untilMs`: the renter pays what is available, the platform absorbs the rest. */
+/**
+ * Plans the settlement of one meter up to `untilMs`. The renter pays the available amount, and the platform absorbs the
+ * remainder.
+ */
 export function planSettlement(
   meter: Meter,
   untilMs: number,
@@ -163,7 +166,7 @@ export function planSettlement(
       provider_total_uusd: meter.provider_uusd + charge.providerUusd,
       granted_uusd: meter.granted_uusd + granted + held.granted,
       absorbed_uusd: meter.absorbed_uusd + absorbed,
-      // The day in which the charged time ends.
+      // The day on which the charged time ends.
       day_ms: startOfDay(untilMs),
       provider_id: meter.provider_id,
       executor_id: meter.executor_id,
@@ -187,8 +190,8 @@ function paidCreditIn(before: Meter, after: PlannedRow): number {
 }
 
 /**
- * Returns the unique cause of a settlement. Each settlement number of a pod can be posted once, so two processes cannot
- * charge the same time.
+ * Returns the unique cause of a settlement. Each settlement number of a pod can be posted only once, so that two
+ * processes cannot charge the same time.
  */
 function usageCause(row: Pick<PlannedRow, 'pod_id' | 'tick_seq'>, atMs: number): Cause {
   const id = `${row.pod_id}:${row.tick_seq}`;

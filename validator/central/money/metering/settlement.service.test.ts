@@ -1,4 +1,4 @@
-/** Lowering a limit or balance never makes earlier use free. */
+/** Tests that lowering a limit or a balance never makes earlier use free of charge. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import {
   createMeteringScene,
@@ -6,7 +6,7 @@ import {
 } from '../../../../test/fakes/scenes/metering-scene.ts';
 import { payIn } from '../../../../test/fakes/scenes/wallet.ts';
 
-/** A dollar lasts 1,000 seconds, 15 minutes cost 0.90. */
+/** One dollar pays for 1,000 seconds; 15 minutes cost 0.90. */
 const USD = 1_000_000;
 const MINUTE_MS = 60_000;
 /** Interval between contacts with a node. */
@@ -44,7 +44,7 @@ it("charges a pod's use up to the time at which its limit is lowered below its c
   ]);
 });
 
-it('charges use before a lowered limit also if the limit is removed at once or the pod is deleted', async () => {
+it('charges use before a limit was lowered, even if the limit is removed at once or the pod is deleted', async () => {
   const id = await runningWith(10);
   for (let round = 1; round <= 3; round += 1) {
     await scene.live(MINUTE_MS);
@@ -89,13 +89,15 @@ it('keeps the stop instant of a pod whose money has run out, despite later chang
   expect((await scene.meter(id)).absorbed_uusd).toBe(0);
 });
 
-it('transfers only money that remains after settlement and reservation for 15 minutes', async () => {
+it('transfers only money that remains after a settlement and the reservation for 15 minutes', async () => {
   const friend = await scene.market.signUp();
   const id = await runningWith(3);
   await scene.live(100_000);
   const refused = await send(friend.email, 2.000001);
   expect([refused.status, refused.body.error.code]).toEqual([403, 'insufficient_balance']);
-  expect(refused.body.message).toMatch(/balance is \$2\.00 beside the \$0\.90 that your pods/);
+  expect(refused.body.message).toMatch(
+    /balance is \$2\.00 in addition to the \$0\.90 that your pods/,
+  );
   expect((await send(friend.email, 2)).status).toBe(200);
   expect((await scene.meter(id)).charged_uusd).toBe(100_000);
   await scene.tick();
@@ -104,14 +106,14 @@ it('transfers only money that remains after settlement and reservation for 15 mi
   expect((await send(friend.email, 0.000001)).status).toBe(403);
 });
 
-it('rejects a rental on money that running pods need for their next 15 minutes', async () => {
+it('rejects a rental that would use money that running pods need for their next 15 minutes', async () => {
   const id = await runningWith(1.9);
   await scene.live(200_000);
   const request = { gpu_count: 1 };
   const refused = await scene.market.rent(scene.account, scene.node.id, request);
   expect([refused.status, refused.body.error.code]).toEqual([403, 'insufficient_balance']);
   expect(refused.body.message).toMatch(
-    /requires at least \$0\.90 \(15 minutes of runtime\)\. Your balance is \$0\.80 beside/,
+    /requires at least \$0\.90 \(15 minutes of runtime\)\. Your balance is \$0\.80 in addition to/,
   );
   await pay(0.1);
   expect((await scene.market.rent(scene.account, scene.node.id, request)).status).toBe(200);

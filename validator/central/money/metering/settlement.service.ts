@@ -1,6 +1,6 @@
 /**
- * Settles pods: charges their use since the last settlement, in the caller's transaction. Also the step before every
- * change that leaves an account less money or lowers the limit of a pod (`settleFirst`).
+ * Settles pods: charges their use since the last settlement, in the caller's transaction. Also contains the step that
+ * must precede every change that reduces an account's money or a pod's limit (`settleFirst`).
  */
 
 import type { Db } from '../../platform/database/tables.ts';
@@ -38,7 +38,9 @@ import {
 /** Result of settling an account: its remaining funds and, for each pod, the latest instant of possible use. */
 export type SettlementResult = Pick<AccountPlan, 'accountId' | 'ends'> & { left: Funds };
 
-/** Settles all billable pods of these accounts. The caller holds their row locks. Omits accounts without such pods. */
+/**
+ * Settles all billable pods of these accounts. The caller holds their row locks. Omits accounts without billable pods.
+ */
 export async function settleAccounts(
   tx: Db,
   accountIds: readonly string[],
@@ -52,7 +54,7 @@ export async function settleAccounts(
     if (wallet === undefined) continue;
     const plan = planAccount(accountId, meters, await fundsFor(tx, wallet, meters), nowMs);
     const { cutOffMs } = plan;
-    // The cut-off is scheduled already, unless money left the account without `updateRunway`.
+    // The cut-off is already scheduled, unless money left the account without a call of `updateRunway`.
     if (cutOffMs !== null && cutOffMs <= nowMs) await ensureDue(tx, 'cut-off', accountId, cutOffMs);
     plans.push(plan);
   }
@@ -66,8 +68,8 @@ export async function settleAccounts(
 }
 
 /**
- * Charges these meters up to their instants, in few statements, and returns the wallets afterwards. The caller holds
- * the row locks of their accounts (`lockRow`) and passes their locked wallets (`lockWalletsOf`).
+ * Charges these meters up to their instants, in few statements, and returns the wallets after the charges. The caller
+ * holds the row locks of their accounts (`lockRow`) and passes their locked wallets (`lockWalletsOf`).
  */
 export async function settleMeters(
   tx: Db,
@@ -91,7 +93,7 @@ export async function settleMeters(
   return plan.wallets;
 }
 
-/** Pays first charges from the holds that were placed at the rental, and releases the rest of those holds. */
+/** Pays first charges from the holds that were placed at the rental, and releases the remaining holds. */
 async function settleHolds(
   tx: Db,
   due: readonly ToSettle[],
@@ -120,37 +122,38 @@ export async function lockWalletsOf(
 }
 
 /**
- * Returns the instant up to which a billable pod is charged, `atMs` at the latest. If its scheduled removal, its spend
- * limit, the announced departure of its node or the end of the money came earlier, returns that instant, whatever
- * happens to the pod before a job acts on it.
+ * Returns the instant up to which a billable pod is charged, at the latest `atMs`. Returns an earlier instant if the
+ * pod's scheduled removal, its spend limit, the announced departure of its node or the end of the money came before,
+ * even if the pod changes before a job acts on that end.
  */
 export async function chargeableUntil(tx: Db, meter: Meter, atMs: number): Promise<number> {
   const burning = await listBurningOf(tx, [meter.account_id]);
   const own = burning.find(({ pod_id: id }) => id === meter.pod_id);
   if (own === undefined) return atMs;
   const funds = await fundsFor(tx, await walletOf(tx, meter.account_id), burning);
-  // Ignores the idle stop: idleness up to it is not confirmed yet, and time that was not measured counts as used.
+  // Ignores the idle stop, because it is not confirmed yet that the pod was idle until then, and time without
+  // measurements counts as used.
   return endOf({ ...own, idle_stop_at: null }, runsOutAt(funds, burning.map(burningOf)), atMs);
 }
 
 declare const SETTLED: unique symbol;
 
-/** Proof that `settleFirst` has settled an account in this transaction; only that function makes one. */
+/** Proof that `settleFirst` has settled an account in this transaction. Only that function creates such a proof. */
 export type SettledAccount = {
   readonly accountId: string;
   /** The wallet after the settlement. */
   readonly wallet: Wallet;
-  /** Part of `wallet.available` that its pods need; see `reservedFor`. */
+  /** Part of `wallet.available` that the account's pods need; see `reservedFor`. */
   readonly reservedUusd: number;
-  /** True if any of its pods is billable. */
+  /** True if a pod of the account is billable. */
   readonly isBurning: boolean;
   readonly [SETTLED]: true;
 };
 
 /**
- * Settles an account up to now and locks its row; lock pods before calling. Every change that leaves an account less
- * to spend, or a pod a lower limit, calls it first, so that time already used is paid out of the money that was there
- * and no pod is cut off in the past. Follow the change with `fundsReduced` or `spendLimitChanged`.
+ * Settles an account up to now and locks its row; lock pods before the call. Every change that reduces an account's
+ * money or a pod's limit calls it first. So time that was already used is paid from the money that existed at that
+ * time, and no pod is cut off in the past. Call `fundsReduced` or `spendLimitChanged` after the change.
  */
 export async function settleFirst(
   tx: Db,
@@ -172,8 +175,8 @@ export async function settleFirst(
 }
 
 /**
- * Returns the micro-dollars that an account's pods need for their next 15 minutes beyond their holds. Counts billable
- * pods, and stopped pods that are starting again, whose rental hold is already spent.
+ * Returns the micro-dollars that an account's pods need for their next 15 minutes in addition to their holds. Counts
+ * billable pods, and stopped pods that are starting again, whose rental hold is already spent.
  */
 export async function reservedFor(tx: Db, accountId: string, nowMs: number): Promise<number> {
   let reserved = await neededUntil(tx, accountId, nowMs + MINIMUM_RUNTIME_MS);
@@ -183,7 +186,7 @@ export async function reservedFor(tx: Db, accountId: string, nowMs: number): Pro
   return reserved;
 }
 
-/** Cost of all billable pods until then, minus what was charged and what is held for them. */
+/** Cost of all billable pods until `untilMs`, minus earlier charges and holds. */
 async function neededUntil(tx: Db, accountId: string, untilMs: number): Promise<number> {
   let needed = 0;
   for (const meter of await listBurning(tx, accountId)) {
@@ -193,7 +196,7 @@ async function neededUntil(tx: Db, accountId: string, untilMs: number): Promise<
   return Math.max(0, needed);
 }
 
-/** The leg that takes paid credit from a settled account for anything except usage. */
+/** Returns the leg that debits paid credit of a settled account for anything except usage. */
 export function debitPaid(
   { accountId }: SettledAccount,
   amountUusd: number,
@@ -211,7 +214,7 @@ export async function fundsReduced(
   if (isBurning) await updateRunway(tx, accountId, nowMs);
 }
 
-/** Reschedules the stop of a pod whose `max_spend_usd` has changed. Throws if the pod is of another account. */
+/** Reschedules the stop of a pod whose `max_spend_usd` has changed. Throws if the pod belongs to another account. */
 export async function spendLimitChanged(
   tx: Db,
   settled: SettledAccount,
@@ -219,6 +222,7 @@ export async function spendLimitChanged(
 ): Promise<void> {
   const meter = await findMeter(tx, podId);
   if (meter === undefined) return;
-  if (meter.account_id !== settled.accountId) throw new Error(`pod ${podId} is another account's`);
+  if (meter.account_id !== settled.accountId)
+    throw new Error(`pod ${podId} belongs to another account`);
   await updateSpendLimitDue(tx, meter);
 }

@@ -12,7 +12,7 @@ export type Tick = Selectable<BillingTicksTable>;
 export type Period = Selectable<BillingPeriodsTable>;
 export type Refund = Selectable<UsageRefundsTable>;
 
-/** One settlement of one pod: totals after it, and what it adds to the provider's day. */
+/** One settlement of one pod: the totals after it, and the amounts that it adds to the provider's day. */
 export type SettlementRow = Tick & {
   granted_uusd: number;
   absorbed_uusd: number;
@@ -118,7 +118,10 @@ const addToDays = prepared((db, { rows }: Rows) =>
     ),
 );
 
-/** Writes settlements in one statement per table. The database rejects a settlement number that the pod already has. */
+/**
+ * Writes settlements in one statement per table. The database rejects a settlement number that already exists for the
+ * pod.
+ */
 export async function writeSettlements(db: Db, settled: readonly SettlementRow[]): Promise<void> {
   if (settled.length === 0) return;
   const rows = JSON.stringify(settled);

@@ -34,7 +34,7 @@ const verdict = (reason_code: string) =>
     checks: [CheckResult.parse({ ...FAILED_CHECK, reason_code })],
   });
 
-it('charges nothing after the last contact, and nothing twice when a silent agent returns', async () => {
+it('charges nothing after the last contact, and nothing twice when a silent agent answers again', async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);
   scene.host.up = false;
@@ -54,7 +54,7 @@ it('charges up to the last contact if a pod ended while its state was unknown', 
   await scene.live(MINUTE_MS);
   const lastContactMs = scene.market.clock.now();
   scene.host.up = false;
-  // The central API was down too.
+  // The central API was down as well.
   await scene.market.clock.advance(2 * HOUR_MS);
   for (const id of ids) await scene.remove(id);
   await scene.later(CONTACT_WAIT_MS);
@@ -64,7 +64,7 @@ it('charges up to the last contact if a pod ended while its state was unknown', 
   }
 });
 
-it('defers a removal once to contact the node, and charges confirmed time if it stays silent', async () => {
+it('defers a removal once to contact the node, and charges confirmed time if the node stays silent', async () => {
   const id = await scene.running({ termination_hours: 1 });
   await scene.live(MINUTE_MS);
   scene.host.up = false;
@@ -77,7 +77,7 @@ it('defers a removal once to contact the node, and charges confirmed time if it 
   expect((await scene.meter(id)).charged_uusd).toBe(MINUTE_MS);
 });
 
-it('refunds charges since the last healthy contact when the provider breaks a pod', async () => {
+it('refunds charges since the last contact with a healthy pod when the provider breaks the pod', async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);
   // The agent reports an unhealthy pod, then stops answering.
@@ -98,7 +98,7 @@ it('refunds charges since the last healthy contact when the provider breaks a po
   expect((await scene.me()).balance).toBe(9.94);
 });
 
-it('breaks a rebooting pod and fails a creation when their node is lost', async () => {
+it('marks a rebooting pod as broken and fails a creation when their node is lost', async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);
   await scene.tick();
@@ -111,7 +111,7 @@ it('breaks a rebooting pod and fails a creation when their node is lost', async 
   expect(await scene.pod(id)).toMatchObject({ status: 'REBOOT_PENDING', phase: 'unreachable' });
   await scene.later(8 * MINUTE_MS);
   expect((await scene.pod(created)).status).toBe('PENDING');
-  // The limit of a launch, and the time that its end waits for contact.
+  // The limit of a launch, plus the time for which its end waits for contact.
   await scene.later(MINUTE_MS);
   await scene.later(MINUTE_MS);
   const failed = await scene.call('GET', `/pods/${created}`);
@@ -128,7 +128,7 @@ it('breaks a rebooting pod and fails a creation when their node is lost', async 
   expect(await scene.freeGpus()).toBe(2);
 });
 
-it("breaks a pod at once when a validator's verdict during the silence confirms the loss", async () => {
+it("marks a pod as broken at once when a validator's verdict during the silence confirms the loss", async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);
   scene.host.change(id, { phase: 'backoff' });
@@ -149,7 +149,7 @@ it("breaks a pod at once when a validator's verdict during the silence confirms 
   expect((await scene.meter(id)).refunded_uusd).toBe(MINUTE_MS);
 });
 
-it('charges nothing during announced maintenance and breaks no pod before it ends', async () => {
+it('charges nothing during announced maintenance, and marks no pod as broken before the maintenance ends', async () => {
   const { market } = scene;
   const token = await market.logIn();
   const startMs = market.clock.now() + 24 * HOUR_MS;

@@ -22,7 +22,7 @@ export function registerStatement(api: HttpServer, statements: Statements): void
         tags: ['Pods'],
         summary: 'Read the cost of a pod',
         description:
-          'Returns the charges for one pod by period, also after its removal. The total equals the ledger.',
+          'Returns the charges for one pod by period, even after the removal of the pod. The total equals the ledger.',
         errors: { pod_not_found: 'the account never had such a pod' },
         params: StatementParams,
         response: { 200: PodStatement },
@@ -41,7 +41,7 @@ export function registerBilling(
     tags: ['Portal'],
     summary: 'List the income from pods',
     description:
-      'Returns what renters paid, the fee and the net amount, one entry for each pod and day (UTC), newest first. Entries of other providers have neither pod nor amounts.',
+      'Returns the payments of renters, the fee and the net amount, with one entry for each pod and day (UTC), newest first. Entries of other providers contain neither pod nor amounts.',
     errors: { unauthorized: 'the token is missing, wrong or revoked' },
     querystring: BillingQuery,
     response: { 200: portalList(BillingRow) },

@@ -1,4 +1,4 @@
-/** Statements: what a pod cost its renter, by segment, and what it earned its provider, by day. */
+/** Statements: the cost of a pod for its renter, by segment, and its earnings for its provider, by day. */
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
@@ -10,7 +10,7 @@ import { findRefund, type ListedPeriod, listPeriods, type Refund } from './settl
 import type { BillingQuery, BillingRow, PodStatement } from './statement.schemas.ts';
 import { findMeter, listMeters, listSegments, type Meter, type SegmentRow } from './usage.store.ts';
 
-/** A statement lists its first lines up to this number. Its total counts all of them. */
+/** Maximum number of lines in a statement. The total includes all lines. */
 const MAX_LINES = 10_000;
 const SECOND_MS = 1_000;
 const PUBLIC_ID_CHARS = 32;
@@ -19,7 +19,7 @@ export type StatementsDeps = {
   db: Database;
   /** Throws `pod_not_found` unless the account rents or has rented the pod. */
   requirePodOf(db: Db, accountId: string, podId: string): Promise<unknown>;
-  /** Returns the instant before which all earnings of this ledger account are paid out; 0 if none are. */
+  /** Returns the instant before which all earnings of this ledger account are paid out; 0 if none are paid out. */
   paidOutUntil(db: Db, ledgerAccount: string): Promise<number>;
 };
 
@@ -27,7 +27,7 @@ export type Statements = ReturnType<typeof createStatements>;
 
 export function createStatements({ db, requirePodOf, paidOutUntil }: StatementsDeps) {
   return {
-    /** Statement of one of the caller's pods, which may have ended. Throws `pod_not_found`. */
+    /** Returns the statement of one of the caller's pods, which may have ended. Throws `pod_not_found`. */
     async statement({ accountId }: UserIdentity, podId: string): Promise<PodStatement> {
       await requirePodOf(db, accountId, podId);
       const meter = await findMeter(db, podId);
@@ -51,8 +51,8 @@ export function createStatements({ db, requirePodOf, paidOutUntil }: StatementsD
     },
 
     /**
-     * Billing rows of the caller, of another provider (`hotkey`), or of all providers (`scope=all`), latest first. Rows
-     * of other providers have no pod and no amounts.
+     * Returns the billing rows of the caller, of another provider (`hotkey`), or of all providers (`scope=all`), latest
+     * first. Rows of other providers have no pod and no amounts.
      */
     async billing(
       caller: PortalIdentity,
@@ -77,8 +77,8 @@ export function createStatements({ db, requirePodOf, paidOutUntil }: StatementsD
 }
 
 /**
- * Returns the lines of a statement. An amount is the total at the line's end minus the total at its start, so the lines
- * add up to the charge.
+ * Returns the lines of a statement. An amount is the total at the line's end minus the total at its start, so that the
+ * lines sum to the charge.
  */
 function linesOf(meter: Meter, segments: readonly SegmentRow[]): PodStatement['lines'] {
   let cost = NO_COST;
@@ -141,7 +141,7 @@ function billingRow(period: ListedPeriod, paidUntilMs: number): BillingRow {
   };
 }
 
-/** The id of a row contains the pod's id, so other providers get a digest of it. */
+/** Returns the row for other providers. Its id is a digest, because the original id contains the pod's id. */
 function publicRow(row: BillingRow): BillingRow {
   const id = sha256Hex(row.id).slice(0, PUBLIC_ID_CHARS);
   return { ...row, id, pod_id: null, gross_usd: null, fee_usd: null, net_usd: null };
@@ -152,14 +152,16 @@ function statusOf(grossUusd: number, isPaid: boolean): BillingRow['status'] {
   return isPaid ? 'paid' : 'pending';
 }
 
-/** Micro-dollars that the renter paid for a pod: charged, minus what the platform absorbed, minus refunds. */
+/**
+ * Micro-dollars that the renter paid for a pod: the charges minus the part that the platform absorbed, minus refunds.
+ */
 export function spentBy(meter: Meter): number {
   const { charged_uusd: charged, absorbed_uusd: absorbed, refunded_uusd: refunded } = meter;
-  // A refund returns the absorbed part to the platform first.
+  // A refund first returns the absorbed part to the platform.
   return charged - absorbed - Math.max(0, refunded - absorbed);
 }
 
-/** Returns the same amount for each of these pods. Omits pods that never ran. */
+/** Returns the amount of `spentBy` for each of these pods. Omits pods that never ran. */
 export async function spentOf(
   db: Db,
   podIds: readonly string[],
@@ -168,7 +170,7 @@ export async function spentOf(
   return new Map(meters.map((meter) => [meter.pod_id, spentBy(meter)]));
 }
 
-/** Returns the same amount for one pod; 0 if it never ran. */
+/** Returns the amount of `spentBy` for one pod; 0 if the pod never ran. */
 export async function spentOn(db: Db, podId: string): Promise<number> {
   return (await spentOf(db, [podId])).get(podId) ?? 0;
 }

@@ -1,4 +1,7 @@
-/** Meters pods: every state change of a pod passes here in its transaction, and opens or closes a segment of use. */
+/**
+ * Meters pods: every state change of a pod calls this module in its transaction, which opens or closes a segment of
+ * use.
+ */
 import { BILLABLE_STATES, type PodState } from '../../market/pods/pod.state.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
@@ -57,19 +60,19 @@ const USAGE_CAUSES: Record<PodState, UsageCause> = {
 /** Effect of a pod's state change on its meter. */
 export type Metered = {
   /**
-   * When the change takes effect; now if absent. Clamped: not before the last settlement or state change, and not
-   * after the end of a billable pod's time.
+   * Time at which the change takes effect; now if absent. Clamped: not before the last settlement or state change, and
+   * not after the end of a billable pod's time.
    */
   atMs?: number;
-  /** Cause for the statement; the state's usual cause if absent. */
+  /** Cause for the statement; the default cause of the state if absent. */
   cause?: UsageCause;
-  /** True if the caller calls `updateRunway` itself, after several changes. */
+  /** True if the caller calls `updateRunway` itself after several changes. */
   leavesRunway?: boolean;
 };
 
-/** Time before a stop was recorded counts against the grace period up to this long. */
+/** Maximum time before the recording of a stop that counts against the grace period. */
 const COUNTED_LATE_MS = 60_000;
-/** Segments considered when earlier stops are deducted from the grace period. */
+/** Number of segments that are considered when earlier stops are deducted from the grace period. */
 const MOST_SEGMENTS = 200;
 const ENDS: readonly PodState[] = ['deleting', 'creation_failed', 'deleted'];
 
@@ -99,9 +102,10 @@ export async function meterTransition(
 }
 
 /**
- * Returns how long the data of a pod that stops at `atMs` is kept: `fullMs` minus the time it was stopped before,
- * unless it has run that long since. Without this, restarting a pod for moments would keep its GPUs reserved for free.
- * Time before a stop was recorded does not count against the grace period, except its first minute.
+ * Returns the time for which the data of a pod that stops at `atMs` is kept: `fullMs` minus the time of earlier stops,
+ * unless the pod has since run for that long. Without the deduction, a renter could keep GPUs reserved for free by
+ * restarting a pod for moments. Time before a stop was recorded does not count against the grace period, except its
+ * first minute.
  */
 export async function graceMs(
   tx: Db,
@@ -171,7 +175,7 @@ async function switchSegment(
   await closeSegment(tx, meter.pod_id, meter.seq, endMs);
   const closed = costUntil(meter, endMs);
   const isEnd = ENDS.includes(to);
-  // The settlement has used the hold, if anything was due; whatever it still holds is released.
+  // The settlement has used the hold if anything was due. The remaining hold is released.
   await releaseHold(tx, meter, nowMs);
   const next: Meter = {
     ...meter,

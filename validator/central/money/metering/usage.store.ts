@@ -17,12 +17,12 @@ export type SegmentRow = Selectable<UsageSegmentsTable>;
 export type MeterBounds = {
   seen_at: number | null;
   removal_at: number | null;
-  /** When its node leaves for good, as announced by a notice in force. */
+  /** Time at which the pod's node is removed permanently, according to a notice in force. */
   leaves_at: number | null;
   max_spend_uusd: number | null;
-  /** When it is stopped for idleness, unless it is used before. */
+  /** Time at which the pod is stopped because it is idle, unless it is used before. */
   idle_stop_at: number | null;
-  /** When a budget of the API key that rented it is used up. */
+  /** Time at which a budget of the API key that rented the pod is used up. */
   key_stops_at: number | null;
 };
 
@@ -94,7 +94,7 @@ export async function updateMeter(db: Db, meter: Meter): Promise<void> {
   await setMeter(db, meter);
 }
 
-/** Inserts a segment. The database rejects one that does not begin where the previous one ended. */
+/** Inserts a segment. The database rejects a segment that does not begin at the end of the previous segment. */
 export function insertSegment(db: Db, segment: SegmentRow): Promise<void> {
   return insertOne(db, 'usage_segments', segment);
 }
@@ -169,7 +169,7 @@ const restarting = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
     .where('pods.state', 'in', CREATION_STATES),
 );
 
-/** Prices of an account's pods that ran before, were stopped, and are starting again. */
+/** Prices of an account's pods that ran before, were stopped, and are now starting again. */
 export async function listRestarting(
   db: Db,
   accountId: string,
@@ -258,7 +258,7 @@ const changes = prepared((db, { rows }: Slots<{ rows: string }>) =>
 );
 
 /**
- * Raises `changed_ms`, the instant up to which a pod may have been used before its limit or the funds were reduced.
+ * Raises `changed_ms`, the instant until which a pod may have been used before its limit or the funds were reduced.
  * Never lowers it.
  */
 export async function raiseChangedMs(

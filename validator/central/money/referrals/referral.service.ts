@@ -1,6 +1,7 @@
 /**
- * Referral earnings: a referrer receives part of the platform fee on what the referred account pays. The provider's
- * share is not affected. Granted credit earns nothing; otherwise sign-ups alone would be worth money.
+ * Referral earnings: a referrer receives part of the platform fee on the payments of the referred account. The
+ * provider's share is not affected. Payments from granted credit earn nothing, because sign-ups alone would otherwise
+ * be worth money.
  */
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Db, ReferralRow } from '../../platform/database/tables.ts';
@@ -24,7 +25,7 @@ export async function referrerOf(db: Db, code: string): Promise<string> {
   const referrerId = await findReferrer(db, code);
   if (referrerId !== null) return referrerId;
   throw new ApiError('bad_request', 'There is no such referral code', {
-    hint: 'Correct it, or leave it out.',
+    hint: 'Correct the code, or leave it out.',
   });
 }
 
@@ -43,8 +44,8 @@ export async function addReferral(
 export type Accrual = { groups: { legs: Leg[]; cause: Cause }[]; rows: ReferralRow[] };
 
 /**
- * Plans the credit of referrers for what these accounts have just paid. Each credit is the share of the total so far
- * minus what was credited before, so the number of settlements does not matter. The caller holds the accounts' row locks.
+ * Plans the credit of referrers for the latest payments of these accounts. Each credit is the share of the total so far
+ * minus earlier credits, so the number of settlements does not matter. The caller holds the accounts' row locks.
  */
 export async function accrueReferrals(
   tx: Db,
@@ -74,12 +75,12 @@ export async function accrueReferrals(
   return accrual;
 }
 
-/** Stores the rows of an accrual whose groups are posted. */
+/** Stores the rows of an accrual after its groups were posted. */
 export const writeAccrual = (tx: Db, { rows }: Accrual): Promise<void> => writeReferrals(tx, rows);
 
 /**
- * Plans the return of referral credit for a refund of `uusd` to an account, whose row the caller has locked. Without
- * the return, deliberately broken pods would earn referral credit. A referrer that was already paid out goes below 0.
+ * Plans the return of referral credit for a refund of `uusd` to an account, whose row the caller has locked. Otherwise
+ * renters could earn referral credit by breaking pods. A referrer that was already paid out falls below 0.
  */
 export async function returnReferral(
   tx: Db,
@@ -106,7 +107,7 @@ export async function returnReferral(
   };
 }
 
-/** Micro-dollars that an account has earned by referrals and was not paid, including a payout in progress. */
+/** Micro-dollars of an account's referral earnings that were not paid, including a payout in progress. */
 export async function earnedByReferrals(db: Db, accountId: string): Promise<number> {
   return (await balancesOf(db, referralAccount(accountId))).posted;
 }

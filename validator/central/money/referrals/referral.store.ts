@@ -1,4 +1,4 @@
-/** Queries of the referrals table: one row for each account that was referred. */
+/** Queries of the referrals table, with one row for each referred account. */
 import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Db, ReferralRow } from '../../platform/database/tables.ts';
 
@@ -54,13 +54,13 @@ const write = prepared((db, { rows }: Rows) =>
     .whereRef('referrals.account_id', '=', 'input.account_id'),
 );
 
-/** Updates the totals paid and credited. */
+/** Updates the paid and the credited totals. */
 export async function writeReferrals(db: Db, rows: readonly ReferralRow[]): Promise<void> {
   if (rows.length === 0) return;
   await write(db, { rows: JSON.stringify(rows) });
 }
 
-/** Deletes the referrals by an account, so that nothing more is credited to it. */
+/** Deletes the referrals by an account, so that the account receives no further credit. */
 export async function deleteReferralsBy(db: Db, referrerId: string): Promise<void> {
   await db.deleteFrom('referrals').where('referrer_id', '=', referrerId).execute();
 }

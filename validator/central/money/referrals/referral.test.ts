@@ -56,7 +56,7 @@ it('records the referrer at sign-up and rejects an unknown code', async () => {
   ]);
 });
 
-it('credits a fifth of the fee on paid usage, whatever the settlement interval', async () => {
+it('credits a fifth of the fee on paid usage, for every settlement interval', async () => {
   const referrer = await createReferrer();
   const id = await scene.running();
   for (const ms of [10_000, 333, 7, 25_000]) {
@@ -94,7 +94,7 @@ it('credits nothing for granted credit or to a deleted referrer', async () => {
   expect(await earnedBy(referrer.id)).toBe(0);
 });
 
-it('takes the referral credit back with a refund, below 0 if it was paid out', async () => {
+it('debits the referral credit with a refund, below 0 if the credit was paid out', async () => {
   const referrer = await createReferrer();
   const id = await scene.running();
   await scene.later(30_000);

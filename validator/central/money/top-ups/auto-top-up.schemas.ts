@@ -36,14 +36,14 @@ export const AutoTopUp = z
         threshold_usd: 'Balance in USD below which a charge is made.',
         amount_usd: 'USD of one charge.',
         monthly_limit_usd:
-          'Limit in USD for all charges of a calendar month (UTC); null for 1000, or the amount of one charge if that is more.',
+          'Limit in USD for all charges of a calendar month (UTC); null for the default, which is 1000 or the amount of one charge, whichever is more.',
         payment_method_id: 'Id of the payment method at the payment processor; null for none.',
         status:
-          'State of the last charge: none in progress, in progress, failed, or suspended after a dispute.',
+          'State of the auto top-up: no charge in progress, charge in progress, last charge failed, or suspended after a dispute.',
         month_charged_usd:
           'USD charged in this calendar month (UTC), including charges in progress.',
-        last_attempt_at: 'Time of the last charge (UTC); null if there was none.',
-        last_error: 'Why the last charge failed; null if it did not.',
+        last_attempt_at: 'Time of the last charge (UTC); null if there was no charge.',
+        last_error: 'Reason why the last charge failed; null if it did not fail.',
         created_at: CREATED_AT,
         updated_at: UPDATED_AT,
       },
@@ -59,7 +59,10 @@ const Amount = usdAmount({ min: 5, max: 10_000 }).refine(
 );
 const PaymentMethodId = z.string().regex(/^[\w-]{1,255}$/, 'Not a payment method');
 
-/** The first update needs `enabled`, `threshold_usd` and `amount_usd`. Afterwards absent fields stay as they are. */
+/**
+ * Changes of an auto top-up. The first update needs `enabled`, `threshold_usd` and `amount_usd`. In later updates,
+ * absent fields are unchanged.
+ */
 export const AutoTopUpUpdateDto = z
   .object(
     described(
@@ -72,12 +75,12 @@ export const AutoTopUpUpdateDto = z
       },
       {
         enabled:
-          'True tops the balance up automatically. Required in the first update; it needs a payment method.',
+          'True tops the balance up automatically. Required in the first update; true needs a payment method.',
         threshold_usd:
           'Balance in USD below which a charge is made, at least 1. Required in the first update.',
         amount_usd: 'USD of one charge, 5 to 10000 in whole cents. Required in the first update.',
         monthly_limit_usd:
-          'Limit in USD for all charges of a calendar month (UTC); null for 1000, or the amount of one charge if that is more.',
+          'Limit in USD for all charges of a calendar month (UTC); null for the default, which is 1000 or the amount of one charge, whichever is more.',
         payment_method_id: 'Id of the payment method at the payment processor; null removes it.',
       },
     ),

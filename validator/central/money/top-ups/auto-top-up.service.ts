@@ -1,4 +1,4 @@
-/** Auto top-ups: an account's settings, and when a charge begins. Results of charges are in top-up.service.ts. */
+/** Auto top-ups: an account's settings, and the start of a charge. top-up.service.ts applies the results of charges. */
 import { microOrNull, microToUsd } from '#shared/api/money.ts';
 import { type Clock, naiveUtc, startOfMonth } from '#shared/runtime/clock.ts';
 import { ApiError, invalidField } from '#shared/runtime/errors.ts';
@@ -34,14 +34,14 @@ export type AutoTopUpsDeps = {
   db: Database;
   clock: Clock;
   random: Random;
-  /** Null: this marketplace takes no payments. */
+  /** Null if this marketplace accepts no payments. */
   payments: Payments | null;
   pods: Pick<AccountPods, 'awaitMoney'>;
 };
 export type AutoTopUps = ReturnType<typeof createAutoTopUps>;
 
 export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopUpsDeps) {
-  /** Attaches a new payment method at the processor and stores the account's customer id there. */
+  /** Attaches a new payment method at the processor and stores the account's customer id at the processor. */
   async function attachMethod(caller: UserIdentity, paymentMethodId: string): Promise<void> {
     const [before, account] = [
       await findAutoTopUp(db, caller.accountId),
@@ -56,7 +56,7 @@ export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopU
     }
   }
 
-  /** Begins charges where due. Call it in the transaction of a spend, with the funds left to each account. */
+  /** Begins charges that are due. Call it in the transaction of a spend, with the funds that each account has left. */
   async function afterSpend(tx: Db, left: ReadonlyMap<string, Funds>): Promise<void> {
     if (payments === null) return;
     for (const row of await listEnabled(tx, [...left.keys()])) {
@@ -69,7 +69,7 @@ export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopU
     const { account_id: accountId, payment_method_id: methodId } = row;
     const nowMs = clock.now();
     const facts = { ...factsOf(row), monthChargedUusd: 0, ...funds, awaitsMoney: true };
-    // Saves two queries for the many accounts that need no charge even under the most favourable assumptions.
+    // Avoids two queries for the many accounts that need no charge even under the most favourable assumptions.
     if (methodId === null || !shouldCharge(facts, nowMs)) return;
     const charged = await chargedSince(tx, accountId, startOfMonth(nowMs));
     const awaitsMoney = await pods.awaitMoney(tx, accountId);
@@ -100,7 +100,7 @@ export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopU
     return toAutoTopUp(row, await chargedSince(db, row.account_id, month));
   }
 
-  /** Throws before anything is sent to the payment processor. */
+  /** Throws before any request is sent to the payment processor. */
   async function refuseBudgeted(caller: UserIdentity, body: AutoTopUpUpdateDto): Promise<void> {
     const before = await findAutoTopUp(db, caller.accountId);
     const amountUusd = microOrNull(body.amount_usd) ?? before?.amount_uusd ?? 0;
@@ -122,7 +122,7 @@ export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopU
     if (monthly_limit_usd !== undefined) row.monthly_limit_uusd = microOrNull(monthly_limit_usd);
     const hasOther = payment_method_id !== undefined && payment_method_id !== row.payment_method_id;
     if (payment_method_id !== undefined) row.payment_method_id = payment_method_id;
-    // A new method or switching it on clears the failure.
+    // A new method, or enabling the auto top-up, clears the failure.
     const hasFailed = row.status === 'failed' || row.status === 'suspended';
     if ((hasOther || enabled === true) && hasFailed) {
       Object.assign(row, { status: 'idle', declines: 0, not_before: 0, last_error: null });
@@ -131,15 +131,15 @@ export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopU
   }
 
   return {
-    /** Null if the account never configured one. */
+    /** Returns null if the account never configured an auto top-up. */
     async get({ accountId }: UserIdentity): Promise<AutoTopUp | null> {
       const row = await findAutoTopUp(db, accountId);
       return row === undefined ? null : shown(row);
     },
 
     /**
-     * Throws 422 if a first update lacks a field, `bad_request` for settings that could never charge,
-     * `API_KEY_BUDGET_EXCEEDED` for a key with a budget, which may only disable it.
+     * Changes the settings. Throws 422 if a first update lacks a field, `bad_request` for settings that could never
+     * charge, and `API_KEY_BUDGET_EXCEEDED` for a key with a budget, which may only disable the auto top-up.
      */
     async change(caller: UserIdentity, body: AutoTopUpUpdateDto): Promise<AutoTopUp> {
       const { accountId } = caller;
@@ -165,7 +165,7 @@ export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopU
 
     afterSpend,
 
-    /** Daily check, for changes that no spend has triggered. */
+    /** Daily check for accounts that need a charge although no spend has triggered one. */
     daily: {
       async run(tx, { subject, nowMs }) {
         const row = await findAutoTopUp(tx, subject);
@@ -177,14 +177,14 @@ export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopU
   };
 }
 
-/** Deletes the auto top-up of an account that is being removed. Its charges stay as records of money. */
+/** Deletes the auto top-up of an account that is being removed. Its charges are kept as records of money. */
 export async function deleteAutoTopUpData(tx: Db, accountId: string): Promise<void> {
   await deleteAutoTopUp(tx, accountId);
   await clearDue(tx, 'top-up', accountId);
 }
 
 function noPayments(): ApiError {
-  return new ApiError('bad_request', 'This marketplace takes no payments', {
+  return new ApiError('bad_request', 'This marketplace accepts no payments', {
     hint: 'Ask the operator for credit.',
   });
 }
@@ -193,7 +193,7 @@ function requireChargeable(row: AutoTopUpRow, payments: Payments | null): void {
   if (payments === null) throw noPayments();
   if (row.payment_method_id === null) {
     throw new ApiError('bad_request', 'An enabled auto top-up needs a payment method', {
-      hint: 'Send payment_method_id, or disable it.',
+      hint: 'Send payment_method_id, or disable the auto top-up.',
     });
   }
   if (row.monthly_limit_uusd !== null && row.monthly_limit_uusd < row.amount_uusd) {
@@ -213,7 +213,7 @@ async function requireUndisputed(tx: Db, row: AutoTopUpRow): Promise<void> {
   });
 }
 
-/** Returns a first row with defaults. Throws 422 naming a missing field. */
+/** Returns a first row with defaults. Throws 422 that names a missing field. */
 function newRow(
   accountId: string,
   id: string,
@@ -222,7 +222,7 @@ function newRow(
 ): AutoTopUpRow {
   for (const field of ['enabled', 'threshold_usd', 'amount_usd'] as const) {
     if (body[field] === undefined) {
-      throw invalidField(`body.${field}`, 'Field required the first time', 'missing');
+      throw invalidField(`body.${field}`, 'Field required in the first update', 'missing');
     }
   }
   return {

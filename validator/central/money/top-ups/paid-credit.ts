@@ -1,4 +1,4 @@
-/** Credits money that was received for an account: once per payment, in one transaction with everything that follows. */
+/** Credits money that was received for an account: once per payment, in one transaction with all its effects. */
 import { formatUsdFloor } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -47,9 +47,9 @@ export type PayInResult =
   | 'credited'
   | 'credited before'
   | 'no such account'
-  | 'the reference is that of another payment';
+  | 'another payment has this reference';
 
-/** Credits a payment. Repeating it has no effect. */
+/** Credits a payment. Repeated calls have no effect. */
 export async function payIn(
   tx: Db,
   deps: PaidCreditDeps,
@@ -66,7 +66,7 @@ export async function payIn(
     if (!(error instanceof CauseTaken)) throw error;
     const [leg] = await legsOfCause(tx, { type: 'top-up', id });
     const isSame = leg?.credit === paidAccount(account.id) && leg.amountUusd === amountUusd;
-    return isSame ? 'credited before' : 'the reference is that of another payment';
+    return isSame ? 'credited before' : 'another payment has this reference';
   }
 }
 

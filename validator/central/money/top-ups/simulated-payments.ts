@@ -1,6 +1,6 @@
 /**
  * A payment processor that moves no money, for a marketplace on one host. The payment method determines the result of a
- * charge, like the test cards of real processors. Charges are stored in the database and survive a restart.
+ * charge, as the test cards of real processors do. Charges are stored in the database and survive a restart.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -9,7 +9,7 @@ import type { Database, Db, SimulatedCharge } from '../../platform/database/tabl
 import type { ChargeAnswer, Payments } from '../../platform/ports.ts';
 import { createSimulatedOnboarding } from './simulated-onboarding.ts';
 
-/** Payment methods and what happens to their charges. */
+/** Payment methods and the result of their charges. */
 export const SIMULATED_METHODS = {
   sim_ok: 'succeeds at once',
   sim_declined: 'is declined',
@@ -96,7 +96,7 @@ function findSimulatedCharge(db: Db, externalId: string): Promise<SimulatedCharg
     .executeTakeFirst();
 }
 
-/** Charges of a payment method up to `untilMs` whose dispute is not reported yet. */
+/** Charges of a payment method up to `untilMs` for which no dispute was reported yet. */
 function listUndisputed(
   db: Db,
   paymentMethodId: string,

@@ -44,7 +44,7 @@ const shown = async () =>
 const paid = async () => (await walletOf(central.ports.db, account.id)).paid / USD;
 const charge = () => central.central.chargeTopUps();
 
-/** Begins a charge after a spend that leaves one dollar, and sends it to Stripe. */
+/** Begins a charge after a spend that leaves a balance of one dollar, and sends the charge to Stripe. */
 async function topUp(): Promise<void> {
   const { db, clock, random } = central.ports;
   const auto = createAutoTopUps({
@@ -84,7 +84,7 @@ it('rejects an unknown card, and reports a processor that does not answer', asyn
 
 it.each([
   ['pm_declined', 'do_not_honor'],
-  ['pm_action', 'the bank wants the payer’s consent'],
+  ['pm_action', 'the bank requires the payer’s consent'],
 ])('records why %s was not charged', async (method, reason) => {
   await put(method);
   await topUp();
@@ -105,7 +105,7 @@ it('charges once although the first answer was lost', async () => {
     .selectFrom('accounts')
     .select('payment_customer_id')
     .executeTakeFirstOrThrow();
-  // The request arrived, but its answer was lost.
+  // The request arrived, but the answer was lost.
   await payments.charge({ key, customerId, paymentMethodId, amountUusd: amount_uusd });
   await central.clock.advance(10_000);
   await charge();
@@ -122,7 +122,7 @@ it('queries a pending charge until Stripe reports its result', async () => {
   expect([(await shown()).status, await paid()]).toEqual(['idle', 25.5]);
 });
 
-it('credits a signed callback once, however often it comes', async () => {
+it('credits a signed callback once, even if it arrives repeatedly', async () => {
   await put('pm_processing');
   await topUp();
   const [intent = { id: '', metadata: {} }] = stripe.intents();

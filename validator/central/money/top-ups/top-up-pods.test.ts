@@ -21,7 +21,7 @@ const charge = () => scene.market.central.chargeTopUps();
 const charges = () => scene.db.selectFrom('topups').select('state').orderBy('created_at').execute();
 const settings = { enabled: true, threshold_usd: 5, amount_usd: 5, payment_method_id: 'sim_ok' };
 
-it('restarts a pod when another card pays within the grace period after a decline', async () => {
+it('restarts a pod if another card pays within the grace period after a decline', async () => {
   const id = await scene.running();
   // Charges at once, because a pod runs.
   expect((await put({ ...settings, payment_method_id: 'sim_declined' })).body.status).toBe(

@@ -27,12 +27,12 @@ export function registerAutoTopUpRoutes(
         tags,
         summary: 'Read the automatic top-up',
         description:
-          'Returns the settings and the state of the last charge; null if the account never set it up.',
+          'Returns the settings and the state of the last charge; null if the account never set up the automatic top-up.',
         response: { 200: AutoTopUp.nullable() },
       },
     },
     async (request, reply) =>
-      // Fastify would send null as an empty body.
+      // Fastify would send an empty body for null.
       (await autoTopUps.get(userOf(request))) ??
       reply.type('application/json; charset=utf-8').serializer(JSON.stringify).send(null),
   );
@@ -47,9 +47,9 @@ export function registerAutoTopUpRoutes(
           'Stores the given members. If the balance is below the threshold, a charge follows within a minute.',
         errors: {
           API_KEY_BUDGET_EXCEEDED:
-            'a key with a budget may only disable it, because its charges have no end',
+            'a key with a budget may only disable the top-up, because its charges are unlimited',
           bad_request:
-            'no payment method although enabled, a monthly limit below one charge, a method with a disputed charge, or a marketplace that takes no payments',
+            'no payment method although enabled, a monthly limit below one charge, a method with a disputed charge, or a marketplace that accepts no payments',
         },
         retry: 'Safe: a repeat stores the same values again and causes no second charge.',
         body: AutoTopUpUpdateDto,
@@ -69,7 +69,7 @@ export function registerAutoTopUpRoutes(
 
 const Received = z.object({ received: z.literal(true) });
 
-/** Register it at the origin, not below /api, and only if the processor sends callbacks. */
+/** Registers the callback. Call it for the origin, not for /api, and only if the processor sends callbacks. */
 export function registerPaymentCallback(
   origin: HttpServer,
   parse: NonNullable<Payments['parseCallback']>,
@@ -90,7 +90,8 @@ export function registerPaymentCallback(
     },
     async (request) => {
       const event = await parse({ body: bodyOf(request), signature: signatureOf(request) });
-      // Unknown charges and accounts are acknowledged too; otherwise the processor repeats the event for days.
+      // Unknown charges and accounts are acknowledged too, because the processor would otherwise repeat the event for
+      // days.
       if (event !== null && 'onboarded' in event) {
         const { onboarded: id } = event;
         if (await completeOnboarding(id)) return { received: true as const };

@@ -1,6 +1,6 @@
 /**
  * Applies results of charges: credits a top-up once, records failures, and debits refunds and disputes. Each result is
- * applied in one transaction, and repeating it has no effect.
+ * applied in one transaction. Repeated calls have no effect.
  */
 import { formatUsdFloor } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -76,13 +76,16 @@ export function createTopUps({ db, clock, random, mails, pods }: TopUpsDeps) {
     });
   }
 
-  /** Updates the auto top-up after a charge that was in flight. A charge that succeeds late does not change it. */
+  /**
+   * Updates the auto top-up after a charge that was in flight. A charge that succeeds late does not change the auto
+   * top-up.
+   */
   async function updateAuto(tx: Db, row: TopUpRow, outcome: ChargeOutcome, reason: string | null) {
     const auto = await findAutoTopUp(tx, row.account_id);
     if (auto === undefined || !isInFlight(row.state)) return;
     const next = afterCharge(outcome, auto.declines, clock.now());
     await updateAutoTopUp(tx, row.account_id, { ...next, last_error: reason });
-    // Stopped pods spend nothing, so no spend would trigger the next check.
+    // Stopped pods spend nothing, so no spend would trigger the next check of the auto top-up.
     const isOn = auto.enabled === 1 && next.status !== 'suspended';
     if (isOn) await setDue(tx, 'top-up', row.account_id, next.not_before);
     if (next.status === 'suspended') {
@@ -90,7 +93,7 @@ export function createTopUps({ db, clock, random, mails, pods }: TopUpsDeps) {
     }
   }
 
-  /** Returns false if the charge was changed concurrently; read it again. */
+  /** Returns false if the charge was changed concurrently. The caller then reads the charge again. */
   async function settleIn(tx: Db, row: TopUpRow, to: TopUpState, result: Result): Promise<boolean> {
     if (!REACHED_FROM[to].includes(row.state)) return true;
     if (to === 'succeeded') await pods.lock(tx, [row.account_id]);
@@ -111,8 +114,8 @@ export function createTopUps({ db, clock, random, mails, pods }: TopUpsDeps) {
   }
 
   /**
-   * Returns money to the payer: from the account's paid credit that is not held, and beyond that from the platform, so
-   * that no account falls below 0. Returns false if the charge was changed concurrently.
+   * Returns money to the payer: from the account's paid credit that is not held, and the remaining amount from the
+   * platform, so that no account falls below 0. Returns false if the charge was changed concurrently.
    */
   async function reverse(tx: Db, row: TopUpRow, back: Reversal): Promise<boolean> {
     const { account_id: accountId, amount_uusd: amount } = row;
@@ -136,7 +139,11 @@ export function createTopUps({ db, clock, random, mails, pods }: TopUpsDeps) {
     await postGroup(tx, group, causedBy(SYSTEM_ACTOR, cause));
     await fundsReduced(tx, settled, clock.now());
     const dollars = formatUsdFloor(amountUusd);
-    await recordFailure(tx, accountId, `${dollars} of a top-up went back to the payer: ${back.by}`);
+    await recordFailure(
+      tx,
+      accountId,
+      `${dollars} of a top-up was returned to the payer: ${back.by}`,
+    );
     if (back.by === 'dispute') await suspend(tx, accountId);
     return true;
   }
@@ -162,7 +169,7 @@ export function createTopUps({ db, clock, random, mails, pods }: TopUpsDeps) {
     if (change.kind === 'declined') {
       return settleIn(tx, row, 'declined', { externalId, reason: change.reason });
     }
-    // The result of the charge itself has not arrived yet; the processor repeats this event later.
+    // The result of the charge itself has not arrived yet. The processor will repeat this event.
     if (row.state !== 'succeeded') return Promise.resolve(false);
     const back: Reversal =
       change.kind === 'refunded'
@@ -191,8 +198,8 @@ export function createTopUps({ db, clock, random, mails, pods }: TopUpsDeps) {
     },
 
     /**
-     * Applies an event that the processor sent by itself. Returns false if the charge is unknown. Rejects with
-     * `conflict` if the processor must repeat the event.
+     * Applies an event that the processor sent on its own initiative. Returns false if the charge is unknown. Rejects
+     * with `conflict` if the processor must repeat the event.
      */
     async applyEvent(event: PaymentEvent): Promise<boolean> {
       return moneyTransaction({ db, clock, random }, async (tx) => {
@@ -205,7 +212,7 @@ export function createTopUps({ db, clock, random, mails, pods }: TopUpsDeps) {
   };
 }
 
-/** The processor's answer beside the state. */
+/** The processor's answer except the state. */
 type Result = { externalId: string | null; reason: string | null };
 type Reversal = { by: 'refund' | 'dispute'; amountUusd: number };
 

@@ -37,12 +37,16 @@ it.each<[string, Partial<ChargeFacts>, boolean]>([
     { status: 'failed', notBeforeMs: NOW + 1 },
     false,
   ],
-  ['charges as soon as that pause ends', { status: 'failed', notBeforeMs: NOW }, true],
+  [
+    'charges as soon as the pause after a decline ends',
+    { status: 'failed', notBeforeMs: NOW },
+    true,
+  ],
   ['charges up to the monthly limit', { monthChargedUusd: 200 }, true],
   ['does not charge beyond the monthly limit', { monthChargedUusd: 201 }, false],
   ['charges up to a thousand dollars a month if no limit is set', { monthlyLimitUusd: null }, true],
   [
-    'does not charge beyond these thousand dollars',
+    'does not charge beyond a thousand dollars a month if no limit is set',
     { monthlyLimitUusd: null, monthChargedUusd: 1e9 - 99 },
     false,
   ],
@@ -51,17 +55,21 @@ it.each<[string, Partial<ChargeFacts>, boolean]>([
     { ...ONE_OF_5000, monthChargedUusd: 0 },
     true,
   ],
-  ['does not charge such an amount twice a month', { ...ONE_OF_5000, monthChargedUusd: 1 }, false],
+  [
+    'does not charge a single amount above a thousand dollars twice a month',
+    { ...ONE_OF_5000, monthChargedUusd: 1 },
+    false,
+  ],
   ['does not charge in the pause after a success', PAUSED, false],
   ['charges at the end of the pause after a success', { ...PAUSED, notBeforeMs: NOW }, true],
-  ['charges in that pause for stopped pods', { ...PAUSED, awaitsMoney: true }, true],
+  ['charges in the pause after a success for stopped pods', { ...PAUSED, awaitsMoney: true }, true],
   [
-    'charges in that pause for pods that are about to stop',
+    'charges in the pause after a success for pods that are about to stop',
     { ...PAUSED, runsOutAtMs: NOW + 900_000 },
     true,
   ],
   [
-    'does not charge in that pause for pods that keep running',
+    'does not charge in the pause after a success for pods that keep running',
     { ...PAUSED, runsOutAtMs: NOW + 900_001 },
     false,
   ],
@@ -91,7 +99,7 @@ it('waits longer after each decline and suspends after the third', () => {
   expect(afterCharge('unanswered', 2, NOW)).toMatchObject({ status: 'failed', declines: 2 });
 });
 
-it('repeats an unanswered charge for less than a day, and waits two weeks for a pending one', () => {
+it('repeats an unanswered charge for less than a day, and waits two weeks for a pending charge', () => {
   expect([1, 2, 3, 4, 30].map((attempts) => nextRequestAt(attempts, 0))).toEqual([
     10_000, 60_000, 600_000, 3_600_000, 3_600_000,
   ]);

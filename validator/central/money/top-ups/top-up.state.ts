@@ -1,6 +1,11 @@
-/** States of a top-up's charge and of the auto top-up that starts it; state diagram in ../README.md. Pure. */
+/**
+ * States of a top-up's charge, and of the auto top-up that starts the charge. ../README.md has the state diagram. Pure.
+ */
 
-/** `charging`: not answered yet; `pending`: the processor works on it; `unanswered`: abandoned, but may still succeed. */
+/**
+ * `charging`: not answered yet; `pending`: the processor is working on the charge; `unanswered`: no longer queried, but
+ * may still succeed.
+ */
 export const TOP_UP_STATES = [
   'charging',
   'pending',
@@ -13,7 +18,9 @@ export type TopUpState = (typeof TOP_UP_STATES)[number];
 /** States of charges in flight; an account has at most one. */
 export const IN_FLIGHT = ['charging', 'pending'] as const satisfies readonly TopUpState[];
 
-/** States from which each state can be reached. Late money still counts, so only `succeeded` is final. */
+/**
+ * States from which each state can be reached. Money that arrives late is still credited, so only `succeeded` is final.
+ */
 export const REACHED_FROM: Readonly<Record<TopUpState, readonly TopUpState[]>> = {
   charging: [],
   pending: ['charging'],
@@ -23,7 +30,10 @@ export const REACHED_FROM: Readonly<Record<TopUpState, readonly TopUpState[]>> =
 };
 
 const HOUR_MS = 3_600_000;
-/** Processors forget idempotency keys after a day; sending the charge again later could charge twice. */
+/**
+ * Time for which a charge is sent again. Processors drop idempotency keys after a day, so a later repeat could charge
+ * twice.
+ */
 const CHARGING_FOR_MS = 23 * HOUR_MS;
 /** Time that bank transfers can take. */
 const PENDING_FOR_MS = 14 * 24 * HOUR_MS;
@@ -40,13 +50,16 @@ export const AUTO_TOP_UP_STATUSES = ['idle', 'charging', 'failed', 'suspended'] 
 export type AutoTopUpStatus = (typeof AUTO_TOP_UP_STATUSES)[number];
 
 const MINUTE_MS = 60_000;
-/** Pause after the first and the second decline in a row; the third suspends. The first is shorter than the grace period of stopped pods. */
+/**
+ * Pause after the first and the second decline in a row; the third decline suspends the auto top-up. The first pause is
+ * shorter than the grace period of stopped pods.
+ */
 const BACKOFF_MS: readonly number[] = [5 * MINUTE_MS, HOUR_MS];
-/** Pause after a successful charge, unless pods are about to stop. Limits the damage of a stolen card. */
+/** Pause after a successful charge, unless pods are about to stop. The pause limits the damage of a stolen card. */
 const SUCCESS_PAUSE_MS = 10 * MINUTE_MS;
-/** The pause after a success is skipped if pods stop within this time. */
+/** The pause after a success is skipped if pods will stop within this time. */
 const URGENT_MS = 15 * MINUTE_MS;
-/** Limit for a calendar month if the renter set none; one charge is always allowed. */
+/** Limit for a calendar month if the renter set no limit. One charge is always allowed. */
 const DEFAULT_MONTHLY_LIMIT_UUSD = 1_000_000_000;
 /** Pause after a charge that the processor did not answer. */
 const UNANSWERED_PAUSE_MS = HOUR_MS;
@@ -58,13 +71,13 @@ export type ChargeFacts = {
   notBeforeMs: number;
   thresholdUusd: number;
   amountUusd: number;
-  /** Null: the default limit. */
+  /** Null for the default limit. */
   monthlyLimitUusd: number | null;
   /** Micro-dollars charged in this month, including charges in flight. */
   monthChargedUusd: number;
   available: number;
   burnPerHour: number;
-  /** When pods stop at the present cost; null: never. */
+  /** Time at which pods stop at the present cost; null if never. */
   runsOutAtMs: number | null;
   /** True if stopped pods would restart with more money. */
   awaitsMoney: boolean;
@@ -91,7 +104,7 @@ function isUrgent({ awaitsMoney, runsOutAtMs }: ChargeFacts, nowMs: number): boo
 export type ChargeOutcome = 'succeeded' | 'declined' | 'unanswered';
 export type AfterCharge = { status: AutoTopUpStatus; declines: number; not_before: number };
 
-/** Next state of the auto top-up. `declines` counts those in a row before this charge. */
+/** Returns the next state of the auto top-up. `declines` is the number of consecutive declines before this charge. */
 export function afterCharge(outcome: ChargeOutcome, declines: number, nowMs: number): AfterCharge {
   if (outcome === 'succeeded') {
     return { status: 'idle', declines: 0, not_before: nowMs + SUCCESS_PAUSE_MS };

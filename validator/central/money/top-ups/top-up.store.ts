@@ -56,7 +56,10 @@ export async function hasDisputed(db: Db, accountId: string, methodId: string): 
   return row !== undefined;
 }
 
-/** Micro-dollars of an account's charges that succeeded after `sinceMs`, minus what was returned. Their payer may still dispute them. */
+/**
+ * Micro-dollars of an account's charges that succeeded after `sinceMs`, minus returned amounts. The payer may still
+ * dispute these charges.
+ */
 export async function disputableCredit(
   db: Db,
   accountId: string,
@@ -76,7 +79,7 @@ const byAccount = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
   db.selectFrom('auto_topups').selectAll().where('account_id', '=', accountId),
 );
 
-/** Returns undefined if the account never configured one. */
+/** Returns undefined if the account never configured an auto top-up. */
 export async function findAutoTopUp(db: Db, accountId: string): Promise<AutoTopUpRow | undefined> {
   return (await byAccount(db, { accountId })).rows[0];
 }
@@ -107,7 +110,7 @@ export async function upsertAutoTopUp(db: Db, row: AutoTopUpRow): Promise<void> 
     .execute();
 }
 
-/** Marks that a charge begins. Returns false if the auto top-up has changed since `row` was read. */
+/** Marks the start of a charge. Returns false if the auto top-up has changed since `row` was read. */
 export async function claimCharge(db: Db, row: AutoTopUpRow, nowMs: number): Promise<boolean> {
   const done = await db
     .updateTable('auto_topups')
@@ -132,7 +135,7 @@ export async function deleteAutoTopUp(db: Db, accountId: string): Promise<void> 
   await db.deleteFrom('auto_topups').where('account_id', '=', accountId).execute();
 }
 
-/** Micro-dollars of charges since then that were not declined, including unanswered ones. */
+/** Micro-dollars of charges since then that were not declined, including unanswered charges. */
 export async function chargedSince(db: Db, accountId: string, sinceMs: number): Promise<number> {
   const row = await db
     .selectFrom('topups')

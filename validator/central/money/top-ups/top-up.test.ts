@@ -45,7 +45,7 @@ const details = async () =>
     .map(({ detail }: { detail: string }) => detail);
 const mails = () => central.ports.db.selectFrom('mails').select('kind').execute();
 
-/** Calls the check that follows a spend that leaves `leftUsd`, while a pod runs. */
+/** Runs the check that follows a spend that leaves `leftUsd`, while a pod runs. */
 async function spend(leftUsd: number, payments?: Payments): Promise<void> {
   const { db, clock, random } = central.ports;
   const processor = payments ?? createSimulatedPayments({ db, clock, random });
@@ -60,14 +60,14 @@ async function spend(leftUsd: number, payments?: Payments): Promise<void> {
   await db.transaction().execute((tx) => auto.afterSpend(tx, new Map([[account.id, funds]])));
 }
 
-/** Replaces the central API by one with this processor and a new account. */
+/** Replaces the central API by one with this processor, and creates a new account. */
 async function restartWith(payments: Payments): Promise<void> {
   await central.close();
   central = await createTestCentral({ payments });
   account = await central.signUp();
 }
 
-it('returns null until configured, and the first update needs every required field', async () => {
+it('returns null until it is configured, and requires every required field in the first update', async () => {
   expect([(await get()).status, (await get()).body]).toEqual([200, null]);
   const { threshold_usd: _, ...without } = FIRST;
   expect([(await put(without)).status, (await put({})).status]).toEqual([422, 422]);
@@ -115,7 +115,7 @@ it('returns null until configured, and the first update needs every required fie
   });
 });
 
-it('charges once at the threshold, credits the amount and is ready again', async () => {
+it('charges once at the threshold, credits the amount and can charge again', async () => {
   await put(FIRST);
   await spend(10.000001);
   expect(await topUps()).toEqual([]);
@@ -230,7 +230,7 @@ it('waits for a pending charge across a restart of the central API', async () =>
   await again.central.close();
 });
 
-it('takes a disputed charge from credit that is not held, and the rest from the platform', async () => {
+it('debits a disputed charge from credit that is not held, and the remainder from the platform', async () => {
   await put({ ...FIRST, payment_method_id: 'sim_disputed' });
   await setAvailable(central.ports.db, 0);
   await spend(1);
@@ -333,12 +333,12 @@ it('repeats an unanswered charge under the same key for a day', async () => {
   expect([orders.length, await status()]).toEqual([3, 'failed']);
   const [row] = await topUps();
   expect(row).toMatchObject({ state: 'unanswered' });
-  // The charge succeeded after all and is credited when the processor reports it.
+  // The charge succeeded late and is credited when the processor reports the success.
   await deliver({ externalId: 'pi_1', key: row?.id ?? null, change: { kind: 'succeeded' } });
   expect([await paid(), await status()]).toEqual([25, 'failed']);
 });
 
-it('credits once for three callbacks, also concurrent with the answer', async () => {
+it('credits once for three callbacks, even if they arrive concurrently with the answer', async () => {
   const { payments, answer } = processor();
   await restartWith(payments);
   await put({ ...FIRST, payment_method_id: 'pm_1' });

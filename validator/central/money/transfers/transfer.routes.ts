@@ -27,7 +27,7 @@ export function registerTransferRoutes(
   api.post(
     '/users/me/transfer-credits',
     {
-      // Limited like a search, because the answer reveals whether an address has an account.
+      // Rate-limited like a search, because the answer reveals whether an address has an account.
       config: {
         ...config,
         once: 'transfer-credits',
@@ -38,7 +38,7 @@ export function registerTransferRoutes(
         tags,
         summary: 'Transfer credit to another account',
         description:
-          'Moves paid credit at once; it cannot be undone. Money that is held for pods, and granted credit, cannot be transferred.',
+          'Moves paid credit at once; a transfer cannot be undone. Money that is held for pods cannot be transferred, and neither can granted credit.',
         errors: {
           bad_request: 'the recipient is the caller',
           not_found: 'no account has this address',

@@ -56,12 +56,12 @@ const history = described(
   },
   {
     id: 'Id of the transfer.',
-    direction: 'Whether the caller sent or received it.',
+    direction: 'Direction: the caller sent or received the transfer.',
     amount: 'USD that were transferred.',
     counterparty_email: 'Address of the other account; empty if that account was deleted.',
     note: 'Note of the sender; null for none.',
     status: 'Always `completed`, because a transfer happens at once.',
-    balance_after: 'Balance of the caller in USD right after the transfer.',
+    balance_after: 'Balance of the caller in USD directly after the transfer.',
     created_at: 'Time of the transfer (UTC).',
   },
 );

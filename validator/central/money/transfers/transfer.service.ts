@@ -33,7 +33,7 @@ import {
   listTransfers,
 } from './transfer.store.ts';
 
-/** Entries in the history, newest first. */
+/** Maximum number of entries in the history, newest first. */
 const MAX_HISTORY = 1_000;
 const HOUR_MS = 3_600_000;
 
@@ -42,7 +42,7 @@ export type TransfersDeps = {
   clock: Clock;
   random: Random;
   pods: AccountPods;
-  /** Topped-up credit may be disputed and cannot be transferred for this long, in milliseconds. */
+  /** Milliseconds for which topped-up credit cannot be transferred, because the payer may dispute it. */
   topUpWaitMs: number;
   /** Checks low balance and auto top-up after a spend. */
   afterSpend(tx: Db, accountId: string): Promise<void>;
@@ -60,7 +60,7 @@ export function createTransfers(deps: TransfersDeps) {
     }
     await pods.lock(tx, [caller.accountId, recipientId]);
     const sender = await accountOf(tx, caller);
-    // Read again under the lock: the account may have been deleted meanwhile.
+    // Reads the account again under the lock, because it may have been deleted meanwhile.
     const recipient = await recipientOf(tx, email);
     if (recipient.id !== recipientId) throw unknownRecipient();
     return { sender, recipient };
@@ -82,7 +82,7 @@ export function createTransfers(deps: TransfersDeps) {
   return {
     /**
      * Transfers credit in the caller's transaction. Throws `email_not_verified`, `bad_request` for a transfer to the
-     * same account, `not_found`, `insufficient_balance`, `API_KEY_BUDGET_EXCEEDED`.
+     * same account, `not_found`, `insufficient_balance` and `API_KEY_BUDGET_EXCEEDED`.
      */
     async sendIn(
       tx: Db,
@@ -136,7 +136,7 @@ export function createTransfers(deps: TransfersDeps) {
   };
 }
 
-/** Clears the notes written by an account that is being removed. The transfers stay. */
+/** Clears the notes written by an account that is being removed. The transfers are kept. */
 export const deleteTransferNotes = clearNotes;
 
 async function requireVerified(tx: Db, caller: UserIdentity): Promise<void> {
@@ -159,8 +159,8 @@ function unknownRecipient(): ApiError {
 }
 
 /**
- * Throws `insufficient_balance` above the transferable amount: paid credit without what is held, what pods need and
- * recent top-ups.
+ * Throws `insufficient_balance` above the transferable amount: paid credit minus holds, the needs of pods, and recent
+ * top-ups.
  */
 function requireTransferable(
   { wallet, reservedUusd }: SettledAccount,

@@ -4,7 +4,7 @@ import type { Insertable } from 'kysely';
 import type { CreditTransfersTable } from '../../platform/database/tables/money.ts';
 import type { CreditTransfer, Db } from '../../platform/database/tables.ts';
 
-/** A transfer with the present addresses of both sides. */
+/** A transfer with the current addresses of both accounts. */
 export type ListedTransfer = CreditTransfer & { sender_email: string; recipient_email: string };
 
 export async function insertTransfer(db: Db, row: Insertable<CreditTransfersTable>): Promise<void> {

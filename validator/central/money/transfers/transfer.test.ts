@@ -81,7 +81,7 @@ it('does not transfer granted or held credit, and states the transferable amount
     /^Insufficient balance\. This transfer requires at least \$0\.01\. Your balance is \$0\.00,/,
   );
   await pay(ada, 5);
-  // One dollar more than all granted credit.
+  // One dollar more than the granted credit of all accounts.
   const hold = (GRANTED + 1) * USD;
   await central.ports.db
     .transaction()
@@ -91,7 +91,7 @@ it('does not transfer granted or held credit, and states the transferable amount
   expect(await paidOf(bob)).toBe(4);
 });
 
-it('executes a transfer once per Idempotency-Key, also if it failed', async () => {
+it('executes a transfer once per Idempotency-Key, even if the transfer failed', async () => {
   await pay(ada, 5);
   const key = { 'idempotency-key': 'pay-1' };
   const first = await send(ada, to(bob, 2), key);
@@ -101,7 +101,7 @@ it('executes a transfer once per Idempotency-Key, also if it failed', async () =
   expect([await paidOf(ada), await paidOf(bob)]).toEqual([3, 2]);
 });
 
-it('rejects the sender itself and unknown, deleted or unverified recipients', async () => {
+it('rejects a transfer to the sender and to unknown, deleted or unverified recipients', async () => {
   await pay(ada, 5);
   const codes = async (answer: ReturnType<typeof send>) => {
     const { status, body } = await answer;
@@ -199,7 +199,7 @@ it('never overdraws with a hundred concurrent transfers in both directions', asy
   expect(entries).toHaveLength(2 * done);
 });
 
-it('hides a deleted account and its notes', async () => {
+it('hides the address and the notes of a deleted account', async () => {
   await pay(ada, 5);
   await send(ada, to(bob, 1, 'from me'));
   await central.call('DELETE', '/users/me', { headers: ada.session });

@@ -68,7 +68,7 @@ it.each([
   ['an entry without a country', '203.0.113.1'],
   ['an IPv6 address in a table of IPv4 addresses', '2001:db8::1'],
   ['text that is not an address', 'node.example'],
-])('finds nothing for %s', (_, ip) => {
+])('returns no place for %s', (_, ip) => {
   expect(opened(fileOf(TABLE)).table.find(ip)).toBeNull();
 });
 
@@ -77,23 +77,23 @@ it.each([
   ['another format', Buffer.from('{"192.0.2.0/24": "DE"}'.repeat(100))],
   ['a truncated file', TABLE.subarray(0, TABLE.length - 40)],
   ['a file without its first half', TABLE.subarray(TABLE.length - 170)],
-])('refuses %s at the start, with its name', (_, content) => {
+])("rejects %s when the process starts, with the file's name in the error", (_, content) => {
   const path = fileOf(content);
   expect(() => opened(path)).toThrow(`CENTRAL_ADDRESS_TABLE: ${path} is not a table of addresses`);
 });
 
-it('refuses a missing file at the start', () => {
+it('rejects a missing file when the process starts', () => {
   expect(() => opened('/no/such/file')).toThrow(/CENTRAL_ADDRESS_TABLE: .*ENOENT/);
 });
 
-it('reads a changed file again, and keeps the former table while the new file is malformed', async () => {
+it('reads a changed file again, and continues to use the previous table if the new file is malformed', async () => {
   const path = fileOf(TABLE);
   const { table, clock } = opened(path);
   writeFileSync(path, Buffer.from('half written'));
   await table.refresh();
   expect(table.find('192.0.2.77')).toMatchObject({ countryCode: 'DE' });
   writeFileSync(path, encodeAddressTable({ '192.0.2.0/24': { country: { iso_code: 'FR' } } }));
-  // The first lookup after the pause begins the refresh; the call joins it.
+  // The first lookup after CHECK_MS starts the refresh; this call waits for the same refresh.
   await clock.advance(10_000);
   table.find('192.0.2.77');
   await table.refresh();

@@ -19,7 +19,7 @@ const CHECK_MS = 10_000;
 /** Addresses whose lookup touches both ends of the tree, to detect a damaged file when it is read. */
 const PROBES = ['0.0.0.1', '127.255.255.255', '128.0.0.0', '255.255.255.255'];
 
-/** The members of country and city tables that are used. Tables of other kinds have none. */
+/** Members of tables of countries and cities that are used. Tables of other kinds have none of these members. */
 const Entry = z.object({
   country: z.object({ iso_code: z.string().regex(/^[A-Z]{2}$/) }),
   location: z
@@ -41,8 +41,8 @@ export type AddressTableFile = AddressTable & {
 };
 
 /**
- * Throws a ConfigError that names the file and the problem. A changed file that cannot be read later is logged, and the
- * former table stays in use.
+ * Throws a ConfigError that names the file and the problem. If a changed file cannot be read later, the failure is
+ * logged, and the previous table continues to be used.
  */
 export function openAddressTable(
   path: string,
@@ -63,7 +63,10 @@ export function openAddressTable(
       log.info({ path }, 'table of addresses read again');
     } catch (error) {
       failed = version;
-      log.warn({ path, err: error }, 'table of addresses not read: the former one stays in use');
+      log.warn(
+        { path, err: error },
+        'the table of addresses could not be read; the previous table continues to be used',
+      );
     }
   }
 

@@ -11,7 +11,7 @@ const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 256 * 1024;
 /** Time for which rates are served from memory. */
 const FRESH_MS = 60_000;
-/** Age up to which rates are served from memory if the service fails. */
+/** Maximum age of rates that are served from memory while the service fails. */
 const USABLE_MS = 600_000;
 /** Pause after a failed request. */
 const RETRY_MS = 10_000;
@@ -73,7 +73,7 @@ export function createHttpAlphaRates({ url, clock }: { url: string; clock: Clock
       const usable = cached !== null && ageMs < USABLE_MS ? cached.subnets : null;
       if (nowMs - failedMs < RETRY_MS) {
         if (usable !== null) return usable;
-        throw unavailable(new Error('failed a moment ago'));
+        throw unavailable(new Error('the request failed a moment ago'));
       }
       refreshing ??= refresh();
       return usable === null ? refreshing : refreshing.catch(() => usable);

@@ -15,8 +15,8 @@ const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 4_000_000;
 
 /**
- * Reads the file with every poll. Throws a ConfigError that names the file and the problem if it is invalid at the
- * start.
+ * Reads the file at every poll. Throws a ConfigError that names the file and the problem if the file is invalid when
+ * the process starts.
  */
 export function createFileCollateralFeed(path: string): CollateralFeed {
   try {

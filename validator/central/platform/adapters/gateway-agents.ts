@@ -1,4 +1,4 @@
-/** Reaches agents by signed requests to a validator's gateway, which signs its own requests to the agent. */
+/** Sends signed requests for agents to a validator's gateway. The gateway signs its own requests to the agent. */
 import { z } from 'zod';
 import { createAgentClient } from '#shared/api/agent/agent-client.ts';
 import { createSignedConnect } from '#shared/api/agent/connect.ts';
@@ -31,7 +31,7 @@ const ANSWER_TIMEOUT_MS = 8_000;
 const MAX_RECORD_BYTES = 16 * 1024 * 1024;
 
 export type GatewayAgentsOptions = {
-  /** The gateway's base address, without a slash at the end. */
+  /** Base address of the gateway, without a slash at the end. */
   gatewayUrl: string;
   /** ss58 hotkey of the validator that runs the gateway; signed requests name it as their audience. */
   gatewayHotkey: Hotkey;

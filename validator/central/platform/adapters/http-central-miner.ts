@@ -1,4 +1,4 @@
-/** The central miner server by HTTP: `GET` and `PUT {base}/miners/{hotkey}/executors`, with a bearer token. */
+/** Requests to the central miner server: `GET` and `PUT {base}/miners/{hotkey}/executors`, with a bearer token. */
 import { z } from 'zod';
 import { boundedText } from '#shared/http/bounded-text.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -8,7 +8,7 @@ import type { CentralMiner, MinerNode } from '../ports.ts';
 export type HttpCentralMinerOptions = {
   /** `http(s)://host:port/path`. */
   baseUrl: string;
-  /** Null if the server requires none. */
+  /** Null if the server requires no token. */
   token: string | null;
 };
 
@@ -29,7 +29,7 @@ const List = z.object({ executors: z.array(WireNode).max(MAX_NODES) });
 const Count = z.int().min(0);
 const Counts = z.object({ added: Count, updated: Count, removed: Count });
 
-/** Follows no redirect, so that the token reaches no other server. */
+/** Does not follow redirects, so that no other server receives the token. */
 export function createHttpCentralMiner(
   { baseUrl, token }: HttpCentralMinerOptions,
   clock: Clock,

@@ -25,7 +25,7 @@ const User = z.object({
   name: z.string().max(200).optional(),
 });
 
-/** Follows no redirect, so that the client secret reaches no other server. */
+/** Does not follow redirects, so that no other server receives the client secret. */
 export function createOAuthChat(options: OAuthChatOptions, clock: Clock): ChatPlatform {
   async function request<T>(schema: z.ZodType<T>, url: string, init: RequestInit): Promise<T> {
     const answer = await fetchJson(url, {
@@ -35,7 +35,7 @@ export function createOAuthChat(options: OAuthChatOptions, clock: Clock): ChatPl
     });
     if (answer.status >= 400 && answer.status < 500) {
       throw new ApiError('bad_request', 'The chat platform refused the code', {
-        hint: 'Begin the link again.',
+        hint: 'Start the link again.',
       });
     }
     const parsed = schema.safeParse(answer.body);
@@ -110,8 +110,8 @@ function jsonOrNull(text: string): unknown {
 }
 
 function unavailable(cause: unknown): ApiError {
-  return new ApiError('upstream_unavailable', 'The chat platform does not answer', {
-    hint: 'Begin the link again in a minute.',
+  return new ApiError('upstream_unavailable', 'The chat platform does not respond', {
+    hint: 'Start the link again in a minute.',
     cause,
   });
 }

@@ -34,7 +34,7 @@ function bytes(): number {
     .reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
 }
 
-it('prune retains the listed snapshots and frees the space of the others', async () => {
+it('prune retains the listed snapshots and frees the space of all other snapshots', async () => {
   await restic('init');
   const data = join(folder, 'data');
   for (const byte of [1, 2]) {

@@ -13,7 +13,7 @@ it.each([
   ['sftp:backup@host:/srv/pods', `sftp:backup@host:/srv/pods/${id}`],
   ['rest:https://rest.example', `rest:https://rest.example/${id}`],
 ])(
-  'places each repository below %s, where only the operator can remove it',
+  'creates each repository below %s, and leaves its removal to the operator',
   async (prefix, location) => {
     const environment = { AWS_ACCESS_KEY_ID: 'key' };
     const storage = createResticLocation({ prefix, environment });
@@ -21,11 +21,11 @@ it.each([
       expect(await storage.place(repository, rights)).toEqual({ location, environment });
     }
     expect(await storage.bytesOf(id)).toBeNull();
-    await expect(storage.remove(id)).rejects.toThrow(/removed by the operator/);
+    await expect(storage.remove(id)).rejects.toThrow(/the operator must remove the backups/);
   },
 );
 
-it('removes only the given repository in a local folder, and succeeds if it is absent', async () => {
+it('removes only the given repository in a local folder, and succeeds if the repository is absent', async () => {
   const prefix = mkdtempSync(join(tmpdir(), 'podwright-location-'));
   const storage = createResticLocation({ prefix, environment: {} });
   for (const name of [id, 'other']) {

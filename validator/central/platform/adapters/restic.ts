@@ -1,4 +1,4 @@
-/** restic: repositories at a location that the operator configures, and the removal of snapshots from them. */
+/** Stores restic repositories at a location that the operator configures, and removes snapshots from repositories. */
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { z } from 'zod';
@@ -7,7 +7,7 @@ import type { RunCommand } from '#shared/runtime/run-command.ts';
 import type { BackupStorage, PruneRepository } from '../ports.ts';
 
 export type ResticLocationOptions = {
-  /** A path, `sftp:…`, `s3:…`, `rest:…` and so on, to which the repository's id is appended. */
+  /** Location such as a path, `sftp:…`, `s3:…` or `rest:…`. The repository's id is appended to it. */
   prefix: string;
   /** Environment of restic's back end, with its credentials. Every node that runs a backup receives it. */
   environment: Record<string, string>;
@@ -18,9 +18,9 @@ const REMOVED = 'removed';
 const ID = /^[0-9a-f-]{36}$/;
 
 /**
- * Creates the storage in an external back end. It has one set of credentials, so `append` and `full` rights are the
- * same, and sizes are unknown. `remove` works for local paths. For other locations it rejects, and the operator must
- * remove the repository.
+ * Creates the storage in an external back end. The back end has one set of credentials, so `append` and `full` rights
+ * are the same, and the sizes of repositories are unknown. `remove` works for local paths. For other locations `remove`
+ * rejects, and the operator must remove the repository.
  */
 export function createResticLocation({
   prefix,
@@ -32,11 +32,11 @@ export function createResticLocation({
     bytesOf: async () => null,
     async remove(id) {
       if (!isAbsolute(base) || !ID.test(id)) {
-        throw new Error(`the backups in ${base}/${id} have to be removed by the operator`);
+        throw new Error(`the operator must remove the backups in ${base}/${id}`);
       }
       await mkdir(join(base, REMOVED), { recursive: true, mode: 0o700 });
       const away = join(base, REMOVED, id);
-      // A folder that an interrupted attempt has left.
+      // Removes a folder that an interrupted attempt has left.
       await rm(away, { recursive: true, force: true });
       await rename(join(base, id), away).catch((error: unknown) => {
         if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
@@ -48,7 +48,7 @@ export function createResticLocation({
 
 const TIMEOUT_MS = 600_000;
 const MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
-/** Maximum number of ids in one command line; the next prune removes the rest. */
+/** Maximum number of ids in one command line. The next prune removes the remaining snapshots. */
 const MAX_IDS = 10_000;
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /** Maximum number of characters of restic's output in an error. */
@@ -71,7 +71,7 @@ export function createResticPrune(run: RunCommand): PruneRepository {
     }
 
     try {
-      // Removes locks of processes that were killed. restic retains the locks of running ones.
+      // Removes locks of processes that were killed. restic does not remove the locks of running processes.
       await restic('unlock');
     } catch (error) {
       if (isAbsent(error)) return false;
@@ -80,8 +80,8 @@ export function createResticPrune(run: RunCommand): PruneRepository {
     const kept = new Set(keepSnapshots);
     const present = Snapshots.parse(JSON.parse(await restic('snapshots', '--json'))) ?? [];
     if (kept.size > 0 && !present.some(({ id }) => kept.has(id))) {
-      // The other snapshots may be the only backups left, so none is removed.
-      throw new Error('none of the snapshots to keep is in the repository');
+      // No snapshot is removed, because the other snapshots may be the only backups.
+      throw new Error('the repository contains none of the snapshots to keep');
     }
     const waste = present.map(({ id }) => id).filter((id) => !kept.has(id));
     if (waste.length > 0) await restic('forget', '--prune', ...waste.slice(0, MAX_IDS));

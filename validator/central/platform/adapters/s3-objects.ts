@@ -1,19 +1,19 @@
-/** S3-compatible object store. The AWS SDK is loaded with the first upload. */
+/** S3-compatible object store. The AWS SDK is loaded at the first upload. */
 import type { S3Client } from '@aws-sdk/client-s3';
 import type { RemoteObjects } from '../ports.ts';
 
 export type S3Options = {
   bucket: string;
   region: string;
-  /** Endpoint of an S3-compatible store, with path-style URLs; null: Amazon's. */
+  /** Endpoint of an S3-compatible store, with path-style URLs; null for Amazon's. */
   endpoint: string | null;
-  /** Null: the SDK searches environment, files and instance metadata. */
+  /** If null, the SDK searches environment, files and instance metadata. */
   credentials: { accessKeyId: string; secretAccessKey: string } | null;
-  /** Base URL at which the bucket's objects are public; null if they are not. */
+  /** Base URL at which the bucket's objects are public; null if the objects are not public. */
   publicUrl: string | null;
 };
 
-/** Headers that the signature covers, so that the store rejects a file of another type or length. */
+/** Headers that the signature covers, so that the store rejects a file with another type or length. */
 const SIGNED_HEADERS = new Set(['content-type', 'content-length', 'host']);
 
 export function createS3Objects(options: S3Options): RemoteObjects {

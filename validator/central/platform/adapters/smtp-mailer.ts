@@ -1,10 +1,10 @@
-/** Sends mails over SMTP. nodemailer is loaded with the first mail. */
+/** Sends mails over SMTP. nodemailer is loaded at the first mail. */
 import type { Transporter } from 'nodemailer';
 import { type Mailer, MailRefused } from '../ports.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const SILENCE_TIMEOUT_MS = 20_000;
-/** SMTP code from which on replies are permanent failures. */
+/** Lowest SMTP code of permanent failures. */
 const PERMANENT = 500;
 /** nodemailer's codes for a rejected recipient or content, as opposed to a rejected login or sender. */
 const CODES_OF_THE_MAIL: readonly unknown[] = ['EENVELOPE', 'EMESSAGE'];
@@ -12,7 +12,7 @@ const CODES_OF_THE_MAIL: readonly unknown[] = ['EENVELOPE', 'EMESSAGE'];
 export type SmtpOptions = {
   /** `smtp://user:password@host:587`; `smtps://` for TLS from the first byte. */
   url: string;
-  /** The sender: `Name <address>`, or only an address. */
+  /** Sender: `Name <address>`, or only an address. */
   from: string;
 };
 

@@ -36,7 +36,7 @@ export function createStripePayments(options: StripeOptions): Payments {
     const client = new library(secretKey, {
       ...api,
       timeout: TIMEOUT_MS,
-      // The caller retries.
+      // The library does not retry, because the caller retries.
       maxNetworkRetries: 0,
       telemetry: false,
     });
@@ -93,8 +93,8 @@ export function createStripePayments(options: StripeOptions): Payments {
           error instanceof errors.StripeInvalidRequestError ||
           error instanceof errors.StripeCardError;
         if (!isRefused) throw unavailable(error);
-        throw new ApiError('bad_request', 'The payment processor refused this payment method', {
-          hint: 'Add it again, or use another card.',
+        throw new ApiError('bad_request', 'The payment processor rejected this payment method', {
+          hint: 'Add the method again, or use another one.',
           cause: error,
         });
       }
@@ -123,7 +123,7 @@ export function createStripePayments(options: StripeOptions): Payments {
           const reason = error.decline_code || error.code || 'card declined';
           return { state: 'declined', externalId, reason };
         }
-        // The customer detached the method, or it never belonged to this customer, so a retry cannot succeed.
+        // The customer has detached the method, or the method never belonged to this customer. A retry cannot succeed.
         if (error instanceof errors.StripeInvalidRequestError) {
           return { state: 'declined', externalId: null, reason: error.code ?? 'refused' };
         }
@@ -146,7 +146,7 @@ export function createStripePayments(options: StripeOptions): Payments {
         return eventOf(event);
       } catch (error) {
         if (!(error instanceof library.errors.StripeSignatureVerificationError)) throw error;
-        throw new ApiError('unauthorized', 'The payment processor did not sign this', {
+        throw new ApiError('unauthorized', 'The request is not signed by the payment processor', {
           hint: 'Check the secret of the callback endpoint.',
         });
       }
@@ -178,13 +178,13 @@ function centsOf(amountUusd: number): number {
 function answerOf({ id, status, last_payment_error: problem }: Stripe.PaymentIntent): ChargeAnswer {
   if (status === 'succeeded') return { state: 'succeeded', externalId: id };
   if (status === 'processing') return { state: 'pending', externalId: id };
-  const reason = status === 'requires_action' ? 'the bank wants the payer’s consent' : null;
+  const reason = status === 'requires_action' ? 'the bank requires the payer’s consent' : null;
   const code = problem?.decline_code ?? problem?.code;
   return { state: 'declined', externalId: id, reason: reason ?? code ?? 'declined' };
 }
 
 /**
- * Members that are read from callbacks. The callback endpoint may use another API version than the one that the
+ * Members that are read from callbacks. The API version of the callback endpoint may differ from the version that the
  * library's types describe.
  */
 const Metadata = z.record(z.string(), z.string()).nullish();
@@ -257,5 +257,5 @@ function rethrowUnavailable(error: unknown): never {
 }
 
 function unavailable(cause: unknown): ApiError {
-  return new ApiError('upstream_unavailable', 'The payment processor does not answer', { cause });
+  return new ApiError('upstream_unavailable', 'The payment processor does not respond', { cause });
 }

@@ -7,7 +7,7 @@ export type { AuditEntry } from '../database/tables.ts';
 /** Longest reason, in characters. */
 export const MAX_REASON_CHARS = 500;
 
-/** Writes an entry in the transaction of the action. */
+/** Writes an entry. Runs in the transaction of the action. */
 export async function recordAudit(tx: Db, entry: Omit<AuditEntry, 'seq'>): Promise<void> {
   await tx.insertInto('audit_entries').values(entry).execute();
 }
@@ -17,19 +17,19 @@ export function requireReason(reason: string): string {
   const text = reason.trim();
   if (text !== '' && text.length <= MAX_REASON_CHARS) return text;
   throw new ApiError('bad_request', `A reason of 1 to ${MAX_REASON_CHARS} characters is required`, {
-    hint: 'State why; the audit entry keeps it.',
+    hint: 'State the reason for the action; the audit entry contains it.',
   });
 }
 
 export type AuditList = {
-  /** Default: every subject. */
+  /** Default: entries of all subjects. */
   subject?: Pick<AuditEntry, 'subject_type' | 'subject_id'> | undefined;
-  /** Only entries with a lower number; default: the newest. */
+  /** Number above which no entry is returned; default: no limit, so that the newest entries are returned. */
   before?: number | undefined;
   limit: number;
 };
 
-/** Returns entries, newest first. */
+/** Returns audit entries, newest first. */
 export function listAudit(db: Db, { subject, before, limit }: AuditList): Promise<AuditEntry[]> {
   let all = db.selectFrom('audit_entries').selectAll().orderBy('seq', 'desc').limit(limit);
   if (before !== undefined) all = all.where('seq', '<', before);

@@ -14,7 +14,7 @@ export function auditedArguments(args: readonly string[]) {
     const { reason = null, database: databaseFile = null } = values;
     return { words: positionals, reason, databaseFile };
   } catch (error) {
-    // Node appends an explanation of positional arguments.
+    // Drops the explanation of positional arguments that Node appends to its message.
     const [first] = messageOf(error).split('. ');
     throw new ConfigError(`${first}; see --help`);
   }

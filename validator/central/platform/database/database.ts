@@ -62,7 +62,7 @@ import { operatorRecords } from './migrations/0051-operator-records.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
-/** Ordered: a migration's position is its schema number. Never edit a released migration. */
+/** Migrations in their order: the position of a migration is its schema number. Never edit a released migration. */
 const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   foundation,
   notebooks,
@@ -123,8 +123,8 @@ const KNOWN_AS = {
 } as const;
 
 /**
- * `target` is `postgres://…`, a SQLite file or `:memory:`. The caller must call `destroy()`. Rejects as `openDatabase`
- * does, and with a ConfigError if a newer version has written the database.
+ * Opens the database at `target`: `postgres://…`, a SQLite file or `:memory:`. The caller must call `destroy()`.
+ * Rejects as `openDatabase` does, and with a ConfigError if a newer version has written the database.
  */
 export async function openCentralDatabase(
   target: string,
@@ -196,7 +196,7 @@ export function readCentralDatabase<T>(
   );
 }
 
-/** Runs `work` on the database, also while a central API uses it. Rejects as `readCentralDatabase` does. */
+/** Runs `work` on the database, also while a central API uses the database. Rejects as `readCentralDatabase` does. */
 export async function besideCentral<T>(
   place: CentralPlace & Pick<DatabaseTarget, 'readOnly'>,
   work: (db: Database) => Promise<T>,
@@ -222,7 +222,7 @@ async function requireSchema(db: Db): Promise<void> {
   const remedy =
     present > SCHEMA
       ? 'run a newer version'
-      : 'start a central API of this version on it, or on a copy, to migrate it';
+      : 'to migrate it, start a central API of this version on the database or on a copy';
   throw new ConfigError(
     `the database has schema ${present}, this program reads ${SCHEMA}: ${remedy}`,
   );

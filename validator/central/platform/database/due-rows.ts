@@ -7,11 +7,11 @@ type RowOf = { mails: MailRow; payouts: PayoutRow; topups: TopUpRow };
 export type DueRow = Pick<RowOf[keyof RowOf], 'id' | 'state' | 'due_at' | 'attempts'>;
 
 export type DueRows<Row extends DueRow> = {
-  /** Returns due rows, the longest due first. */
+  /** Returns due rows, with the earliest due time first. */
   list(db: Db, nowMs: number, limit: number): Promise<Row[]>;
   /**
-   * Claims a row for one attempt and increments its attempts. Returns null if another process has claimed it. The claim
-   * expires at `leaseUntilMs`.
+   * Claims a row for one attempt and increments the number of its attempts. Returns null if another process has already
+   * claimed the row. The claim expires at `leaseUntilMs`.
    */
   claim(db: Db, row: Row, leaseUntilMs: number): Promise<Row | null>;
 };
@@ -22,7 +22,8 @@ export function dueRows<Table extends keyof RowOf>(
   open: readonly RowOf[Table]['state'][],
 ): DueRows<RowOf[Table]> {
   const name: keyof RowOf = table;
-  // The states are literals, because SQLite and PostgreSQL do not use a partial index for bound parameters.
+  // The states are literals, because SQLite and PostgreSQL do not use a partial index if the condition has bound
+  // parameters.
   const states = sql.join(open.map((state) => sql.lit(state)));
   const isOpen = sql<boolean>`state ${sql.raw(open.length === 1 ? '=' : 'in')} (${states})`;
   return {

@@ -10,7 +10,10 @@ import type { Database } from './tables.ts';
 
 const HELD_UUSD = 550_000;
 
-/** Restores the schema before the ledger migration, with these balances and a hold for every pod that has not ended. */
+/**
+ * Restores the schema before the ledger migration, with these balances and with a hold for every pod that has not
+ * ended.
+ */
 async function withoutLedger(db: Database, balances: ReadonlyMap<string, number>): Promise<void> {
   for (const statement of [
     'drop table transfers',
@@ -34,7 +37,7 @@ async function withoutLedger(db: Database, balances: ReadonlyMap<string, number>
   }
 }
 
-it('the migration moves balances into the ledger as granted credit, and the holds of pods', async () => {
+it('the migration moves balances, as granted credit, and the holds of pods into the ledger', async () => {
   const scene = await createPodScene();
   const { db } = scene.market.ports;
   const poor = await scene.market.renter();

@@ -1,6 +1,5 @@
 /**
- * Transactions lock several rows in the order that `lockRow` documents. The tests show it by a transaction that waits
- * for another.
+ * Transactions lock several rows in the order that `lockRow` documents. In each test one transaction waits for another.
  */
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -14,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-/** Resolves when another transaction waits for a lock. */
+/** Resolves when a transaction waits for a lock. */
 function lockIsAwaited(): Promise<boolean> {
   const waiting = sql`select 1 from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'`;

@@ -1,4 +1,4 @@
-/** Requests that change many rows take effect exactly once, although their first transaction fails with a conflict. */
+/** Requests that change many rows take effect exactly once, even if their first transaction fails with a conflict. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { createFakeBackupStorage } from '../../../../test/fakes/external/fake-backup-storage.ts';
@@ -66,7 +66,7 @@ it('creates a notice once and cancels it once', async () => {
   expect(await mails('notice-period')).toBe(2);
 });
 
-it("imports the central miner server's list and counts each change once", async () => {
+it('imports the list of the central miner server and counts each change once', async () => {
   const gpus = { gpuType: 'NVIDIA H100 80GB HBM3', gpuCount: 2 };
   const place = (port: number) => ({ ...gpus, ipAddress: '127.0.0.1', port, usdPerGpuHour: 2.2 });
   const gone = await market.verifiedNode();
@@ -79,13 +79,13 @@ it("imports the central miner server's list and counts each change once", async 
   expect([left.length, left.includes(node.id), left.includes(gone.id)]).toEqual([2, true, false]);
 });
 
-it('removes a node although the first transaction fails', async () => {
+it('removes a node even if the first transaction fails', async () => {
   const { id } = await market.verifiedNode();
   await losingAt('executors', () => market.portal('DELETE', `/executors/${id}`, { token }));
   expect((await nodes()).some((each: { id: string }) => each.id === id)).toBe(false);
 });
 
-it('removes a volume although the first transaction fails', async () => {
+it('removes a volume even if the first transaction fails', async () => {
   const headers = renter.key;
   const made = await market.call('POST', '/volumes', { headers, body: { name: 'data' } });
   const path = `/volumes/${made.body.id}`;
@@ -93,14 +93,14 @@ it('removes a volume although the first transaction fails', async () => {
   expect((await market.call('GET', '/volumes', { headers })).body).toEqual([]);
 });
 
-it('updates an account and sends one mail about it', async () => {
+it('updates an account and sends one mail about the change', async () => {
   const headers = renter.session;
   const body = { email: 'new-address@example.com', current_password: renter.password };
   await losingAt('mails', () => market.call('PUT', '/users/me', { headers, body }));
   expect(await mails('email-changed')).toBe(1);
 });
 
-it('deletes an account although the first transaction fails', async () => {
+it('deletes an account even if the first transaction fails', async () => {
   const other = await market.renter();
   await losingAt('events', () => market.call('DELETE', '/users/me', { headers: other.session }));
   expect((await market.call('GET', '/users/me', { headers: other.key })).status).toBe(401);

@@ -1,7 +1,7 @@
 /**
  * Notifications between the parts of one process and, on PostgreSQL, between processes that share a database. A
- * notification is a hint to query now. It is sent before its transaction commits and may be lost, so every listener
- * also polls.
+ * notification requests a query of the database. It is sent before its transaction commits, and it may be lost, so
+ * every listener also polls.
  */
 import type { KyselyPlugin } from 'kysely';
 import type { Client } from 'pg';
@@ -17,7 +17,7 @@ import type { Database, Db } from './tables.ts';
  */
 export type Topic = 'due' | 'sync' | `events ${string}`;
 
-/** `atMs` is the time passed to `notify`, or NaN if there is none. */
+/** `atMs` is the time that was passed to `notify`, or NaN if there is none. */
 export type Listener = (atMs: number) => void;
 
 export type Notifier = {
@@ -26,7 +26,7 @@ export type Notifier = {
   notify(topic: Topic, atMs?: number): void;
   /**
    * Calls `listener` for every notification of the topic, and once after each connection to PostgreSQL, because
-   * notifications may have been lost until then. Returns a function that removes the listener.
+   * notifications may have been lost before the connection. Returns a function that removes the listener.
    */
   onNotify(topic: Topic, listener: Listener): () => void;
   close(): Promise<void>;
@@ -42,14 +42,17 @@ const CHANNEL = 'podwright_wake';
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10_000;
 /**
- * Minimum interval between two notifications of other processes about one account's events. It loses no event, because
- * listeners continue to poll for longer than that.
+ * Minimum interval between two notifications of other processes about the events of one account. No event is lost,
+ * because listeners continue to poll for longer than this interval.
  */
 const EVENTS_INTERVAL_MS = 100;
 
 export type NotifierDeps = { target: string; clock: Clock; log: Log };
 
-/** `target` is the database's address. On PostgreSQL the notifier connects, and reconnects, in the background. */
+/**
+ * Creates the notifier for the database at the address `target`. On PostgreSQL it connects, and reconnects, in the
+ * background.
+ */
 export function openNotifier({ target, clock, log }: NotifierDeps): Notifier {
   return createNotifier(clock, (onReceive) =>
     isPostgresAddress(target) ? openChannel({ target, clock, log }, onReceive) : null,
@@ -57,8 +60,8 @@ export function openNotifier({ target, clock, log }: NotifierDeps): Notifier {
 }
 
 /**
- * `openOthers` opens the channel to other processes. It receives a function to call with their topics, and with null
- * whenever it has connected.
+ * Creates a notifier. `openOthers` opens the channel to other processes. It receives a function, which it must call
+ * with each topic that it receives, and with null after each connection.
  */
 export function createNotifier(
   clock: Clock,
@@ -107,10 +110,10 @@ function isShared(topic: string): boolean {
   return topic !== 'due';
 }
 
-/** Kysely passes plugins from a handle to its transactions; this one changes no query. */
+/** Kysely passes plugins from a handle to its transactions. This plugin changes no query. */
 type NotifierPlugin = KyselyPlugin & { notifier: Notifier };
 
-/** Returns a handle that notifies through `notifier`. Its transactions do too. */
+/** Returns a handle that notifies through `notifier`. The transactions of the handle do so, too. */
 export function withNotifier(db: Database, notifier: Notifier): Database {
   const plugin: NotifierPlugin = {
     notifier,
@@ -127,7 +130,9 @@ export function notifyFrom(db: Db, topic: Topic, atMs?: number): void {
   }
 }
 
-/** LISTEN and NOTIFY on one connection, which is opened again whenever it is lost. */
+/**
+ * Opens a channel that uses LISTEN and NOTIFY on one connection. The connection is opened again whenever it is lost.
+ */
 function openChannel(
   { target, clock, log }: NotifierDeps,
   onReceive: (topic: string | null) => void,
@@ -135,7 +140,7 @@ function openChannel(
   const closing = new AbortController();
   let client: Client | null = null;
 
-  /** Resolves when the connection is lost. Rejects if it could not be made. */
+  /** Resolves when the connection is lost. Rejects if the connection could not be made. */
   async function listen(): Promise<void> {
     const { connectClient } = await import('../../../database/postgres.ts');
     const connected = await connectClient(target, 'podwright-central-signals');
@@ -169,7 +174,10 @@ function openChannel(
         await listen();
         retryMs = FIRST_RETRY_MS;
       } catch (error) {
-        log.warn({ err: error }, 'no connection for notifications between processes');
+        log.warn(
+          { err: error },
+          'opening the connection for notifications between processes failed',
+        );
       }
       await clock.sleep(retryMs, closing.signal).catch(() => undefined);
       retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
@@ -179,7 +187,7 @@ function openChannel(
   const ended = listenAlways();
   return {
     send(topic) {
-      // The sender's backend pid lets it skip its own notifications.
+      // A process skips its own notifications, which it recognises by the backend pid of the sender.
       client
         ?.query("select pg_notify($1, pg_backend_pid()::text || ' ' || $2)", [CHANNEL, topic])
         .catch((error: unknown) => log.warn({ err: error }, 'notification not sent'));

@@ -24,7 +24,7 @@ async function onServer(...statements: string[]): Promise<void> {
 }
 
 it.each([
-  // The service manager restarts the process, because the server may become available again.
+  // The service manager restarts the process, because the server may be available when the process starts again.
   [
     'Error',
     'postgres://me:s3cret@127.0.0.1:1/market',
@@ -72,7 +72,7 @@ it('runs the migrations once when several processes start at the same time', asy
   }
 });
 
-it('when two programs start on the same empty database, only one of them gets it', async () => {
+it('when two programs start on the same empty database, only one of them can use it', async () => {
   const url = await createEmptyPostgresDatabase();
   const start = () => Promise.allSettled([openCentralDatabase(url), openEvidenceStore(url)]);
   for (const turn of ['first', 'again']) {
@@ -106,7 +106,7 @@ it('queries succeed again after all connections were lost', async () => {
   await db.destroy();
 });
 
-it('a notification reaches other processes and not the sender; a reconnect runs all listeners', async () => {
+it('other processes receive a notification and the sender does not; after a reconnect, all listeners run', async () => {
   const target = await createPostgresDatabase();
   const name = new URL(target).pathname.slice(1);
   const received: Record<'one' | 'other', string[]> = { one: [], other: [] };
@@ -116,7 +116,7 @@ it('a notification reaches other processes and not the sender; a reconnect runs 
     one.onNotify(topic, () => received.one.push(topic));
     other.onNotify(topic, () => received.other.push(topic));
   }
-  // Every listener runs once for a new connection.
+  // After a new connection, every listener runs once.
   await eventually(
     'both connected',
     () => received.one.length === 2 && received.other.length === 2,
@@ -135,12 +135,12 @@ it('a notification reaches other processes and not the sender; a reconnect runs 
   const both = ['sync', 'events a'];
   expect(received).toEqual({
     one: [...both, ...both, 'events a'],
-    // Listeners in the process that sends the notification run for events, and not for `sync`.
+    // In the process that sends the notification, listeners run for `events` and not for `sync`.
     other: [...both, 'sync', ...both, 'events a'],
   });
   await Promise.all([one.close(), other.close()]);
 });
 
-it('notifies no other process on SQLite', () => {
+it('sends no notification to other processes on SQLite', () => {
   expect(openNotifier({ target: 'central.db', clock: systemClock, log }).isShared).toBe(false);
 });

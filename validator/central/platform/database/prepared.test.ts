@@ -24,7 +24,7 @@ async function grantsOf(handle: Database, hash: string, afterMs: number): Promis
   return (await grants(handle, { hash, afterMs })).rows.map((row) => row.granted_at);
 }
 
-it('each call of a prepared query uses its own values, inside and outside transactions', async () => {
+it('each call of a prepared query uses the values of that call, inside and outside transactions', async () => {
   await insertOne(db, 'signup_credits', { email_hash: 'one', granted_at: 1 });
   expect(await grantsOf(db, 'one', 0)).toEqual([1]);
   const before = built;

@@ -1,7 +1,7 @@
 /**
- * Compiles a query once per engine, for queries that run with every request or rental: Kysely needs longer to build a
- * query than SQLite needs to run it. Also passes a list of rows as one parameter, so that one statement serves any
- * number of rows.
+ * Compiles a query once per engine, for queries that run with every request or rental, because Kysely needs longer to
+ * build a query than SQLite needs to run it. Also passes a list of rows as one parameter, so that the same statement is
+ * used for any number of rows.
  */
 import {
   type Compilable,
@@ -17,9 +17,9 @@ import type { Db, Tables } from './tables.ts';
 
 type Value = string | number | null;
 type Values = Readonly<Record<string, Value>>;
-/** Placeholder of a value until the query is run. */
+/** Placeholder for a value of the query. */
 type Slot = { readonly slot: string };
-/** Placeholders of all values while the query is built. */
+/** Placeholders for all values of the query. */
 export type Slots<V extends Values> = { readonly [Name in keyof V]: RawBuilder<V[Name]> };
 
 type Plan<Row> = { query: CompiledQuery<Row>; slots: readonly unknown[] };
@@ -30,7 +30,7 @@ type Plan<Row> = { query: CompiledQuery<Row>; slots: readonly unknown[] };
 export function prepared<V extends Values, Row>(
   build: (db: Db, slots: Slots<V>) => Compilable<Row>,
 ): (db: Db, values: V) => Promise<QueryResult<Row>> {
-  // Keyed by isPostgres.
+  // Compiled queries by isPostgres.
   const plans = new Map<boolean, Plan<Row>>();
   return async (db, values) => {
     const engine = isPostgres(db);
@@ -41,7 +41,7 @@ export function prepared<V extends Values, Row>(
       plans.set(engine, plan);
     }
     const queryId = createQueryId();
-    // Plugins receive the query like any other; no plugin of this program changes it.
+    // Plugins receive this query as they receive every query. No plugin of this program changes a query.
     db.getExecutor().transformQuery(plan.query.query, queryId);
     const parameters = plan.slots.map((slot) => filled(slot, values));
     return db.executeQuery({ ...plan.query, queryId, parameters });
@@ -50,7 +50,7 @@ export function prepared<V extends Values, Row>(
 
 type Insert = (db: Db, values: Values) => Promise<unknown>;
 
-/** Inserts by table and columns. The number of call sites limits its size. */
+/** Compiled inserts by table and columns. The number of call sites limits the size of the map. */
 const inserts = new Map<string, Insert>();
 
 export async function insertOne<Table extends keyof Tables & string>(

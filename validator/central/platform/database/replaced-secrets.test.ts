@@ -8,7 +8,7 @@ import { POSTGRES_DIALECT, SQLITE_DIALECT } from './sql-dialects.ts';
 
 const HOUR_MS = 3_600_000;
 
-it('the migration retains the replaced secret of a webhook with its expiry, and migrates webhooks without one', async () => {
+it('the migration retains the replaced secret of a webhook and its expiry, and migrates webhooks without a replaced secret', async () => {
   const central = await createTestCentral({ webhookTargets: 'loopback' });
   const { db } = central.ports;
   const headers = (await central.signUp()).key;

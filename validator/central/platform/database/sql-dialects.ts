@@ -10,13 +10,13 @@ export type SqlDialect = ColumnTypes & {
   jsonFlag(column: string, path: JsonPath): string;
   /**
    * Triggers that increase the `revision` of a row of `table` when the row is inserted, when one of `columns` changes,
-   * or when a column of its parent row changes. A change that commits after a reader has read the revision horizon gets
-   * that revision or a higher one.
+   * or when a column of the row's parent changes. If a change commits after a reader has read the revision horizon, the
+   * changed row has this revision or a higher one.
    */
   stampRevisions(table: string, columns: readonly string[], parent: Parent): string[];
   /** Triggers that reject updates and deletes of rows of `table`. */
   forbidChanges(table: string): string[];
-  /** Adds one column to the triggers of `stampRevisions` for a table that has them. */
+  /** Adds a column to triggers that `stampRevisions` has created. */
   stampOneMore(table: string, column: string): string[];
 };
 
@@ -57,7 +57,7 @@ export const POSTGRES_DIALECT: SqlDialect = {
   jsonInt: (column, path) => `(${postgresJson(column, path)})::bigint`,
   jsonText: (column, path) => `(${postgresJson(column, path)})`,
   jsonFlag: (column, path) => `(${postgresJson(column, path)})::boolean::int`,
-  // Uses the transaction's number as revision, because concurrent transactions may commit in either order.
+  // The revision is the number of the transaction, because concurrent transactions may commit in any order.
   stampRevisions: (table, columns, parent) => [
     `create function ${table}_stamp() returns trigger language plpgsql as $$
       begin new.revision = pg_current_xact_id()::text::bigint; return new; end $$`,
@@ -84,7 +84,7 @@ export const POSTGRES_DIALECT: SqlDialect = {
   ],
 };
 
-/** Sets the highest revision plus one: SQLite has one writer at a time. */
+/** Sets the highest revision plus one. This is sufficient on SQLite, which has one writer at a time. */
 function sqliteStamp(table: string): string {
   return `update ${table} set revision = (select max(revision) from ${table}) + 1`;
 }

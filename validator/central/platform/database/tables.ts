@@ -1,6 +1,6 @@
 /**
- * Every table of the central API, in the portable subset of SQLite and PostgreSQL: ids as text, times as integer
- * milliseconds UTC, money as integer micro-dollars, flags as 0 and 1, JSON as text.
+ * All tables of the central API, in the subset of SQL that SQLite and PostgreSQL share: ids are text, times are integer
+ * milliseconds UTC, money is integer micro-dollars, flags are 0 and 1, JSON is text.
  */
 import type { Insertable, Kysely, Selectable, Transaction } from 'kysely';
 import type { AccountTables } from './tables/accounts.ts';

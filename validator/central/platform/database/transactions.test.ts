@@ -15,7 +15,7 @@ import { openCentralDatabase } from './database.ts';
 import type { Db } from './tables.ts';
 import { moneyTransaction } from './transactions.ts';
 
-/** A PostgreSQL error with this code. */
+/** Creates a PostgreSQL error with this code. */
 const failure = (code: string) => Object.assign(new Error('ended'), { code });
 
 async function failing(code: string) {
@@ -76,7 +76,7 @@ it('commits both transactions after a deadlock', async () => {
     }),
   );
   await Promise.all(both);
-  // PostgreSQL aborts one or both transactions, and their retries may conflict again.
+  // PostgreSQL aborts one or both transactions, and the repeated transactions may conflict again.
   if (onPostgres()) expect(attempts).toBeGreaterThanOrEqual(3);
   else expect(attempts).toBe(2);
   for (const id of ['user:a', 'user:b'] as const) {

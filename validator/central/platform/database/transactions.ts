@@ -5,7 +5,7 @@ import type { Random } from '#shared/runtime/random.ts';
 import { isPostgres, isSerializationFailure } from '../../../database/engine.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
-/** Tables whose rows are read, checked and then changed. */
+/** Tables whose rows are locked, checked and then changed. */
 type LockedTable = keyof Pick<
   Tables,
   | 'accounts'
@@ -19,13 +19,12 @@ type LockedTable = keyof Pick<
 >;
 
 /**
- * Locks a row until the commit. Call it before the transaction reads a row that it then checks and changes, or whose
+ * Locks a row until the commit. Call it before the transaction reads a row that it checks and changes, or whose
  * dependent rows it counts.
- *
- * On SQLite it does nothing: transactions begin IMMEDIATE and run one at a time. PostgreSQL runs them concurrently at
- * READ COMMITTED, where only conditional updates (`where state in …`), unique keys and this lock separate them. To
- * avoid deadlocks, take locks in this order: providers, executors, pods, accounts, gpu_slots, templates, api_keys,
- * backup_repositories, volumes, and last the accounts of the ledger.
+ * On SQLite the function does nothing, because transactions begin IMMEDIATE and run one at a time. PostgreSQL runs
+ * transactions concurrently at READ COMMITTED, where only conditional updates (`where state in …`), unique keys and
+ * this lock separate them. To avoid deadlocks, take locks in this order: providers, executors, pods, accounts,
+ * gpu_slots, templates, api_keys, backup_repositories, volumes, and last the accounts of the ledger.
  */
 export async function lockRow(tx: Db, table: LockedTable, id: string): Promise<void> {
   if (!tx.isTransaction) throw new Error('lockRow needs a transaction');
@@ -39,7 +38,7 @@ export async function lockRows(tx: Db, table: LockedTable, ids: Iterable<string>
   for (const id of [...new Set(ids)].toSorted()) await lockRow(tx, table, id);
 }
 
-/** Runs `work` in a savepoint of `tx`. If it rejects, its changes and locks are undone and `tx` continues. */
+/** Runs `work` in a savepoint of `tx`. If `work` rejects, its changes and locks are undone, and `tx` can continue. */
 export async function inSavepoint<T>(tx: Db, work: () => Promise<T>): Promise<T> {
   await sql`savepoint attempt`.execute(tx);
   try {
@@ -53,7 +52,7 @@ export async function inSavepoint<T>(tx: Db, work: () => Promise<T>): Promise<T>
   }
 }
 
-/** Runs `work` in `tx`, then undoes its changes and locks. Returns or throws its result. */
+/** Runs `work` in `tx`, and then undoes the changes and locks of `work`. Returns or throws the result of `work`. */
 export async function rehearse<T>(tx: Db, work: () => Promise<T>): Promise<T> {
   await sql`savepoint rehearsal`.execute(tx);
   try {
@@ -64,11 +63,14 @@ export async function rehearse<T>(tx: Db, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A transaction that has failed this often is not retried: the conflict is not transient. */
+/**
+ * Maximum number of attempts. A transaction that has failed this often is not retried, because the conflict is not
+ * transient.
+ */
 const MAX_ATTEMPTS = 5;
 /**
- * Pause before the third attempt, doubled before each later one. The second attempt starts at once, because the other
- * transaction has continued meanwhile.
+ * Pause before the third attempt; it doubles with each further attempt. The second attempt starts at once, because the
+ * other transaction has meanwhile continued.
  */
 const FIRST_PAUSE_MS = 20;
 
@@ -76,7 +78,7 @@ export type MoneyDeps = { db: Database; clock: Pick<Clock, 'sleep'>; random: Pic
 
 /**
  * Runs `work` in a transaction, and again after a deadlock or serialization failure on PostgreSQL. `work` must be
- * repeatable: outside its transaction it may only set what a second run sets again.
+ * repeatable: apart from its transaction, it may only set values that a second run sets again.
  */
 export async function moneyTransaction<T>(
   { db, clock, random }: MoneyDeps,

@@ -1,4 +1,4 @@
-/** CORS: which origins' web pages may call the API. Credentials are sent in headers, never in cookies. */
+/** CORS: the origins whose web pages may call the API. Credentials are sent in headers, never in cookies. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -28,7 +28,7 @@ const REQUEST_HEADERS = [
 ].join(', ');
 const PREFLIGHT_LASTS_SECONDS = '600';
 
-/** Adds the headers, and answers preflight requests before authentication and routing. */
+/** Adds the headers, and responds to preflight requests before authentication and routing. */
 export function installCors(server: HttpServer, origins: AllowedOrigins): void {
   if (origins.length === 0) return;
   server.addHook('onRequest', async (request, reply) => {
@@ -51,7 +51,7 @@ function isPreflight({ method, headers }: FastifyRequest): boolean {
   return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
 }
 
-/** Answers with a JSON body, as every 2xx response of the API has one. */
+/** Responds with a JSON body, because every 2xx response of the API has one. */
 function answerPreflight(reply: FastifyReply): FastifyReply {
   return reply
     .headers({
@@ -63,7 +63,7 @@ function answerPreflight(reply: FastifyReply): FastifyReply {
     .send('{}');
 }
 
-/** An origin as browsers write it: no path, no slash at the end. */
+/** Origin in the form that browsers send: no path, no slash at the end. */
 const Origin = z.union([
   z.literal('*'),
   z
@@ -71,7 +71,7 @@ const Origin = z.union([
     .regex(/^https?:\/\/[a-z0-9.-]+(?::\d{1,5})?$/, 'origins look like https://a.example.org'),
 ]);
 
-/** Variables to merge into a process's configuration schema. */
+/** Environment variables, which processes add to their configuration schema. */
 export const CorsVariables = z.object({
   CENTRAL_CORS_ORIGINS: z
     .string()

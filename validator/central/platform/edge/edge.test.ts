@@ -30,7 +30,7 @@ const PREFLIGHT = {
   'access-control-request-headers': 'x-api-key,idempotency-key',
 };
 
-it('allows no web pages of other origins by default', async () => {
+it('does not allow web pages of other origins by default', async () => {
   await start();
   const { headers } = await send('GET', '/api/machines', { origin: PAGE });
   expect(headers).not.toHaveProperty('access-control-allow-origin');
@@ -84,7 +84,7 @@ it('sets security headers, and HSTS only behind TLS', async () => {
   expect(behind.headers['strict-transport-security']).toMatch(/^max-age=31536000/);
 });
 
-it("limits bodies by the route's auth rule", async () => {
+it('limits the size of bodies by the authentication rule of the route', async () => {
   await start();
   const account = await central.signUp();
   const json = { 'content-type': 'application/json' };
@@ -96,22 +96,22 @@ it("limits bodies by the route's auth rule", async () => {
   expect(await statusOf('/api/keys', account.session, 17)).toBe(413);
   expect(await statusOf('/api/templates', account.key, 250)).toBe(422);
   expect(await statusOf('/api/templates', account.key, 257)).toBe(413);
-  // Without a credential the body is not read.
+  // The body of a request without a credential is not read.
   expect(await statusOf('/api/templates', {}, 257)).toBe(401);
 });
 
 it.each<[string, Method, string, number]>([
   ['an answer', 'GET', '/api/machines', 200],
-  ['one without a body', 'HEAD', '/api/machines', 200],
-  ['no such path', 'GET', '/nowhere', 404],
-  ['no such method', 'DELETE', '/api/machines', 405],
+  ['a request without a body', 'HEAD', '/api/machines', 200],
+  ['an unknown path', 'GET', '/nowhere', 404],
+  ['an unknown method', 'DELETE', '/api/machines', 405],
   ['options', 'OPTIONS', '/api/machines', 405],
   ['no credential', 'GET', '/api/pods', 401],
-  ['a path that cannot be read', 'GET', '/api/%', 400],
-  ['a body that cannot be read', 'POST', '/api/users', 400],
-  ['a type that is not taken', 'PUT', '/api/users/me', 401],
+  ['a malformed path', 'GET', '/api/%', 400],
+  ['a malformed body', 'POST', '/api/users', 400],
+  ['a content type that is not accepted', 'PUT', '/api/users/me', 401],
 ])(
-  'answers %s with the request id that was sent, or a new one if it is invalid',
+  'the response to %s has the request id that the client sent, or a new one if that id is invalid',
   async (_, method, url, status) => {
     await start();
     const payload = method === 'POST' ? '{' : undefined;
@@ -128,7 +128,7 @@ it.each<[string, Method, string, number]>([
   },
 );
 
-it('a path with a trailing slash returns the same as without, and no redirect', async () => {
+it('a path with a trailing slash returns the same response as without it, and no redirect', async () => {
   await start();
   const account = await central.signUp();
   for (const path of ['/machines', '/ssh-keys', '/users/me', '/templates', '/pods', '/nothing']) {

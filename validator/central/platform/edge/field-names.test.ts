@@ -66,14 +66,17 @@ it.each<[path: string, body: Record<string, unknown>, field: string, message: st
     'body.backup_frequency_hour',
     meant('backup_frequency_hours'),
   ],
-])('POST %s with %j is rejected with the nearest field', async (path, body, field, message) => {
-  const answer = await send('POST', path, body);
-  expect([answer.status, answer.body.error.code]).toEqual([422, 'validation_error']);
-  expect(answer.body.validation_errors).toEqual([{ field, message, type: 'unknown_field' }]);
-  expect(answer.body.error.hint).toContain(field);
-});
+])(
+  'POST %s with %j is rejected with the field that was probably meant',
+  async (path, body, field, message) => {
+    const answer = await send('POST', path, body);
+    expect([answer.status, answer.body.error.code]).toEqual([422, 'validation_error']);
+    expect(answer.body.validation_errors).toEqual([{ field, message, type: 'unknown_field' }]);
+    expect(answer.body.error.hint).toContain(field);
+  },
+);
 
-it('rejects a misspelt member of an auto top-up, and accepts a whole row that is sent back', async () => {
+it('rejects a misspelt member of an auto top-up, and accepts a complete row that a client sends back', async () => {
   const settings = { enabled: false, threshold_usd: 5, amount_usd: 20 };
   expect((await send('PUT', AUTO_TOP_UP, { ...settings, ammount_usd: 5 })).status).toBe(422);
   const stored = await send('PUT', AUTO_TOP_UP, settings);
@@ -83,7 +86,7 @@ it('rejects a misspelt member of an auto top-up, and accepts a whole row that is
   });
 });
 
-it('ignores nulls and fields that resemble none of the route', async () => {
+it('ignores nulls, and fields that resemble no field of the route', async () => {
   const body = {
     pod_name: 'x',
     template_id: null,
@@ -105,7 +108,7 @@ it('ignores unknown fields on other routes', async () => {
   expect(JSON.stringify(answer.body)).not.toContain('publik_key');
 });
 
-it('checks the credential before the fields', async () => {
+it('checks the credential before the field names', async () => {
   expect((await market.call('POST', RENT, { body: { gpus: 1 } })).status).toBe(401);
 });
 

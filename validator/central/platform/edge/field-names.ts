@@ -1,6 +1,7 @@
 /**
- * Rejects misspelt and misplaced fields on routes that cost money or touch data, which state `config.fieldNames`. Other
- * routes, and fields that resemble none of the route, ignore unknown fields, because clients send their own.
+ * Rejects misspelt and misplaced fields on routes that cost money or change data. Such routes state
+ * `config.fieldNames`. All other routes ignore unknown fields, because clients may send additional fields. Fields that
+ * resemble no field of the route are also ignored.
  */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -14,21 +15,21 @@ declare module 'fastify' {
 }
 
 export type FieldNames = {
-  /** Common names of a field in other interfaces, with the field of this one. */
+  /** Names of a field that are common in other interfaces, with the name in this interface. */
   synonyms?: Readonly<Record<string, string>>;
-  /** Fields of another route that would change what this one costs or does, with that route. */
+  /** Fields of another route that would change the cost or the effect of this one, with the name of that route. */
   elsewhere?: Readonly<Record<string, string>>;
-  /** Fields of the resource, which clients send back together with changed ones. */
+  /** Fields of the resource. Clients send them back together with changed fields. */
   echoed?: readonly string[];
 };
 
-/** Names of fields by their plain form, which has neither case nor separators. Synonyms are included. */
+/** Names of fields, also by their plain form without case and separators. Synonyms are included. */
 type Names = { fields: readonly string[]; byPlain: ReadonlyMap<string, string> };
 type Known = FieldNames & { body: Names; query: Names };
 
-/** Length from which on a name may differ from a known one by two edits; shorter ones may differ by one. */
+/** Minimum length of a name that may differ from a known name by two edits. Shorter names may differ by one edit. */
 const SHORT_NAME_CHARS = 5;
-/** Largest number of fields named in one answer. */
+/** Maximum number of fields in one error response. */
 const MAX_REPORTED = 20;
 /** Unknown fields of a request that are compared with the known ones; a body of another kind may have many. */
 const MAX_COMPARED = 200;
@@ -123,7 +124,7 @@ function namesOf(
   return { fields, byPlain: new Map(named.map(([from, to]) => [plainName(from), to])) };
 }
 
-/** Returns the known field that `name` means; null if it resembles none. */
+/** Returns the known field that `name` resembles; null if there is none. */
 function meantBy(name: string, { fields, byPlain }: Names): string | null {
   const plain = plainName(name);
   const exact = byPlain.get(plain);
@@ -140,7 +141,7 @@ function plainName(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 }
 
-/** Returns the member names of a route's schema, which may be optional. */
+/** Returns the member names of a route's schema. The schema itself may be optional. */
 function fieldsOf(schema: unknown): string[] {
   if (schema instanceof z.ZodObject) return Object.keys(schema.shape);
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) {

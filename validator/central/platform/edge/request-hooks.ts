@@ -1,4 +1,7 @@
-/** Hooks of every request: security headers, body limits, and the rejection of text that PostgreSQL cannot store. */
+/**
+ * Hooks that run for every request: security headers, body limits, and the rejection of text that PostgreSQL cannot
+ * store.
+ */
 import type { HttpServer } from '#shared/http/server.ts';
 import { invalidField } from '#shared/runtime/errors.ts';
 import type { AuthRule } from '../identity.ts';
@@ -12,7 +15,7 @@ const ALWAYS = {
 };
 const HSTS = 'max-age=31536000; includeSubDomains';
 
-/** Sets the headers on every response. Routes that serve files override some of them. */
+/** Sets the headers on every response. Routes that return files override some of these headers. */
 export function installSecurityHeaders(server: HttpServer): void {
   server.addHook('onRequest', async (request, reply) => {
     void reply.headers(ALWAYS);
@@ -23,7 +26,10 @@ export function installSecurityHeaders(server: HttpServer): void {
 
 const KIB = 1024;
 
-/** Bytes, by the route's auth rule. The limit for validators is higher, because they send inventories of hosts. */
+/**
+ * Maximum size of a body in bytes, by authentication rule. The limit for validators is higher, because they send
+ * inventories of hosts.
+ */
 const BODY_LIMITS: Record<AuthRule, number> = {
   none: 16 * KIB,
   session: 16 * KIB,
@@ -35,7 +41,7 @@ const BODY_LIMITS: Record<AuthRule, number> = {
   weights: 1024 * KIB,
 };
 
-/** Limits the bodies of routes that are registered afterwards, unless a route states its own limit. */
+/** Limits the bodies of routes that are registered after this call, unless a route states its own limit. */
 export function installBodyLimits(server: HttpServer): void {
   server.addHook('onRoute', (route) => {
     route.bodyLimit ??= BODY_LIMITS[route.config?.auth ?? 'none'];
@@ -44,8 +50,8 @@ export function installBodyLimits(server: HttpServer): void {
 
 const NUL = '\0';
 /**
- * Escapes of NUL and lone surrogates, which JSON in UTF-8 can contain in no other form: bodies without them are not
- * searched.
+ * Escapes of NUL and lone surrogates. JSON in UTF-8 can contain these characters only as escapes, so bodies without
+ * such an escape are not searched.
  */
 const ESCAPED = /\\u(?:0000|d[89a-f])/i;
 const NUL_IN_URL = '%00';
@@ -68,8 +74,8 @@ export function refuseUnstorable(server: HttpServer): void {
 }
 
 /**
- * Returns the path of the first such field with the names that the client sent, because schemas may rename members.
- * Null if there is none.
+ * Returns the path of the first field with such text, with the names that the client sent, because schemas may rename
+ * members. Null if there is none.
  */
 function unstorableField(body: unknown, rawBody: Uint8Array): string | null {
   const renamed = pathToUnstorable(body, 'body');

@@ -15,7 +15,7 @@ export async function findClaim(db: Db, scope: ClaimScope): Promise<Claim | unde
   return db.selectFrom('idempotency').selectAll().where(scoped(scope)).executeTakeFirst();
 }
 
-/** Inserts a claim. Returns false if there is one for the same scope. */
+/** Inserts a claim. Returns false if a claim for the same scope exists. */
 export async function insertClaim(db: Db, claim: Claim): Promise<boolean> {
   const done = await db
     .insertInto('idempotency')
@@ -25,7 +25,7 @@ export async function insertClaim(db: Db, claim: Claim): Promise<boolean> {
   return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** Stores the answer if the claim still runs in this process; otherwise returns false. */
+/** Stores the response if the claim still belongs to a running request of this process; otherwise returns false. */
 export async function finishClaim(
   db: Db,
   scope: ClaimScope,
@@ -52,7 +52,7 @@ export async function dropClaim(db: Db, scope: ClaimScope, bootId: string): Prom
     .execute();
 }
 
-/** Drops claims made at or before `untilMs`: all, or the one in `scope`. */
+/** Deletes claims made at or before `untilMs`: all of them, or the one in `scope`. */
 export async function dropExpired(db: Db, untilMs: number, scope?: ClaimScope): Promise<void> {
   await db
     .deleteFrom('idempotency')

@@ -54,7 +54,7 @@ it('20 concurrent requests with one key create one rental', async () => {
   expect(await podCount()).toBe(1);
 });
 
-it('returns the same bytes again for every credential of the account', async () => {
+it('returns the same bytes to a repeated request, for every credential of the account', async () => {
   const first = await market.rent(account, node.id, ONE, KEY);
   const { body } = await market.call('DELETE', `/pods/${first.body.id}`, { headers: account.key });
   expect(body.status).toBe('DELETING');
@@ -80,7 +80,7 @@ it('two accounts can use the same key', async () => {
 it.each([
   ['another body', ONE, { gpu_count: 2 }],
   ['an additional member', ONE, { gpu_count: 1, termination_hours: 2 }],
-] as const)('rejects %s under a used key', async (_, before, after) => {
+] as const)('rejects a request with a used key and %s', async (_, before, after) => {
   await market.rent(account, node.id, before, KEY);
   const { status, body } = await market.rent(account, node.id, after, KEY);
   expect(status).toBe(422);
@@ -89,7 +89,7 @@ it.each([
   expect((await market.rent(account, elsewhere.id, before, KEY)).status).toBe(422);
 });
 
-it('stores error responses with their request id, but not errors before the claim', async () => {
+it('stores error responses with their request id, but not errors that occur before the claim', async () => {
   expect((await market.rent(account, node.id, { gpu_count: 'x' }, KEY)).status).toBe(422);
   await setAvailable(market.ports.db, 0);
   const poor = await market.rent(account, node.id, ONE, KEY);
@@ -116,8 +116,8 @@ it('expires a key exactly 24 hours after its first use', async () => {
   expect(later.body.id).not.toBe(first.body.id);
 });
 
-describe('a claim that is still running', () => {
-  /** State after a process was killed between the claim and the effects. */
+describe('the claim of a request that is still running', () => {
+  /** The process was killed after it stored the claim and before the effects. */
   beforeEach(async () => {
     await market.rent(account, node.id, ONE, KEY);
     const { db } = market.ports;
@@ -133,14 +133,14 @@ describe('a claim that is still running', () => {
       .execute();
   });
 
-  it('is not taken over while the process that holds it is alive', async () => {
+  it('is not taken over while the process that stored it is alive', async () => {
     await market.clock.advance(LEASE_MS - 1);
     const answer = await market.rent(account, node.id, ONE, KEY);
     expect([answer.status, answer.body.error.code]).toEqual([409, 'idempotency_in_progress']);
     expect(await podCount()).toBe(0);
   });
 
-  it('is taken over when the process that holds it has stored no heartbeat for too long', async () => {
+  it('is taken over when the process that stored it has not stored a heartbeat for too long', async () => {
     await market.clock.advance(LEASE_MS);
     const answer = await market.rent(account, node.id, ONE, KEY);
     expect([answer.status, answer.headers['idempotent-replayed']]).toEqual([200, undefined]);
@@ -149,7 +149,7 @@ describe('a claim that is still running', () => {
   });
 });
 
-describe('one run under a key', () => {
+describe('a request with a key', () => {
   const answer = { status: 200, body: '{}' };
   const request = { accountId: 'a', route: 'r', key: 'k', fingerprint: 'f' };
   const refusal = (error: ApiError) => ({ status: error.status, body: error.message });
@@ -185,7 +185,7 @@ describe('one run under a key', () => {
     expect(again).toEqual({ ...answer, replayed: false });
   });
 
-  it('rejects another body while the first request runs', async () => {
+  it('is rejected if its body differs from that of a running request with the same key', async () => {
     const once = create();
     const first = await once.once({ ...request, refusal, effects: async () => answer });
     expect(first.replayed).toBe(false);
@@ -199,7 +199,7 @@ describe('one run under a key', () => {
     await expect(other).rejects.toMatchObject({ code: 'idempotency_key_reused' });
   });
 
-  it('has no effect once its claim is lost', async () => {
+  it('has no effect after its claim was lost', async () => {
     const lost = await create().once({
       ...request,
       refusal,
@@ -215,7 +215,7 @@ describe('one run under a key', () => {
     expect(await nonces.where('hotkey', '=', 'h').execute()).toEqual([]);
   });
 
-  it('does not revive expired keys when the clock goes backwards', async () => {
+  it('cannot reuse the response of an expired key when the clock goes backwards', async () => {
     let nowMs = 1_000_000;
     const clock = { ...market.clock, now: () => nowMs };
     const once = createIdempotency({ db: market.ports.db, clock, random: systemRandom, processes });
@@ -228,7 +228,7 @@ describe('one run under a key', () => {
   });
 });
 
-it('checks the credential first: a revoked API key or a deleted account does not receive the stored response', async () => {
+it('does not receive the stored response if the API key was revoked or the account deleted', async () => {
   await market.rent(account, node.id, ONE, KEY);
   const [{ id }] = (await market.call('GET', '/keys', { headers: account.session })).body;
   await market.call('DELETE', `/keys/${id}`, { headers: account.session });
@@ -243,7 +243,7 @@ it('checks the credential first: a revoked API key or a deleted account does not
   expect(await podCount()).toBe(1);
 });
 
-it('the same key on another route is another request', async () => {
+it('is independent of a request with the same key on another route', async () => {
   const first = await market.rent(account, node.id, ONE, KEY);
   const wish = { headers: { ...account.key, ...KEY }, body: { pod_name: 'mine', ...ONE } };
   const preference = { default_template_id: DEFAULT_TEMPLATE };
@@ -253,7 +253,7 @@ it('the same key on another route is another request', async () => {
   expect(other.body.id).not.toBe(first.body.id);
 });
 
-it('completes the request of a client that has left, and returns the stored response to a retry', async () => {
+it('is completed even if the client disconnects, and a retry receives the stored response', async () => {
   const { db } = market.ports;
   await market.server.listen({ host: '127.0.0.1', port: 0 });
   const { port } = market.server.server.address() as AddressInfo;
@@ -267,7 +267,7 @@ it('completes the request of a client that has left, and returns the stored resp
   const held = Promise.withResolvers<void>();
   const gone = once(market.server.server, 'request').then(async ([request]) => {
     await once(request, 'end');
-    // With one connection (SQLite), the rental waits for this transaction, and its client leaves meanwhile.
+    // With one connection (SQLite), the rental waits for this transaction, and the client disconnects meanwhile.
     const holding = db.transaction().execute(() => held.promise);
     const closed = once(request.socket, 'close');
     socket.destroy();

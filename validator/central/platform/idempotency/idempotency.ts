@@ -1,6 +1,6 @@
 /**
- * Requests that run once per Idempotency-Key. One transaction claims the key; a second one makes the effects and
- * stores the answer, so that a crash cannot separate them.
+ * Requests that run once per Idempotency-Key. One transaction claims the key. A second transaction performs the effects
+ * and stores the response, so that a crash cannot separate effects and response.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -18,10 +18,13 @@ import {
   insertClaim,
 } from './idempotency.store.ts';
 
-/** A key expires this long after its first use; then it can be used for another request. */
+/** Time after its first use at which a key expires. Then the key can be used for another request. */
 export const WINDOW_MS = 86_400_000;
 const RETRY_AFTER_SECONDS = '1';
-/** Maximum attempts to claim a key: another process may delete its claim between the insert and the query. */
+/**
+ * Maximum number of attempts to claim a key. An attempt fails if another process deletes its claim between the insert
+ * and the query of this process.
+ */
 const MAX_CLAIM_ATTEMPTS = 3;
 
 export type Answer = { status: number; body: string };
@@ -30,23 +33,23 @@ export type Outcome = Answer & { replayed: boolean };
 export type OnceRequest = {
   accountId: string;
   route: string;
-  /** Null: the request is not deduplicated. */
+  /** If null, the request runs without a claim. */
   key: string | null;
   fingerprint: string;
-  /** Runs in one transaction. It may await only queries on `tx`. */
+  /** Performs the effects in one transaction. May await only queries on `tx`. */
   effects(tx: Db): Promise<Answer>;
-  /** Returns the answer for an error, in its final bytes. */
+  /** Returns the response for an error, in its final bytes. */
   refusal(error: ApiError): Answer;
-  /** Default: stored as it is. */
+  /** Encrypts the stored response. Absent: the response is stored unencrypted. */
   atRest?: AtRest;
 };
 
-/** Encrypts the stored bodies of answers. */
+/** Encrypts the bodies of stored responses. */
 export type AtRest = { seal(body: string): string; open(stored: string): string };
 
 const UNSEALED: AtRest = { seal: (body) => body, open: (stored) => stored };
 
-/** The present process, and a function that checks whether another process is alive. */
+/** Id of the present process, and a function that checks whether another process is alive. */
 export type ClaimHolders = { bootId: string; isAlive(db: Db, bootId: string): Promise<boolean> };
 
 export type IdempotencyDeps = {
@@ -60,19 +63,19 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
   const { bootId } = processes;
   let latestMs = 0;
 
-  /** Time that never goes backwards: otherwise expired keys would become valid again. */
+  /** Returns a time that never goes backwards. Otherwise expired keys could become valid again. */
   function nowMs(): number {
     latestMs = Math.max(latestMs, clock.now());
     return latestMs;
   }
 
-  /** Returns null if this process has now claimed the key, otherwise the existing claim. */
+  /** Returns null if this process has now claimed the key; otherwise the existing claim. */
   async function insertOrFind(tx: Db, fresh: Claim): Promise<Claim | null> {
     for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS; attempt += 1) {
       if (await insertClaim(tx, fresh)) return null;
       const present = await findClaim(tx, fresh);
       if (present !== undefined && !(await isAbandoned(tx, present))) return present;
-      // A running claim has no effects: they are committed together with the answer.
+      // A running claim has no effects, because effects are committed together with the response.
       if (present !== undefined) await dropClaim(tx, fresh, present.boot_id);
     }
     throw inProgress();
@@ -82,7 +85,7 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
     return state === 'running' && !(await processes.isAlive(tx, holder));
   }
 
-  /** Returns null if this process has now claimed the key, otherwise the stored answer. */
+  /** Returns null if this process has now claimed the key; otherwise the stored response. */
   async function claim(scope: ClaimScope, fingerprint: string): Promise<Answer | null> {
     const atMs = nowMs();
     return db.transaction().execute(async (tx) => {
@@ -109,7 +112,7 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
     });
   }
 
-  /** Commits effects and answer together. Rolls both back if this process has lost the claim. */
+  /** Commits the effects and the response together. Rolls both back if this process has lost the claim. */
   async function settle(
     scope: ClaimScope,
     effects: (tx: Db) => Promise<Answer>,
@@ -127,7 +130,8 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
 
   return {
     /**
-     * Runs `effects` once per key. Without a key, throws its errors. With a key, returns errors below 500 as answers.
+     * Runs `effects` once per key. Without a key, throws the errors of `effects`. With a key, returns errors below 500
+     * as responses.
      */
     async once(request: OnceRequest): Promise<Outcome> {
       const { accountId, route, key, fingerprint, effects, atRest = UNSEALED } = request;
@@ -167,7 +171,7 @@ export type Idempotency = ReturnType<typeof createIdempotency>;
 
 export const WELL_FORMED = /^[A-Za-z0-9_.:-]{1,255}$/;
 
-/** Returns the key in the header; null without one. Throws 422 if the header is empty, quoted or repeated. */
+/** Returns the key in the header; null if there is no header. Throws 422 if the header is empty, quoted or repeated. */
 export function idempotencyKeyOf(header: string | string[] | undefined): string | null {
   if (header === undefined) return null;
   if (typeof header === 'string' && WELL_FORMED.test(header)) return header;
@@ -175,14 +179,14 @@ export function idempotencyKeyOf(header: string | string[] | undefined): string 
 }
 
 /**
- * Returns a fingerprint of the route, path ids and body. Key order, white space, and null instead of absent do not
- * change it.
+ * Returns a fingerprint of the route, the ids in the path, and the body. It does not depend on the order of members, on
+ * white space, or on null members.
  */
 export function fingerprintOf(route: string, ids: readonly string[], body: unknown): string {
   return sha256Hex(JSON.stringify([route, ids, canonical(body)]));
 }
 
-/** Sorts members and drops nulls. The order of list elements is significant. */
+/** Sorts members and removes null members. The order of list elements is significant. */
 function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical);
   if (typeof value !== 'object' || value === null) return value;
@@ -190,6 +194,6 @@ function canonical(value: unknown): unknown {
     .filter(([, member]) => member !== null && member !== undefined)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, member]) => [name, canonical(member)]);
-  // Pairs instead of an object, which would reorder integer-like names and lose __proto__.
+  // Uses pairs, because an object would reorder integer-like names and lose __proto__.
   return { members };
 }

@@ -38,13 +38,13 @@ async function nodeCount(): Promise<number> {
   return (await market.ports.db.selectFrom('executors').select('id').execute()).length;
 }
 
-it('adds a node once per key, and returns the same bytes to a repeated request', async () => {
+it('adds one node per key, and returns the same bytes to a repeated request', async () => {
   const first = await add(NODE, 'k');
   expect([first.status, first.replayed]).toEqual([200, undefined]);
   await market.clock.advance(60_000);
   expect(await add(NODE, 'k')).toEqual({ ...first, replayed: 'true' });
   expect(await nodeCount()).toBe(1);
-  // A repeat without a key finds the address in use.
+  // A repeated request without a key is rejected, because the address is in use.
   expect((await add(NODE)).code).toBe('conflict');
 });
 
@@ -71,7 +71,7 @@ it('rejects a request for another node with the same key, and a malformed key', 
   expect(await nodeCount()).toBe(1);
 });
 
-it('stores error responses too; two providers can use the same key', async () => {
+it('stores error responses, too; two providers can use the same key', async () => {
   await add(NODE);
   const taken = await add(NODE, 'k');
   expect(taken.code).toBe('conflict');

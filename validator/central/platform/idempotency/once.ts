@@ -1,4 +1,4 @@
-/** Routes that run once per Idempotency-Key: they state a name in `config.once` and answer through `answerOnce`. */
+/** Routes that run once per Idempotency-Key. They state a name in `config.once` and respond through `answerOnce`. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { errorBody } from '#shared/http/error-body.ts';
@@ -18,7 +18,7 @@ import {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Name of the route in claims and fingerprints. It must stay the same when the path changes. */
+    /** Name of the route in claims and fingerprints. The name must not change when the path changes. */
     once?: string;
   }
 }
@@ -27,13 +27,13 @@ export type OnceDeps = { idempotency: Idempotency; clock: Clock };
 
 export type OnceAnswer<Schema extends z.ZodType> = {
   schema: Schema;
-  /** Runs in one transaction. It may await only queries on `tx`. */
+  /** Performs the effects in one transaction. May await only queries on `tx`. */
   effects(tx: Db): Promise<z.output<Schema>>;
-  /** Status of a successful answer. Default: 200. */
+  /** Status of a successful response. Default: 200. */
   status?: number;
-  /** Encrypts answers that contain a secret. */
+  /** Encrypts stored responses that contain a secret. */
   atRest?: AtRest;
-  /** Called when the effects were rejected and rolled back, before the answer is sent. */
+  /** Called after the effects were rejected and rolled back, before the response is sent. */
   onRefused?(error: unknown): Promise<void>;
 };
 
@@ -47,8 +47,8 @@ export function installKeyGate(server: HttpServer): void {
 }
 
 /**
- * Runs the effects, or sends the answer that is stored under the same key. Returns true if the effects succeeded, in
- * this or the earlier request.
+ * Runs the effects, or sends the response that is stored under the same key. Returns true if the effects succeeded, in
+ * this request or in the request that stored the response.
  */
 export async function answerOnce<Schema extends z.ZodType>(
   { idempotency, clock }: OnceDeps,
@@ -76,7 +76,7 @@ export async function answerOnce<Schema extends z.ZodType>(
   return outcome.status === status;
 }
 
-/** Runs `run`, and calls `onRefused` with the error of the last attempt of the effects, if it failed. */
+/** Runs `run`. If the last attempt of the effects failed, calls `onRefused` with its error. */
 async function reportingRefusal<T>(
   {
     effects,

@@ -7,7 +7,7 @@ const base = print({ pod_name: 'x', gpu_count: 1 });
 it.each([
   ['key order', { gpu_count: 1, pod_name: 'x' }],
   ['null instead of an absent member', { pod_name: 'x', gpu_count: 1, volume_id: null }],
-  ['the way a number is written', JSON.parse('{"pod_name":"x","gpu_count":1.0}')],
+  ['another notation of the same number', JSON.parse('{"pod_name":"x","gpu_count":1.0}')],
 ])('%s does not change the fingerprint', (_, body) => {
   expect(print(body)).toBe(base);
 });
@@ -20,7 +20,7 @@ it.each([
   expect(print(body)).not.toBe(base);
 });
 
-it('the fingerprint includes the path ids, and distinguishes a list from its element', () => {
+it('the fingerprint includes the ids in the path, and distinguishes a list from its element', () => {
   expect(print({ pod_name: 'x', gpu_count: 1 }, 'b')).not.toBe(base);
   expect(print({ user_public_key: 'k' })).not.toBe(print({ user_public_key: ['k'] }));
   expect(print({ a: [1, 2] })).not.toBe(print({ a: [2, 1] }));

@@ -1,4 +1,4 @@
-/** Counts rows and waiting work at intervals. A scrape reads the metrics from memory. */
+/** Counts rows and due work at intervals. Scrapes read the metrics from memory. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
@@ -17,34 +17,37 @@ import {
   type Waiting,
 } from './backlog.store.ts';
 
-/** Long, because some of the counts read whole tables. */
+/** The interval is long, because some of the counts read whole tables. */
 export const BACKLOG_INTERVAL_MS = 30_000;
 
 export type Backlog = {
-  /** Time of the count, by the monotonic clock. */
+  /** Time of the count on the monotonic clock. */
   atMs: number;
   pods: readonly Counted[];
   executors: readonly Counted[];
   slots: { total: number; free: number };
   mails: readonly Counted[];
-  /** Due work, by kind. */
+  /** Due work by kind. */
   waiting: readonly (Waiting & { kind: string })[];
   /** Scheduled work whose last attempt failed, by kind. */
   failing: readonly { kind: string; count: number }[];
   repositories: number;
-  /** Null if backups are stored elsewhere, or the disk cannot be read. */
+  /** Null if backups are stored elsewhere, or if the disk cannot be read. */
   backupFill: BackupFill | null;
   /** Time of the count by the wall clock, from which ages are computed. */
   nowMs: number;
 };
 
-/** `bytes`: size of all repositories, null before the first count. The others: size and free space of their disk. */
+/**
+ * `bytes` is the size of all repositories; null before the first count. `totalBytes` and `freeBytes` are the size and
+ * the free space of the disk that stores the repositories.
+ */
 export type BackupFill = { bytes: number | null; totalBytes: number; freeBytes: number };
 
-/** Storage of backups on this host's disk; null if they are stored elsewhere. */
+/** Storage of backups on this host's disk; null if backups are stored elsewhere. */
 export type BackupsToCount = { fill(): Promise<BackupFill> } | null;
 
-/** Reads the backlog. The queries run one after the other, not in one snapshot. */
+/** Reads the backlog. The queries run one after the other and do not share a snapshot. */
 export async function readBacklog(
   db: Db,
   clock: Clock,
@@ -97,7 +100,7 @@ const ROWS: readonly Row[] = [
   ['gpus', 'GPUs of verified nodes.', [], ({ slots }) => unlabelled(slots.total)],
   [
     'gpus_free',
-    'GPUs of verified nodes that no pod has.',
+    'GPUs of verified nodes that are not assigned to a pod.',
     [],
     ({ slots }) => unlabelled(slots.free),
   ],
@@ -139,19 +142,19 @@ const ROWS: readonly Row[] = [
   ],
   [
     'backup_storage_disk_size_bytes',
-    'Size of the disk that stores them.',
+    'Size of the disk that stores backups and volumes.',
     [],
     ({ backupFill }) => unlabelled(backupFill?.totalBytes),
   ],
   [
     'backup_storage_disk_free_bytes',
-    'Free bytes on the disk that stores them.',
+    'Free bytes on the disk that stores backups and volumes.',
     [],
     ({ backupFill }) => unlabelled(backupFill?.freeBytes),
   ],
 ];
 
-/** `backlog` returns null if the last count is too old; then no samples are exported. */
+/** Returns the metrics. `backlog` returns null if the last count is too old; then the metrics have no samples. */
 export function backlogFamilies(backlog: () => Backlog | null): Family[] {
   return ROWS.map(([name, help, labels, samplesOf]) => ({
     name: CENTRAL_PREFIX + name,

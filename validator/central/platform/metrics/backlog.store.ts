@@ -2,10 +2,13 @@
 import type { Db } from '../database/tables.ts';
 
 export type Counted = { state: string; count: number };
-/** `oldestMs`: due time of the oldest row, in milliseconds since the epoch; null if none is due. */
+/**
+ * Number of due rows. `oldestMs` is the due time of the oldest one in milliseconds since the epoch; null if none is
+ * due.
+ */
 export type Waiting = { count: number; oldestMs: number | null };
 
-/** Pods that have not ended. */
+/** Counts pods that have not ended, by state. */
 export function countPods(db: Db): Promise<Counted[]> {
   return db
     .selectFrom('pods')
@@ -15,7 +18,7 @@ export function countPods(db: Db): Promise<Counted[]> {
     .execute();
 }
 
-/** Executors that have not been removed. */
+/** Counts executors that have not been removed, by state. */
 export function countExecutors(db: Db): Promise<Counted[]> {
   return db
     .selectFrom('executors')
@@ -25,7 +28,7 @@ export function countExecutors(db: Db): Promise<Counted[]> {
     .execute();
 }
 
-/** GPUs of verified executors, in total and free. */
+/** Counts the GPUs of verified executors, and those of them that are free. */
 export async function countSlots(db: Db): Promise<{ total: number; free: number }> {
   const found = await db
     .selectFrom('executors')
@@ -69,7 +72,7 @@ export function syncTurnsWaiting(db: Db, nowMs: number): Promise<Waiting> {
   );
 }
 
-/** Counts due work of the schedule by kind, and the part whose last attempt failed. */
+/** Counts due work of the schedule by kind, and scheduled work whose last attempt failed. */
 export async function dueWorkWaiting(
   db: Db,
   nowMs: number,
@@ -88,7 +91,7 @@ export async function dueWorkWaiting(
     .execute();
 }
 
-/** Backup repositories that have not been removed. */
+/** Counts backup repositories that have not been removed. */
 export async function countRepositories(db: Db): Promise<number> {
   const found = await db
     .selectFrom('backup_repositories')

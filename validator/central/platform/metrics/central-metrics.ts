@@ -1,4 +1,4 @@
-/** Metrics of a central API process and of the deployment's backlog, and the listener that serves them. */
+/** Metrics of a process of the central API and of the deployment's backlog, and the listener for scrapes. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { toApiError } from '#shared/http/error-body.ts';
@@ -19,41 +19,41 @@ import {
 
 const MS_PER_SECOND = 1_000;
 const SECONDS = [0.005, 0.025, 0.1, 0.5, 2.5, 10, 30];
-/** Maximum age of exported counts. */
+/** Maximum age of counts that are exported. */
 const SHOWN_MS = 3 * BACKLOG_INTERVAL_MS;
-/** Label of requests that match no route. Their paths are arbitrary, so they are not used as labels. */
+/** Label of requests that match no route. Their paths are not used as labels, because they are arbitrary. */
 const NO_ROUTE = 'none';
 const RENTS = /^\/api\/executors\/(?::[\w]+\/rent|rent-by-spec)$/;
 const DONE_BELOW = 400;
 
 export type CentralMetrics = ReturnType<typeof createCentralMetrics>;
 
-/** Creates the registry of a process. Scrapes read only memory. */
+/** Creates the metrics registry of a process. Scrapes read only memory. */
 export function createCentralMetrics(clock: Clock) {
   const registry = new Registry();
   const registers = [registry];
   const durations = new Histogram({
     name: `${CENTRAL_PREFIX}http_request_duration_seconds`,
-    help: 'Requests from their headers to the end of their answers, by route; streams when they end.',
+    help: 'Duration of requests from their headers to the end of the response, by route. Streams are counted when they end.',
     labelNames: ['method', 'route', 'status'],
     buckets: SECONDS,
     registers,
   });
   const inFlight = new Gauge({
     name: `${CENTRAL_PREFIX}http_requests_in_flight`,
-    help: 'Requests and streams that are being answered, by route.',
+    help: 'Requests and streams in progress, by route.',
     labelNames: ['route'],
     registers,
   });
   const refusals = new Counter({
     name: `${CENTRAL_PREFIX}refusals_total`,
-    help: 'Requests that were refused or failed, by code.',
+    help: 'Requests that were rejected or failed, by error code.',
     labelNames: ['code'],
     registers,
   });
   const rents = new Counter({
     name: `${CENTRAL_PREFIX}rents_total`,
-    help: 'Requests to rent, by result: done, or the code of the refusal.',
+    help: 'Requests to rent, by result: done, or the error code.',
     labelNames: ['result'],
     registers,
   });
@@ -71,7 +71,7 @@ export function createCentralMetrics(clock: Clock) {
 
   const codes = new WeakMap<FastifyRequest, string>();
 
-  /** Called once per request, also if the client leaves before the response. */
+  /** Called once per request, even if the client disconnects before the response. */
   function ended(request: FastifyRequest, reply: FastifyReply): void {
     const route = routeOf(request);
     inFlight.dec({ route });
@@ -83,7 +83,7 @@ export function createCentralMetrics(clock: Clock) {
   }
 
   return {
-    /** Collects metrics of a server's requests. Call it before the server's routes are registered. */
+    /** Collects metrics of a server's requests. Must be called before the routes of the server are registered. */
     watch(server: HttpServer): void {
       server.addHook('onRequest', async (request, reply) => {
         inFlight.inc({ route: routeOf(request) });
@@ -104,7 +104,7 @@ export function createCentralMetrics(clock: Clock) {
   };
 }
 
-/** Returns the route's template instead of the path, which contains ids. */
+/** Returns the route's template. The path is not used, because it contains ids. */
 function routeOf(request: FastifyRequest): string {
   return request.is404 ? NO_ROUTE : (request.routeOptions.url ?? NO_ROUTE);
 }
@@ -112,7 +112,7 @@ function routeOf(request: FastifyRequest): string {
 /** No route of this listener accepts a body. */
 const BODY_LIMIT_BYTES = 1_024;
 
-/** Listens for scrapes only. Returns null without an address. */
+/** Listens for scrapes only. Returns null if there is no address. */
 export async function listenForScrapes(
   address: ListenAddress | undefined,
   ports: { metrics: CentralMetrics; log: Log; clock: Clock; random: Random },

@@ -1,4 +1,7 @@
-/** Ids in the examples of requests. `test/spec/examples.test.ts` replaces them by ids of its scene and sends the examples. */
+/**
+ * Ids in the examples of requests. `test/spec/examples.test.ts` replaces them by ids of objects that it creates, and
+ * sends the examples.
+ */
 export const EXAMPLE_IDS = {
   account: '6f0d1c0e-2b7e-4d55-9a1f-0c7b3f6c1a01',
   node: '6f0d1c0e-2b7e-4d55-9a1f-0c7b3f6c1a02',

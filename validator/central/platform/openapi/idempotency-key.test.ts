@@ -9,7 +9,7 @@ type Operation = {
 type Method = 'GET' | 'POST' | 'DELETE';
 type Described = { method: Method; url: string; operation: Operation };
 
-/** Operations that are skipped, because they would end the session of this test. */
+/** Operations that the test does not call, because they would end its session. */
 const ENDS_SESSION = new Set(['DELETE /api/users/me', 'POST /portal/auth/logout']);
 
 let market: TestMarket;
@@ -34,7 +34,7 @@ async function operationsBelow(prefix: string): Promise<Described[]> {
 const keyOf = ({ operation }: Described) =>
   operation.parameters?.find((parameter) => parameter.name === 'Idempotency-Key');
 
-it('exactly the operations that read the Idempotency-Key header describe it', async () => {
+it('an operation describes the Idempotency-Key header if and only if it reads the header', async () => {
   const account = await market.signUp();
   await market.setOperator(account);
   const session = { api: account.session, portal: await market.logIn() };
@@ -69,7 +69,7 @@ it('exactly the operations that read the Idempotency-Key header describe it', as
   );
 });
 
-it('describes the key, its lifetime, the replay header and the errors', () => {
+it('describes the key, the lifetime of the key, the replay header and the errors', () => {
   for (const described of operations) {
     const key = keyOf(described);
     const { responses } = described.operation;

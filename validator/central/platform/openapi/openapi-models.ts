@@ -9,13 +9,15 @@ type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 type JsonObject = { [key: string]: Json };
 
 const MODELS = '#/components/schemas/';
-/** Suffix that the generator appends to the copy of a model that is used in requests. */
+/** Suffix that the generator appends to the copy of a model that requests use. */
 const REQUEST_SUFFIX = 'Input';
 
 const JSON_TYPE = 'application/json';
-/** Extension of an operation with the texts of its errors by status. It is not part of the result. */
+/**
+ * Extension of an operation that contains the texts of its errors by status. The result does not contain the extension.
+ */
 const ERRORS = 'x-errors';
-/** Description that the generator writes for an answer without one. */
+/** Description that the generator writes for a response without a description. */
 const UNNAMED = 'Default Response';
 const ERROR_MODEL = 'ErrorResponse';
 const FLAT_MODEL = 'FlatErrorResponse';
@@ -25,8 +27,8 @@ const CLIENT_ERROR = 422;
 const INTERNAL_ERROR = 500;
 const text = (description: string) => ({ type: 'string', description });
 const REQUEST_ID =
-  'Id of the request, also in the header X-Request-Id. Name it when you ask for help.';
-const MESSAGE = 'What is wrong, as a sentence.';
+  'Id of the request, also in the header X-Request-Id. State it when you ask for help.';
+const MESSAGE = 'Description of the error, as a sentence.';
 const ErrorResponse: JsonObject = {
   type: 'object',
   required: [
@@ -40,20 +42,20 @@ const ErrorResponse: JsonObject = {
       description: 'The error, for programs.',
       required: ['code', 'message', 'hint', 'request_id'],
       properties: {
-        code: text('Code of the error, which never changes.'),
+        code: text('Stable code of the error.'),
         message: text(MESSAGE),
-        hint: text('What to do next, as a sentence.'),
+        hint: text('Recommended action, as a sentence.'),
         request_id: text(REQUEST_ID),
       },
     },
     message: text(MESSAGE),
-    status_code: { type: 'integer', description: 'HTTP status of the answer.' },
+    status_code: { type: 'integer', description: 'HTTP status of the response.' },
     error_id: {
       type: ['string', 'null'],
-      description: 'The request id for a 5xx error; null for others.',
+      description: 'The request id for a 5xx error; null for other errors.',
     },
     request_id: text(REQUEST_ID),
-    timestamp: text('Time of the answer (UTC).'),
+    timestamp: text('Time of the response (UTC).'),
     api_context: { type: 'null', description: 'Always null.' },
     validation_errors: {
       type: 'array',
@@ -62,15 +64,15 @@ const ErrorResponse: JsonObject = {
         type: 'object',
         required: ['field', 'message', 'type'],
         properties: {
-          field: text('Path of the field, which begins with body, path, query or header.'),
-          message: text('What is wrong with the field, and the value that was sent.'),
+          field: text('Path of the field; it starts with body, path, query or header.'),
+          message: text('Problem of the field, and the value that was sent.'),
           type: text('Kind of the failure, for example `missing`.'),
         },
       },
     },
     details: {
       type: ['object', 'null'],
-      description: 'Further facts about the error, by code; null for none.',
+      description: 'Further data of the error, which depend on the code; null if there are none.',
     },
   },
 };
@@ -86,8 +88,8 @@ const FlatErrorResponse: JsonObject = {
 };
 
 /**
- * Merges the two copies of a model that is used in requests and responses. Throws if they differ in more than
- * `additionalProperties`: such a model needs two names. `prefix` is the prefix of all paths.
+ * Merges the two copies of a model that requests and responses use. Throws if the copies differ in more than
+ * `additionalProperties`, because such a model needs two names. `prefix` is the prefix of all paths.
  */
 export function plainModels<Document extends object>(document: Document, prefix = ''): Document {
   const source = JSON.parse(JSON.stringify(document)) as JsonObject;
@@ -124,7 +126,7 @@ function plainName(name: string, all: JsonObject): string {
   return name.endsWith(REQUEST_SUFFIX) && Object.hasOwn(all, base) ? base : name;
 }
 
-/** Models that the paths reference, directly or through other models. */
+/** Returns the names of the models that the paths reference, directly or through other models. */
 function namesInUse(paths: JsonObject, all: JsonObject): Set<string> {
   const found = new Set<string>();
   const visit = (value: Json): void => {
@@ -145,8 +147,8 @@ function namesInUse(paths: JsonObject, all: JsonObject): Set<string> {
 }
 
 /**
- * Returns a deep copy with the shortened names in references, and without `additionalProperties: false`, because
- * members may be added at any time.
+ * Returns a deep copy in which references have the shortened names. The copy does not contain `additionalProperties:
+ * false`, because members may be added at any time.
  */
 function renamed(value: Json, plainOf: (name: string) => string): Json {
   if (Array.isArray(value)) return value.map((child) => renamed(child, plainOf));
@@ -162,7 +164,7 @@ function renamed(value: Json, plainOf: (name: string) => string): Json {
 
 type Context = { prefix: string; models: JsonObject };
 
-/** Adds errors and the bodies' examples. If a path equals the prefix, the result has the path `/`. */
+/** Adds errors, and examples of the bodies. A path that equals the prefix becomes the path `/`. */
 function describedPaths(paths: JsonObject, { prefix, models }: Context): JsonObject {
   const result: JsonObject = {};
   for (const [path, item] of Object.entries(paths)) {
@@ -175,7 +177,7 @@ function describedPaths(paths: JsonObject, { prefix, models }: Context): JsonObj
   return result;
 }
 
-/** Copies the example of the body's model to the operation, where viewers show it. */
+/** Copies the example of the body's model to the operation, because viewers show the operation's example. */
 function withExample(operation: JsonObject, models: JsonObject): JsonObject {
   const body = objectAt(operation, 'requestBody');
   const content = objectAt(body, 'content');
@@ -222,7 +224,7 @@ function withErrors({ [ERRORS]: errors = {}, ...operation }: JsonObject, path: s
   };
 }
 
-/** Replaces the generator's description of an answer without one. */
+/** Replaces the generator's description of responses that have no description. */
 function namedAnswers(answers: JsonObject): JsonObject {
   const entries = Object.entries(answers).map(([status, answer]) => {
     const { description, ...rest } = answer as JsonObject;
@@ -244,7 +246,7 @@ function errorSchema(path: string, status: number): JsonObject {
   return { $ref: `${MODELS}${isFlat ? FLAT_MODEL : ERROR_MODEL}` };
 }
 
-/** Returns false if one of the requirements is empty, which means that no credential is needed. */
+/** Returns false if one of the requirements is empty, because then no credential is required. */
 function needsCredential(security: Json): boolean {
   if (!Array.isArray(security) || security.length === 0) return false;
   return security.every((entry) => Object.keys(entry ?? {}).length > 0);
@@ -281,7 +283,7 @@ export const ONCE_HEADERS = {
     [KEY_HEADER]: {
       type: 'string',
       pattern: WELL_FORMED.source,
-      description: `Runs once per key: for ${HOURS} hours the same request with the same key gets the first answer again, marked by the header Idempotent-Replayed.`,
+      description: `The request runs once per key. For ${HOURS} hours, a repeated request with the same key receives the first response again, with the header Idempotent-Replayed.`,
     },
   },
 };
@@ -290,12 +292,13 @@ export const ONCE_HEADERS = {
 export const REPLAY_HEADERS = {
   'Idempotent-Replayed': {
     schema: { type: 'string', const: 'true' },
-    description: 'Only on an answer that an earlier request with the same Idempotency-Key stored.',
+    description:
+      'Set only on a response that was stored for an earlier request with the same Idempotency-Key.',
   },
 };
 
 export const IN_PROGRESS =
-  'The first request with this Idempotency-Key is still running (idempotency_in_progress, retry after the time in Retry-After), or another conflict';
+  'The first request with this Idempotency-Key is still running (idempotency_in_progress, retry after the time in Retry-After), or there is another conflict';
 export const KEY_REFUSED = `A field failed validation, the Idempotency-Key is malformed (idempotency_key_invalid), or it was used for another request within ${HOURS} hours (idempotency_key_reused)`;
 
 /** Returns true if the operation has the Idempotency-Key header. */

@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(() => central.close());
 
-it('the description is OpenAPI 3.1.0, has the version 1.0.0 and both security schemes', () => {
+it('the description uses OpenAPI 3.1.0, has version 1.0.0, and contains both security schemes', () => {
   expect(document).toMatchObject({
     openapi: '3.1.0',
     info: { title: 'Podwright', version: '1.0.0' },
@@ -72,7 +72,7 @@ it('states the security of each route', () => {
   expect(document.paths['/templates']?.['get']?.responses).not.toHaveProperty('401');
 });
 
-it('contains each model once, and references no missing model', () => {
+it('contains each model once, and has no reference to a missing model', () => {
   const names = Object.keys(document.components.schemas);
   expect(names).toEqual(
     expect.arrayContaining([
@@ -148,7 +148,7 @@ it('rejects a model that differs between requests and responses', () => {
   expect(() => plainModels(documentOf({ type: 'string' }, closed))).toThrow(/Thing differs/);
 });
 
-/** `METHOD /path` with `*` for each parameter, parsed from the router's printed tree. */
+/** Returns `METHOD /path` of each route, with `*` for each parameter, parsed from the printed tree of the router. */
 function routesBelow(prefix: string): string[] {
   const tree = central.server.printRoutes({ commonPrefix: false, includeHooks: false });
   const parents: string[] = [];

@@ -12,7 +12,7 @@ import { descriptionOf, errorTexts, withPathTexts } from './operation-text.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Set on routes that require no credential but are described with the credentials of accounts. */
+    /** Set on routes that require no credential and are nevertheless described with the credentials of accounts. */
     declaresSecurity?: true;
   }
   interface FastifyInstance {
@@ -20,9 +20,9 @@ declare module 'fastify' {
   }
 }
 
-/** One description, and the name of its decorator on the server. */
+/** One OpenAPI description, and the name of its decorator on the server. */
 type Described = {
-  /** Only routes below this prefix are described. */
+  /** Prefix of the described routes. */
   prefix: string;
   title: string;
   decorator: 'swagger' | 'portalDescription';
@@ -30,7 +30,7 @@ type Described = {
 
 type Transform = typeof jsonSchemaTransform;
 
-/** Version of the interface, which is not the version of the program. */
+/** Version of the interface, which differs from the version of the program. */
 const INTERFACE_VERSION = '1.0.0';
 
 const SECURITY: Record<AuthRule, Record<string, string[]>[]> = {
@@ -54,7 +54,7 @@ const ABOUT = `A marketplace for GPU compute: renters rent pods on the GPU nodes
 - **Errors** have a code, a message, a hint and the request id. A 429 or 5xx answer to a write means that nothing was changed.
 - \`/x\` and \`/x/\` are the same path. Every success has a JSON body unless the operation names another content type.`;
 
-/** Installs a description. Call it before the routes are registered. */
+/** Installs a description. Must be called before the routes are registered. */
 export async function describeInterface(
   server: HttpServer,
   { prefix, title, decorator }: Described,
@@ -79,14 +79,14 @@ export async function describeInterface(
             in: 'header',
             name: 'signature',
             description:
-              'sr25519 over the text of the header `timestamp` (unix seconds) by `hotkey`, as 0x + hex.',
+              'sr25519 signature by `hotkey` over the text of the header `timestamp` (unix seconds), as 0x + hex.',
           },
           BodySignature: {
             type: 'apiKey',
             in: 'header',
             name: 'Authorization',
             description:
-              "sr25519 by the path's hotkey over the body as Python's json.dumps(body, sort_keys=True) writes it, as 0x + hex.",
+              "sr25519 signature by the hotkey of the path, as 0x + hex. It covers the body in the form that Python's json.dumps(body, sort_keys=True) writes.",
           },
         },
       },
@@ -101,7 +101,7 @@ function withSecurity(document: Parameters<Transform>[0], prefix: string): Retur
   // Undefined for a route without a schema.
   const schema: Partial<typeof transformed> = transformed ?? {};
   const { auth, declaresSecurity, once } = document.route.config ?? {};
-  // Routes below /_local answer this host only and are not part of the interface.
+  // Routes below /_local respond to this host only and are not part of the interface.
   const described =
     url === prefix || (url.startsWith(`${prefix}/`) && !url.startsWith(`${prefix}/_local/`));
   // An empty requirement means that the route also works without credentials.

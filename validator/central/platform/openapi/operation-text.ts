@@ -7,7 +7,7 @@ declare module 'fastify' {
   interface FastifySchema {
     /** Effect of a repeated request. Required for writes that do not run once per Idempotency-Key. */
     retry?: string;
-    /** Errors that matter to callers of this route, and when they occur. */
+    /** Errors that matter to callers of this route, with their causes. */
     errors?: Partial<Record<ErrorCode, string>>;
     /** The texts of `errors` by status, set when the description is generated. */
     'x-errors'?: Record<string, string>;
@@ -25,13 +25,13 @@ export type OperationSource = {
 };
 
 const CALLERS: Record<AuthRule, string> = {
-  none: 'Anyone; no credential is needed.',
+  none: 'Anyone; no credential is required.',
   user: 'A renter, with an API key or a session token.',
-  session: 'A renter, with a session token. An API key is refused with 403 `forbidden`.',
+  session: 'A renter, with a session token. An API key is rejected with 403 `forbidden`.',
   operator:
-    "An account with the operator's role, with an API key or a session token. Others are refused with 403 `forbidden`.",
+    "An account with the operator's role, with an API key or a session token. Other accounts are rejected with 403 `forbidden`.",
   portal: 'A provider, with a portal session or a provider token (`lpk_…`).',
-  validator: 'A validator, with signed headers; the hotkey of the path must be the signer.',
+  validator: 'A validator, with signed headers; the hotkey of the path must belong to the signer.',
   'validator-or-account':
     "A validator with signed headers, or a session of the validator's account.",
   weights: 'A validator, with a signature over the body in `Authorization`.',
@@ -39,9 +39,11 @@ const CALLERS: Record<AuthRule, string> = {
 
 const SAFE_READ = 'Safe: the request changes nothing.';
 const SAFE_WITH_KEY =
-  'Safe with an `Idempotency-Key`: the repeated request gets the first answer and has no second effect. Without the key it is a new request.';
+  'Safe with an `Idempotency-Key`: the repeated request receives the first response and has no second effect. Without the key, the repeated request is a new request.';
 
-/** Returns the description in Markdown: the route's own text, then who calls the route and whether a retry is safe. */
+/**
+ * Returns the description in Markdown: the text of the route, then the required credential and whether a retry is safe.
+ */
 export function descriptionOf(source: OperationSource): string {
   const { method, auth = 'none', isOnce, description = '', retry } = source;
   const byDefault = method === 'GET' ? SAFE_READ : '';
@@ -54,7 +56,7 @@ export function descriptionOf(source: OperationSource): string {
   return parts.filter((part) => !/^(?:\*\*\w+:\*\* )?$/.test(part)).join('\n\n');
 }
 
-/** Returns the descriptions of error responses by HTTP status: each code, and when it occurs. */
+/** Returns the descriptions of error responses by HTTP status, with each code and its causes. */
 export function errorTexts(errors: Partial<Record<ErrorCode, string>>): Record<string, string> {
   const texts: Record<string, string> = {};
   for (const [code, when] of Object.entries(errors)) {

@@ -1,11 +1,13 @@
-/** GET /docs: Swagger UI with the descriptions of the API and of the portal. Its files come with the package. */
+/** GET /docs: Swagger UI with the descriptions of the API and of the portal. Its files are part of the npm package. */
 import { readFile } from 'node:fs/promises';
 import type { HttpServer } from '#shared/http/server.ts';
 
 const PACKAGE = '@fastify/swagger-ui/static';
 const CACHE_SECONDS = 3_600;
 
-/** Files of the package that the page loads, with their content types. No other file is served. */
+/**
+ * Files of the package that the page loads, with their content types. The server returns no other file of the package.
+ */
 const FILES: Readonly<Record<string, string>> = {
   'swagger-ui.css': 'text/css; charset=utf-8',
   'index.css': 'text/css; charset=utf-8',
@@ -14,7 +16,7 @@ const FILES: Readonly<Record<string, string>> = {
   'favicon-32x32.png': 'image/png',
 };
 
-/** Only the marketplace's own files and API: no inline code, no other host. */
+/** Permits only files and the API of the marketplace: no inline code, no other host. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -44,13 +46,13 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** Descriptions that the page offers. */
+/** Descriptions among which the page offers a choice. */
 const DESCRIPTIONS = [
   { name: 'API', url: '/api/openapi.json' },
   { name: 'Provider portal', url: '/portal/openapi.json' },
 ];
 
-/** `validatorUrl` null keeps the page from sending the description to swagger.io. */
+/** Start script of the page. With `validatorUrl` null, the page does not send the description to swagger.io. */
 const START = `SwaggerUIBundle({
   urls: ${JSON.stringify(DESCRIPTIONS)},
   dom_id: '#swagger-ui',

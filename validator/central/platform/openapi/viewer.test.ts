@@ -12,7 +12,7 @@ afterAll(() => central.close());
 
 const read = (url: string) => central.server.inject({ url });
 
-it('serves a page whose scripts, styles and descriptions all come from this server', async () => {
+it('serves a page that loads all scripts, styles and descriptions from this server', async () => {
   const page = await read('/docs');
   expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
   const files = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url = '']) => url);
@@ -43,7 +43,7 @@ it('permits neither inline code nor other hosts', async () => {
   expect(body).not.toMatch(/<script>|<style| on\w+=|https?:\/\//);
 });
 
-it('serves no other file of the package', async () => {
+it('does not serve other files of the package', async () => {
   for (const url of ['/docs/package.json', '/docs/index.html', '/docs/../package.json']) {
     expect([url, (await read(url)).statusCode]).toEqual([url, 404]);
   }

@@ -1,11 +1,12 @@
-/** Rate limits: what each counts, the defaults, and the variables that set them. */
+/** Rate limits: the requests that each rate counts, the defaults, and the variables that set the rates. */
 
 import { z } from 'zod';
 import type { Rate } from './token-bucket.ts';
 
 /**
- * Stricter rates per address for single routes, which select one in `config.limit`. The default rate of all requests
- * applies too. Limits on how many objects an account creates per hour (templates) are in the service of those objects.
+ * Stricter rates per address for single routes. A route selects one of them in `config.limit`. The default rate per
+ * address also applies. Limits on the number of objects that an account creates per hour, such as templates, are in the
+ * services of those objects.
  */
 export const NAMED_LIMITS = ['login', 'search'] as const;
 export type NamedLimit = (typeof NAMED_LIMITS)[number];
@@ -23,7 +24,8 @@ export const DEFAULT_LIMITS: RateLimits = {
   address: { quota: 600, windowMs: MINUTE_MS },
   credential: { quota: 600, windowMs: MINUTE_MS },
   /**
-   * For sign-in, sign-up and password resets: each request costs a password hash and could be used to guess passwords.
+   * For sign-in, sign-up and password resets, because each such request costs a password hash and can be used to guess
+   * passwords.
    */
   login: { quota: 10, windowMs: MINUTE_MS },
   search: { quota: 10, windowMs: MINUTE_MS },
@@ -31,7 +33,7 @@ export const DEFAULT_LIMITS: RateLimits = {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** A stricter rate that also applies to this route; `exempt`: no rate applies, for health probes. */
+    /** Stricter rate that also applies to this route. With `exempt`, no rate applies, which is for health probes. */
     limit?: NamedLimit | 'exempt';
   }
 }
@@ -45,7 +47,7 @@ const VARIABLES = {
   search: 'CENTRAL_RATE_LIMIT_SEARCH',
 } as const satisfies Record<keyof RateLimits, string>;
 
-/** Variables to merge into a process's configuration schema: requests per window for each rate. */
+/** Environment variables, which processes add to their configuration schema: requests per window for each rate. */
 export const RateLimitVariables = z.object({
   [VARIABLES.address]: Quota.optional(),
   [VARIABLES.credential]: Quota.optional(),
@@ -53,7 +55,7 @@ export const RateLimitVariables = z.object({
   [VARIABLES.search]: Quota.optional(),
 });
 
-/** Rates whose variable is not set have their default. Windows cannot be configured. */
+/** Returns the rates. A rate whose variable is not set has its default. Windows cannot be configured. */
 export function rateLimitsFrom(
   variables: z.output<typeof RateLimitVariables>,
   defaults: RateLimits = DEFAULT_LIMITS,
@@ -71,8 +73,8 @@ export function rateLimitsFrom(
 }
 
 /**
- * Limits of `npm start`, where renter, provider and validator share one address. They are high and only stop runaway
- * loops.
+ * Limits of `npm start`, where renter, provider and validator share one address. The limits are high, because they must
+ * stop only runaway loops.
  */
 export const LOCAL_LIMITS: RateLimits = {
   ...DEFAULT_LIMITS,

@@ -23,7 +23,7 @@ async function repeat(times: number, path: string, headers: Record<string, strin
   return statuses;
 }
 
-it('allows an address 600 requests a minute, and returns the number left', async () => {
+it('allows an address 600 requests a minute, and returns the number of remaining requests', async () => {
   await start();
   const first = await central.call('GET', '/machines');
   expect(first.headers).toMatchObject({
@@ -50,17 +50,17 @@ it('counts requests that match no route, and does not count health probes', asyn
   expect(await repeat(5, '/nothing')).toEqual([404, 404, 404, 429, 429]);
 });
 
-it('counts requests per API key, and those of all sessions of an account together', async () => {
+it('counts requests per API key, and counts requests of all sessions of an account together', async () => {
   await start({ credential: rate(4), address: rate(1_000) });
   const [one, other] = [await central.signUp(), await central.signUp()];
   expect(await repeat(6, '/ssh-keys', one.key)).toEqual([200, 200, 200, 200, 429, 429]);
   expect(await repeat(6, '/ssh-keys', one.session)).toEqual([200, 200, 200, 200, 429, 429]);
   expect(await repeat(5, '/ssh-keys', other.key)).toEqual([200, 200, 200, 200, 429]);
-  // Requests with invalid credentials count only for the address.
+  // Requests with invalid credentials count only towards the rate of the address.
   expect(await repeat(2, '/ssh-keys', { 'x-api-key': 'sk_no' })).toEqual([401, 401]);
 });
 
-it('returns the count with fewer requests left if one policy counts twice', async () => {
+it('if one policy counts a request twice, returns the count with fewer remaining requests', async () => {
   await start({ credential: rate(10) });
   const account = await central.signUp();
   const { headers } = await central.call('GET', '/ssh-keys', { headers: account.key });

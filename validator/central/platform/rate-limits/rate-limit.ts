@@ -1,4 +1,6 @@
-/** Rate limits of every request, before it is processed: by address, then by account or API key. */
+/**
+ * Rate limits of every request, checked before the request is processed: by address, and then by account or API key.
+ */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { clientAddressKey } from '#shared/http/addresses.ts';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -8,7 +10,7 @@ import type { Identity } from '../identity.ts';
 import { NAMED_LIMITS, type RateLimits } from './policies.ts';
 import { createTokenBuckets, type Rate, type Reading, type TokenBuckets } from './token-bucket.ts';
 
-/** Maximum number of keys per rate, which limits memory during a flood from many addresses. */
+/** Maximum number of keys per rate. It limits memory during a flood of requests from many addresses. */
 const MAX_KEYS = 20_000;
 /** Minimum value of Retry-After. */
 const RETRY_AFTER_SECONDS = 60;
@@ -25,8 +27,8 @@ declare module 'fastify' {
 }
 
 /**
- * Creates the hooks. Call `beforeAuthentication` before the hook that sets identities, and `afterAuthentication` after
- * it.
+ * Creates the hooks. `beforeAuthentication` must be called before the hook that sets identities, and
+ * `afterAuthentication` after that hook.
  */
 export function createRateLimits(rates: RateLimits, { clock }: { clock: Clock }) {
   const limitOf = (rate: Rate): Limit => ({
@@ -75,7 +77,10 @@ export function createRateLimits(rates: RateLimits, { clock }: { clock: Clock })
   };
 }
 
-/** Returns whom to count. Validators are few and known, so their signed reports are not limited. */
+/**
+ * Returns the key for the rate per credential; null for validators, because they are few and known, and their signed
+ * reports are not limited.
+ */
 function ownerOf(identity: Identity | null): string | null {
   switch (identity?.kind) {
     case 'user': {
@@ -91,7 +96,7 @@ function ownerOf(identity: Identity | null): string | null {
   }
 }
 
-/** Formats one member per policy. If a policy has counted twice, formats the count with fewer requests left. */
+/** Formats one member per policy. If a policy has counted twice, formats the count with fewer remaining requests. */
 function fieldsOf(counted: readonly Counted[]): Record<string, string> {
   const tightest = new Map<string, Counted>();
   for (const entry of counted) {
@@ -115,6 +120,6 @@ function tooMany({ retrySeconds }: Reading): ApiError {
   const seconds = Math.max(RETRY_AFTER_SECONDS, retrySeconds);
   return new ApiError('rate_limited', 'Rate limit exceeded: too many requests', {
     headers: { 'Retry-After': String(seconds) },
-    hint: `Wait ${seconds} seconds, then retry; nothing was done.`,
+    hint: `Wait ${seconds} seconds, then retry. The request had no effect.`,
   });
 }

@@ -5,7 +5,7 @@ import { createTokenBuckets } from './token-bucket.ts';
 
 const RATE = { quota: 600, windowMs: 60_000 };
 
-it('allows the whole quota at once, then one request whenever a token was refilled', async () => {
+it('allows the whole quota at once, and then one request for each refilled token', async () => {
   const clock = createManualClock();
   const buckets = createTokenBuckets(RATE, { clock, maxKeys: 10 });
   for (let left = 599; left >= 0; left -= 1) {
@@ -26,7 +26,7 @@ it('allows the whole quota at once, then one request whenever a token was refill
   expect(buckets.take('a')).toMatchObject({ allowed: true, remaining: 599, resetSeconds: 1 });
 });
 
-it('never allows a key more than the quota plus the refill, whatever other keys use', async () => {
+it('never allows a key more than the quota plus the refill, regardless of other keys', async () => {
   const clock = createManualClock();
   const random = createSeededRandom(7);
   const buckets = createTokenBuckets({ quota: 20, windowMs: 10_000 }, { clock, maxKeys: 100 });

@@ -1,27 +1,30 @@
 /** Token buckets by key, in bounded memory. */
 import type { Clock } from '#shared/runtime/clock.ts';
 
-/** Allows `quota` requests at once and refills the quota over each window. */
+/** Rate that allows `quota` requests at once and refills the quota over each window. */
 export type Rate = { quota: number; windowMs: number };
 
-/** State of a bucket after a request; an allowed request has used one token. */
+/** State of a bucket after a request. An allowed request has used one token. */
 export type Reading = {
   allowed: boolean;
-  /** Whole tokens that are left. */
+  /** Number of whole tokens that remain. */
   remaining: number;
-  /** Seconds, rounded up, until the bucket is full again. */
+  /** Seconds until the bucket is full again, rounded up. */
   resetSeconds: number;
-  /** Seconds, rounded up, until there is a token; 0 if there is one now. */
+  /** Seconds until a token is available, rounded up; 0 if a token is available now. */
   retrySeconds: number;
 };
 
-/** `level` counts fractions of a token, `windowMs` of which are one token: with integers no wait ends too early. */
+/**
+ * `level` counts fractions of a token; `windowMs` fractions are one token. With integers, rounding cannot end a wait
+ * too early.
+ */
 type Bucket = { level: number; atMs: number };
 
 export type TokenBuckets = ReturnType<typeof createTokenBuckets>;
 
 /**
- * Holds at most `maxKeys` buckets. Above that, the least recently used bucket is dropped, which has the effect of a
+ * Stores at most `maxKeys` buckets. Above that, the least recently used bucket is removed, which has the effect of a
  * refill. Uses monotonic time, so that changes of the wall clock have no effect.
  */
 export function createTokenBuckets(
@@ -29,7 +32,7 @@ export function createTokenBuckets(
   { clock, maxKeys }: { clock: Clock; maxKeys: number },
 ) {
   const full = quota * windowMs;
-  /** Ordered by last use, because a Map keeps the order of insertion. */
+  /** Ordered by last use, because a Map retains the order of insertion. */
   const buckets = new Map<string, Bucket>();
 
   function levelOf(key: string, nowMs: number): number {
@@ -51,7 +54,7 @@ export function createTokenBuckets(
   const secondsFor = (level: number) => Math.ceil(level / quota / 1000);
 
   return {
-    /** Takes a token if there is one. */
+    /** Takes a token if one is available, and returns the state of the bucket. */
     take(key: string): Reading {
       const nowMs = Math.floor(clock.monotonicMs());
       const before = levelOf(key, nowMs);

@@ -1,8 +1,8 @@
-/** Work that is due at a time. Each piece of work has one row until it is done. */
+/** Work that is due at a time. Each piece of work has one row until the work is done. */
 import type { Db } from '../database/tables.ts';
 import { addDue, dropDue, dueAtOf, putDue } from './schedule.store.ts';
 
-/** Kinds of work. The comments state what the subject id of each group identifies. */
+/** Kinds of work. The comment of each group states what the subject id identifies. */
 export type DueKind =
   /** Subject: a pod. */
   | 'pod-removal'
@@ -32,8 +32,8 @@ export type DueKind =
   | 'retention';
 
 /**
- * Sets the due time for a kind and subject; replaces an earlier one. Call it after the transaction has taken all its
- * other locks, because the schedule also locks this row last.
+ * Sets the due time for a kind and subject, and replaces an existing one. Must be called after the transaction has
+ * taken all other locks, because the schedule also locks this row last.
  */
 export async function setDue(
   tx: Db,
@@ -54,12 +54,12 @@ export async function ensureDue(
   await addDue(tx, { kind, subject, dueAtMs });
 }
 
-/** Cancels the work. Call it after the transaction has taken its other locks, as `setDue`. */
+/** Cancels the work. Must be called after the transaction has taken all other locks, as `setDue`. */
 export async function clearDue(tx: Db, kind: DueKind, subject: string): Promise<void> {
   await dropDue(tx, { kind, subject });
 }
 
-/** Returns the due time; null if there is none. */
+/** Returns the due time; null if none is set. */
 export function dueAt(db: Db, kind: DueKind, subject: string): Promise<number | null> {
   return dueAtOf(db, { kind, subject });
 }

@@ -28,7 +28,7 @@ it.each([
   expect(paced(inMs).first).toBe(pauseMs);
 });
 
-it('polls earlier for an announced row that is due before the planned poll, not for a later one', () => {
+it('polls earlier than planned for an announced row that is due before the planned poll, but not for a row that is due after it', () => {
   const { hear } = paced(1_000);
   expect(hear(999)).toBe(true);
   expect(hear(1_000)).toBe(false);

@@ -28,7 +28,7 @@ function processWith(sweeps: Record<string, (tx: Db) => Promise<unknown>>) {
   return { retention, schedule: createSchedule({ ...parts, handlers: { retention: handler } }) };
 }
 
-it('removes rows at the start and then at intervals, once for all processes, and drops removals that this version does not have', async () => {
+it('removes rows at the start and then at intervals, once for all processes, and deletes scheduled removals that this version does not have', async () => {
   const swept: string[] = [];
   const sweeps = { old: async () => swept.push('old') };
   const processes = [processWith(sweeps), processWith(sweeps)];
@@ -56,7 +56,7 @@ it('removes rows at the start and then at intervals, once for all processes, and
   expect(swept).toEqual(['old', 'old']);
 });
 
-it('when one removal fails, runs the others and retries it', async () => {
+it('when one removal fails, runs the other removals and retries the failed one', async () => {
   const swept: string[] = [];
   let isBroken = true;
   const { schedule, retention } = processWith({

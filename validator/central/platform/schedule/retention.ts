@@ -1,4 +1,4 @@
-/** Removes old rows at intervals. Each removal is work of the schedule, so it runs once for all processes. */
+/** Removes old rows at intervals. Each removal is work of the schedule, so only one process runs it. */
 import { runEach } from '#shared/runtime/loop.ts';
 import type { Database, Db } from '../database/tables.ts';
 import { addDue } from './schedule.store.ts';
@@ -17,21 +17,21 @@ export function createRetention({ db, sweeps }: { db: Database; sweeps: Sweeps }
     handler: {
       async run(tx, { subject, nowMs }) {
         const sweep = byName.get(subject);
-        // This version of the program has no such removal. A version that has it will schedule it again.
+        // This version of the program does not have this removal. A version that has it will schedule it again.
         if (sweep === undefined) return undefined;
         await sweep(tx);
         return { againAtMs: nowMs + INTERVAL_MS };
       },
     } satisfies DueHandler,
 
-    /** Schedules those removals that are not scheduled yet. */
+    /** Schedules the removals that are not scheduled yet. */
     async begin(nowMs: number): Promise<void> {
       for (const subject of byName.keys()) {
         await addDue(db, { kind: 'retention', subject, dueAtMs: nowMs });
       }
     },
 
-    /** Runs all removals now. For tests. */
+    /** Runs all removals now. Called only by tests. */
     runOnce: () =>
       runEach([...byName.values()].map((sweep) => () => db.transaction().execute(sweep))),
   };

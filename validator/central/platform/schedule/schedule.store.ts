@@ -7,7 +7,7 @@ import type { Db, DueWork } from '../database/tables.ts';
 
 export type DueKey = Pick<DueWork, 'kind' | 'subject'>;
 
-/** First key of the schedule's advisory locks; an arbitrary constant that no other lock uses. */
+/** First key of the advisory locks of the schedule; an arbitrary constant that no other lock uses. */
 const LOCK_CLASS = 7_306_914;
 
 const put = prepared((db, row: Slots<{ kind: string; subject: string; dueAtMs: number }>) => {
@@ -24,7 +24,7 @@ export async function putDue(tx: Db, row: DueKey & { dueAtMs: number }): Promise
   notifyFrom(tx, 'due', row.dueAtMs);
 }
 
-/** Stores the row unless it exists. */
+/** Stores the row if there is no row for the same kind and subject. */
 export async function addDue(tx: Db, { kind, subject, dueAtMs }: DueKey & { dueAtMs: number }) {
   await tx
     .insertInto('due_work')
@@ -47,7 +47,7 @@ export async function dueAtOf(db: Db, { kind, subject }: DueKey): Promise<number
   return row?.due_at ?? null;
 }
 
-/** Due rows of these kinds, the earliest first. */
+/** Lists due rows of these kinds, the earliest first. */
 export function listDue(
   db: Db,
   { kinds, nowMs, limit }: { kinds: readonly string[]; nowMs: number; limit: number },
@@ -64,7 +64,7 @@ export function listDue(
     .execute();
 }
 
-/** Returns the time at which the next row of these kinds must be processed; null if there is none. */
+/** Returns the earliest time at which a row of these kinds is to be processed; null if there is no row. */
 export async function earliestLook(db: Db, kinds: readonly string[]): Promise<number | null> {
   const row = await db
     .selectFrom('due_work')
@@ -77,8 +77,8 @@ export async function earliestLook(db: Db, kinds: readonly string[]): Promise<nu
 }
 
 /**
- * Locks the work of a row until the transaction ends. Returns false if another transaction has locked it. It does not
- * lock the row itself, because a transaction that sets or clears the row may hold locks for which the work waits.
+ * Locks the work of a row until the transaction ends. Returns false if another transaction has locked it. The row
+ * itself is not locked, because a transaction that sets or clears the row may hold locks that the work needs.
  */
 export async function tryLock(tx: Db, { kind, subject }: DueKey): Promise<boolean> {
   if (!isPostgres(tx)) return true;
@@ -88,7 +88,7 @@ export async function tryLock(tx: Db, { kind, subject }: DueKey): Promise<boolea
   return rows[0]?.ours === true;
 }
 
-/** Removes the row if it has not changed since it was read. Returns false if it was removed or changed. */
+/** Removes the row if it has not changed since it was read. Returns false if the row was removed or changed. */
 export async function removeRead(tx: Db, row: DueWork): Promise<boolean> {
   const done = await tx
     .deleteFrom('due_work')

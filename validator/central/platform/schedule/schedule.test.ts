@@ -36,7 +36,7 @@ const noted = (kind: DueKind) => ({
 const KINDS = ['retention', 'cut-off', 'grace-end'] as const;
 const HANDLERS: DueHandlers = Object.fromEntries(KINDS.map((kind) => [kind, noted(kind)]));
 
-/** Creates the schedule of one process. Several on one database act as several processes. */
+/** Creates the schedule of one process. Several schedules on one database represent several processes. */
 function schedule(handlers: DueHandlers = HANDLERS, on: Partial<Clock> = {}) {
   const notifier = createNotifier(systemClock);
   const handle = withNotifier(db, notifier);
@@ -57,7 +57,7 @@ const subjects = () => done.map((due) => due.subject);
 const row = (subject: string) =>
   db.selectFrom('due_work').selectAll().where('subject', '=', subject).executeTakeFirst();
 
-it('does work once, not before its due time, and passes the due time to the handler', async () => {
+it('runs work once, not before its due time, and passes the due time to the handler', async () => {
   await set('retention', 'a', MINUTE_MS);
   const { runDue } = schedule();
   await clock.advance(MINUTE_MS - 1);
@@ -70,7 +70,7 @@ it('does work once, not before its due time, and passes the due time to the hand
   expect(done).toEqual([{ ...due, nowMs: startMs + MINUTE_MS }]);
 });
 
-it('after a jump of the clock, does all due work in order and passes each due time', async () => {
+it('after a jump of the clock, runs all due work in order and passes each due time', async () => {
   await set('retention', 'c', 3 * MINUTE_MS);
   await set('cut-off', 'a', MINUTE_MS);
   await set('grace-end', 'b', 2 * MINUTE_MS);
@@ -84,7 +84,7 @@ it('after a jump of the clock, does all due work in order and passes each due ti
   expect(new Set(done.map(({ nowMs }) => nowMs))).toEqual(new Set([clock.now()]));
 });
 
-it('does work that a handler schedules before work that is due later', async () => {
+it('runs work that a handler schedules before work that has a later due time', async () => {
   await set('cut-off', 'first', MINUTE_MS);
   await set('retention', 'last', 3 * MINUTE_MS);
   await clock.advance(5 * MINUTE_MS);
@@ -99,7 +99,7 @@ it('does work that a handler schedules before work that is due later', async () 
   expect(subjects()).toEqual(['first', 'between', 'last']);
 });
 
-it('does no work before its due time when the clock goes backwards', async () => {
+it('does not run work before its due time when the clock goes backwards', async () => {
   await set('retention', 'a', MINUTE_MS);
   await clock.advance(MINUTE_MS);
   await schedule(HANDLERS, { now: () => clock.now() - 1 }).runDue();
@@ -142,7 +142,7 @@ it('schedules work again for the time that its handler returns or sets', async (
   expect(await dueAt(db, 'cut-off', 'own')).toBe(startMs + 2 * MINUTE_MS);
 });
 
-it('rolls back failed work and retries it at growing pauses; other work continues', async () => {
+it('rolls back failed work and retries it with growing pauses; other work continues', async () => {
   await set('cut-off', 'poison', 0);
   await set('retention', 'healthy', 1);
   await clock.advance(1);
@@ -177,11 +177,11 @@ it('rolls back failed work and retries it at growing pauses; other work continue
   expect(await row('poison')).toBeUndefined();
 });
 
-it('uses the new due time of work that another transaction reschedules while it is being started', async () => {
+it('if another transaction reschedules work that is being started, uses the new due time', async () => {
   await set('cut-off', 'a', 0);
   const handlers: DueHandlers = {
     'cut-off': {
-      // Acts as another transaction that has taken the lock first.
+      // Simulates another transaction that has already taken the lock.
       lock: (tx) => setDue(tx, 'cut-off', 'a', startMs + MINUTE_MS),
       ...noted('cut-off'),
     },
@@ -200,7 +200,7 @@ it('leaves work of kinds without a handler to other processes', async () => {
   expect(subjects()).toEqual(['a']);
 });
 
-it('does work once although several processes poll at the same time', async () => {
+it('runs work once even if several processes poll at the same time', async () => {
   const count = 30;
   for (let index = 0; index < count; index += 1) await set('retention', `${index}`, index);
   await clock.advance(count);
@@ -210,11 +210,11 @@ it('does work once although several processes poll at the same time', async () =
   expect(done).toHaveLength(count);
 });
 
-it('polls when the earliest work is due, and for earlier work that is scheduled meanwhile', async () => {
+it('polls when the earliest work is due, and polls earlier if work with an earlier due time is scheduled', async () => {
   startMs = systemClock.now();
   await set('retention', 'first', 100);
   const running = schedule(HANDLERS, systemClock);
-  // The regular polls would come later.
+  // The regular polls follow only after a longer time.
   const becomes = (subject: string) =>
     eventually(subject, () => subjects().includes(subject), LOOK_AT_LEAST_EVERY_MS / 2);
   running.start();

@@ -24,7 +24,7 @@ import {
   tryLock,
 } from './schedule.store.ts';
 
-/** Rows per poll; if there are more, the next poll follows at once. */
+/** Maximum number of rows per poll. If there are more due rows, the next poll follows immediately. */
 const MAX_PER_POLL = 500;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 300_000;
@@ -32,27 +32,27 @@ const MAX_ERROR_CHARS = 300;
 
 export type Due = {
   subject: string;
-  /** The time for which it was scheduled. */
+  /** Time for which the work was scheduled. */
   dueAtMs: number;
-  /** The present time, which may be much later. */
+  /** Present time, which may be much later than the due time. */
   nowMs: number;
 };
 
 export type DueOutcome = {
-  /** Time for which the same work is scheduled again; absent: it is not. */
+  /** Time for which the same work is scheduled again; absent if it is not scheduled again. */
   againAtMs?: number;
-  /** Called after the commit. A crash can prevent the call, so use it only for hints. */
+  /** Called after the commit. A crash can prevent the call, so use it only for effects that may be missed. */
   after?(): void;
 };
 
 /**
- * Does the work of one kind. It may only query `tx`; messages to the outside are stored as rows. A rejection rolls
- * everything back, and the work is retried later. It may set or clear any row, including its own.
+ * Handler of one kind of work. It may only query `tx`; messages to other systems are stored as rows. If it rejects,
+ * everything is rolled back, and the work is retried later. It may set or clear any row, including its own.
  */
 export type DueHandler = {
   /**
-   * Takes the locks that `run` needs, in the order of `lockRow`. It runs before the row is removed, because a
-   * transaction that holds one of these locks may be changing the row.
+   * Takes the locks that `run` needs, in the order that `lockRow` documents. It runs before the row of the work is
+   * removed, because a transaction that holds one of these locks may be changing that row.
    */
   lock?(tx: Db, subject: string): Promise<unknown>;
   run(tx: Db, due: Due): Promise<DueOutcome | undefined>;
@@ -66,9 +66,9 @@ export type ScheduleDeps = {
   random: Random;
   log: Log;
   notifier: Notifier;
-  /** Handlers by kind. Work of a kind without a handler waits for a process that has one. */
+  /** Handlers by kind. Work without a handler waits for a process that has a handler for its kind. */
   handlers: DueHandlers;
-  /** Called before the first poll, to schedule work that must always exist. */
+  /** Called before the first poll, to schedule work that must always be scheduled. */
   begin?(nowMs: number): Promise<void>;
 };
 
@@ -83,7 +83,7 @@ export function createSchedule(deps: ScheduleDeps) {
   let loop: Loop | null = null;
   let hasBegun = false;
 
-  /** Returns false if another process is doing this work. */
+  /** Returns false if another process is already doing this work. */
   async function run(row: DueWork, handler: DueHandler, nowMs: number): Promise<boolean> {
     let outcome: DueOutcome | undefined;
     const isDone = await moneyTransaction({ db, clock, random }, async (tx) => {
@@ -101,7 +101,7 @@ export function createSchedule(deps: ScheduleDeps) {
     return isDone;
   }
 
-  /** Postpones failed work, so that it does not block work with a later due time. */
+  /** Postpones failed work, so that work with a later due time can run. */
   async function retryLater(row: DueWork, error: unknown): Promise<void> {
     const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** row.attempts, LAST_RETRY_MS);
     const { kind, subject, attempts } = row;
@@ -110,7 +110,7 @@ export function createSchedule(deps: ScheduleDeps) {
     await postpone(db, row, { lookAtMs: clock.now() + pauseMs, error: text });
   }
 
-  /** Returns the earliest due row that is not in `skipped`, which contains at most one row per other process. */
+  /** Returns the earliest due row that is not in `skipped`. `skipped` contains at most one row per other process. */
   async function next(nowMs: number, skipped: readonly DueKey[]): Promise<DueWork | undefined> {
     const rows = await listDue(db, { kinds, nowMs, limit: skipped.length + 1 });
     const isSkipped = (row: DueKey) =>
@@ -119,8 +119,8 @@ export function createSchedule(deps: ScheduleDeps) {
   }
 
   /**
-   * Does due work in order, one piece after the other, because work may schedule more work that is due earlier. Returns
-   * true if there may be more.
+   * Runs due work in order, one piece after the other, because work may schedule further work that is due earlier.
+   * Returns true if there may be more due work.
    */
   async function runBatch(signal?: AbortSignal): Promise<boolean> {
     const breathe = createEventLoopYield(clock);
@@ -154,7 +154,7 @@ export function createSchedule(deps: ScheduleDeps) {
   });
 
   return {
-    /** Does all due work. For tests, which do not call `start`. */
+    /** Runs all due work. Called only by tests, which do not call `start`. */
     async runDue(): Promise<void> {
       if (kinds.length > 0) while (await runBatch());
     },

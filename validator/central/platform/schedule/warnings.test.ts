@@ -15,11 +15,11 @@ it.each([
   [REMOVAL - 1, 5, null],
   [REMOVAL, null, null],
   [REMOVAL + MINUTE_MS, null, null],
-])('at %i sends the warning %s and schedules the next at %s', (nowMs, due, next) => {
+])('at %i, the warning %s is due, and the next warning is at %s', (nowMs, due, next) => {
   expect([dueWarning(REMOVAL, nowMs), nextWarningAt(REMOVAL, nowMs)]).toEqual([due, next]);
 });
 
-it('the first warning is one hour before the event, however close the event is', () => {
+it('the first warning is one hour before the event, even if that time has passed', () => {
   expect(firstWarningAt(REMOVAL)).toBe(before(60));
 });
 

@@ -1,4 +1,7 @@
-/** GET /, /version, /sleep/{seconds} and /openapi.json, and /openapi.json of the portal. They need no credential. */
+/**
+ * GET /, /version, /sleep/{seconds} and /openapi.json, and /openapi.json of the portal. These routes require no
+ * credential.
+ */
 
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
@@ -12,7 +15,7 @@ import { NaiveTime, queryNumber } from '../wire.ts';
 const tags = ['System'];
 const open = { auth: 'none' } as const;
 const probe = { auth: 'none', limit: 'exempt' } as const;
-/** Features of this version. Clients read them to decide which requests they can send. */
+/** Features of this version. Clients read the list to decide which requests they can send. */
 const FEATURES = ['rent_by_spec', 'idempotent_rent'];
 
 export function registerPortalDescription(portal: HttpServer): void {
@@ -47,7 +50,7 @@ export function registerSystemRoutes(
       config: probe,
       schema: {
         tags,
-        summary: 'Check that the API answers',
+        summary: 'Check that the API responds',
         description: 'Returns the name and version of the product. It does not query the database.',
         response: { 200: Health },
       },
@@ -66,7 +69,7 @@ export function registerSystemRoutes(
         tags,
         summary: 'Read version, features and start time',
         description:
-          'Returns which optional features clients may use, and the hotkey of the central API.',
+          'Returns the version, the start time, the optional features that clients may use, and the hotkey of the central API.',
         response: { 200: VersionResponse },
       },
     },
@@ -84,9 +87,9 @@ export function registerSystemRoutes(
       config: open,
       schema: {
         tags,
-        summary: 'Answer after a delay',
+        summary: 'Respond after a delay',
         description:
-          'Waits and then answers, to test the timeouts of clients and proxies. The wait ends when the client disconnects.',
+          'Waits and then responds. Use it to test the timeouts of clients and proxies. The wait ends when the client disconnects.',
         params: SleepParams,
         response: { 200: SleepResponse },
       },
@@ -94,7 +97,7 @@ export function registerSystemRoutes(
     async (request, reply) => {
       const fromMs = clock.monotonicMs();
       const ended = AbortSignal.any([stopping, goneOf(reply)]);
-      // Ends early if the client leaves or the server stops; the answer contains the actual duration.
+      // The wait ends early if the client disconnects or the server stops. The response contains the actual duration.
       await clock.sleep(request.params.seconds * 1000, ended).catch(() => undefined);
       return { slept: (clock.monotonicMs() - fromMs) / 1000 };
     },
@@ -114,7 +117,7 @@ export function registerSystemRoutes(
   );
 }
 
-/** Returns a signal that aborts when the client has left or the response has been sent. */
+/** Returns a signal that aborts when the client disconnects or the response has been sent. */
 function goneOf(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());
@@ -146,8 +149,8 @@ export const VersionResponse = z
       {
         started_at: 'Time at which the process started (UTC).',
         uptime_seconds: 'Seconds since the start.',
-        features: 'Features of this version. Clients may use only those that are listed.',
-        version: 'Version of the product, which is not the version of the interface.',
+        features: 'Features of this version. Clients may use only listed features.',
+        version: 'Version of the product, which differs from the version of the interface.',
         hotkey:
           'ss58 of the hotkey that signs commands to gateways; a validator configures it as VALIDATOR_CENTRAL_HOTKEY.',
       },
@@ -158,7 +161,7 @@ export const VersionResponse = z
 export const SleepParams = z.object(
   described(
     { seconds: queryNumber(z.number().min(0).max(MAX_SLEEP_S)) },
-    { seconds: 'Seconds to wait before the answer, 0 to 30.' },
+    { seconds: 'Seconds to wait before the response, 0 to 30.' },
   ),
 );
 export const SleepResponse = z
@@ -168,6 +171,6 @@ export const SleepResponse = z
 export const OpenApiDocument = z.looseObject(
   described(
     { openapi: z.string() },
-    { openapi: 'Version of OpenAPI; the other members are those of an OpenAPI document.' },
+    { openapi: 'Version of OpenAPI. The document has further members, as OpenAPI defines them.' },
   ),
 );

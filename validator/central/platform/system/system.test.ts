@@ -38,7 +38,7 @@ it('the system routes return health, start time and features', async () => {
   });
 });
 
-it('GET /sleep answers after the requested time', async () => {
+it('GET /sleep responds after the requested time', async () => {
   const sleeping = central.call('GET', '/sleep/1.5');
   await eventually('the sleep', () => sleeps === 1);
   await central.clock.advance(1_500);
@@ -50,7 +50,7 @@ it.each(['-1', '30.5', 'x', 'Infinity', 'NaN'])('returns 422 for /sleep/%s', asy
   expect((await central.call('GET', `/sleep/${seconds}`)).status).toBe(422);
 });
 
-it('ends a sleep when the client leaves or the server stops', async () => {
+it('ends a sleep when the client disconnects or the server stops', async () => {
   const address = await central.server.listen({ host: '127.0.0.1', port: 0 });
   const leaving = new AbortController();
   const left = fetch(`${address}/api/sleep/30`, { signal: leaving.signal });

@@ -1,4 +1,4 @@
-/** Changes of pods in place, and limits that the renter sets later. */
+/** Changes of pods in place, and limits that the renter sets after the rental. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const podChanges = ({ int }: SqlDialect): string[] => [

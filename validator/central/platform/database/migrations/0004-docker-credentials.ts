@@ -1,4 +1,4 @@
-/** Registry logins, and the template and pod that use each. */
+/** Registry logins, and the columns with which templates and pods refer to them. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const dockerCredentials = ({ int, tableEnd }: SqlDialect): string[] => [

@@ -10,7 +10,7 @@ export const accountsWhole = ({ int, tableEnd }: SqlDialect): string[] => [
   'alter table accounts add column chat_user_id text',
   'alter table accounts add column chat_username text',
   `alter table accounts add column deleted_at ${int}`,
-  // Earlier versions granted the credit at sign-up.
+  // Versions without this column granted the credit at sign-up.
   'update accounts set signup_credit_at = created_at where email_verified_at is not null',
   `create unique index accounts_by_chat_user on accounts (chat_user_id)
     where chat_user_id is not null`,

@@ -10,7 +10,7 @@ export const marketFigures = ({ int, jsonInt, jsonFlag }: SqlDialect): string[] 
   `alter table executors add column sysbox_runtime ${int}`,
   `alter table executors add column can_split ${int}`,
   `alter table executors add column nvlink ${int}`,
-  // NVLink stays unknown until the next verdict, because no single member of the inventory states it.
+  // The column for NVLink is null until the next verdict, because no single member of the inventory contains the value.
   `update executors set
     gpu_memory_mib = ${jsonInt('inventory_json', ['gpu', 'devices', 0, 'memory_total_mib'])},
     cpu_cores = ${jsonInt('inventory_json', ['cpu', 'cores'])},
@@ -21,14 +21,14 @@ export const marketFigures = ({ int, jsonInt, jsonFlag }: SqlDialect): string[] 
     can_split = case when simulated = 1 then 1
       else ${jsonFlag('inventory_json', ['docker', 'gpu_runtime'])} end
     where inventory_json is not null`,
-  // Updated with every change of gpu_slots, under the executor's lock.
+  // The two columns are updated with every change of gpu_slots, under the executor's lock.
   `alter table executors add column slots_total ${int} not null default 0`,
   `alter table executors add column slots_free ${int} not null default 0`,
   `update executors set
     slots_total = (select count(*) from gpu_slots where executor_id = executors.id),
     slots_free = (select count(*) from gpu_slots
       where executor_id = executors.id and pod_id is null)`,
-  // Covers all filters, so that a search does not read the rows, which are long.
+  // The index covers all filters, so that a search does not read the rows, which are long.
   `create index executors_on_market on executors (state, price_uusd_per_gpu_hour, id, paused,
     provider_id, machine_name, gpu_type, gpu_count, min_gpu_count, slots_total, slots_free,
     collateral_deposited, nvlink, can_split, sysbox_runtime, gpu_memory_mib, cpu_cores, memory_kib,

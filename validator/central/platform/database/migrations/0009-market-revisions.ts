@@ -1,7 +1,13 @@
-/** A revision of every executor that grows when the market's view of it changes, for processes that cache the market. */
+/**
+ * A revision for every executor, which increases when a value that the market shows changes. Processes that cache the
+ * market read only executors with a higher revision.
+ */
 import type { SqlDialect } from '../sql-dialects.ts';
 
-/** Columns that the market shows or filters by. Not `last_seen_at`, which changes with every answer of an agent. */
+/**
+ * Columns that the market shows or filters by. `last_seen_at` is not included, because it changes with every response
+ * of an agent.
+ */
 const SHOWN = [
   ...['provider_id', 'ip_address', 'port', 'gpu_type', 'gpu_count', 'price_uusd_per_gpu_hour'],
   ...['min_gpu_count', 'collateral_deposited', 'lat', 'lon', 'location_json', 'state', 'paused'],
@@ -18,7 +24,7 @@ export const marketRevisions = ({ int, stampRevisions }: SqlDialect): string[] =
     reference: 'provider_id',
   }),
   'drop index executors_on_market',
-  // Covers the query that updates a cache, which then does not read the rows, which are long.
+  // The index covers the query that updates a cache, so that the query does not read the rows, which are long.
   `create index executors_by_revision on executors (revision, id, state, paused, provider_id,
     price_uusd_per_gpu_hour, machine_name, gpu_type, gpu_count, min_gpu_count, slots_total, slots_free,
     collateral_deposited, nvlink, can_split, sysbox_runtime, gpu_memory_mib, cpu_cores, memory_kib,

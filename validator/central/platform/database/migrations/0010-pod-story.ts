@@ -1,9 +1,9 @@
-/** Warnings before a pod's removal, its end, feedback, and its support channel. */
+/** Warnings before the removal of a pod, the reason of its end, feedback, and support channels. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const podStory = ({ int, tableEnd }: SqlDialect): string[] => [
   `alter table pods add column removal_warning_at ${int}`,
-  // The first warning is an hour before the removal; missed warnings become one.
+  // The first warning is an hour before the removal. Only one warning is sent for all that were missed.
   `update pods set removal_warning_at = removal_at - 3600000
     where removal_at is not null and delete_requested_at is null and ended_at is null`,
   `create index pods_to_warn_of on pods (removal_warning_at)

@@ -3,7 +3,7 @@ import type { SqlDialect } from '../sql-dialects.ts';
 
 export const streams = ({ int, tableEnd }: SqlDialect): string[] => [
   `alter table events add column feed_no ${int}`,
-  // Every event is in one of the two indexes: with a place in the feed, or without one.
+  // Every event is in one of the two indexes: with a position in the feed, or without one.
   'create unique index events_in_feed on events (account_id, feed_no) where feed_no is not null',
   'create index events_to_feed on events (account_id, seq) where feed_no is null',
   `create table stream_tickets (

@@ -1,4 +1,4 @@
-/** Restore drills: backups that are read back, when the next one is due, and the last result. */
+/** Restore drills, which read backups back: the time of the next drill and the result of the last one. */
 import type { SqlDialect } from '../sql-dialects.ts';
 import { operation, operationIndexes } from './0015-backups.ts';
 

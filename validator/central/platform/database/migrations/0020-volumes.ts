@@ -1,4 +1,4 @@
-/** Volumes, which outlive pods: their saved data, and their copies on nodes. */
+/** Volumes, which remain after their pods end: the saved data and the copies on nodes. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const volumes = ({ int, real, tableEnd }: SqlDialect): string[] => [
@@ -24,7 +24,7 @@ export const volumes = ({ int, real, tableEnd }: SqlDialect): string[] => [
   ) ${tableEnd}`,
   'create index volumes_by_account on volumes (account_id, created_at, id)',
   'create index volumes_to_clean on volumes (id) where has_waste = 1 or deleted_at is not null',
-  // No foreign key to the volume: a copy on a lost node must still be removed when the node returns.
+  // No foreign key to the volume: a copy on an unreachable node must still be removed when the node is reachable again.
   `create table volume_copies (
     id text primary key,
     volume_id text not null,
@@ -44,7 +44,7 @@ export const volumes = ({ int, real, tableEnd }: SqlDialect): string[] => [
     created_at ${int} not null,
     updated_at ${int} not null
   ) ${tableEnd}`,
-  // A volume has its newest data in one place.
+  // At most one copy of a volume is in use. It has the newest data.
   `create unique index volume_copies_live on volume_copies (volume_id) where state <> 'dropping'`,
   'create index volume_copies_on_node on volume_copies (executor_id, created_at)',
   'create index volume_copies_of_pod on volume_copies (pod_id)',

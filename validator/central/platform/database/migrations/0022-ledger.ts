@@ -1,6 +1,6 @@
 /**
- * The double-entry money ledger. Balances of accounts and holds of pods move into it. Earlier balances count as granted
- * credit, because there were no payments.
+ * The double-entry ledger. The migration moves the balances of accounts and the holds of pods into the ledger. These
+ * balances count as granted credit, because payments did not exist before.
  */
 import type { SqlDialect } from '../sql-dialects.ts';
 
@@ -32,7 +32,7 @@ export const ledger = ({ int, serial, tableEnd, forbidChanges }: SqlDialect): st
     at_ms ${int} not null
   ) ${tableEnd}`,
   'create unique index ledger_groups_once on ledger_groups (cause_type, cause_id) where is_once = 1',
-  // No foreign keys to ledger_accounts: they would lock rows that most transactions post to.
+  // No foreign keys to ledger_accounts, because they would lock rows to which most transactions post.
   `create table transfers (
     seq ${serial},
     group_id ${int} not null references ledger_groups (id),
@@ -45,7 +45,7 @@ export const ledger = ({ int, serial, tableEnd, forbidChanges }: SqlDialect): st
     check ((kind in ('post', 'void')) = (pending_seq is not null))
   ) ${tableEnd}`,
   'create index transfers_by_group on transfers (group_id)',
-  // Includes the amounts, so that an account is summed up from the index alone.
+  // The index includes the amounts, so that the sum of an account is computed from the index alone.
   'create index transfers_by_debit on transfers (debit_id, seq, kind, amount_uusd)',
   'create index transfers_by_credit on transfers (credit_id, seq, kind, amount_uusd)',
   'create unique index transfers_resolving on transfers (pending_seq) where pending_seq is not null',
@@ -64,7 +64,7 @@ export const ledger = ({ int, serial, tableEnd, forbidChanges }: SqlDialect): st
 const HELD = `(select coalesce(sum(hold_uusd), 0) from pods
   where pods.account_id = accounts.id and pods.ended_at is null)`;
 
-/** At least the sum of the holds, so that a manually lowered balance does not become negative. */
+/** At least the sum of the holds, so that a balance that was lowered manually does not become negative. */
 const OPENING = `case when ${HELD} > balance_uusd then ${HELD} else balance_uusd end`;
 
 const openingBalances = [

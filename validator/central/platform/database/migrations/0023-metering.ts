@@ -1,8 +1,8 @@
-/** Metering: usage segments, running totals, settlements, providers' daily earnings, refunds. */
+/** Metering: usage segments, totals per pod, settlements, daily earnings of providers, refunds. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const metering = ({ int, tableEnd, forbidChanges }: SqlDialect): string[] => [
-  // A foreign key from a segment's start to the end of the one before it excludes gaps and overlaps.
+  // A foreign key from the start of a segment to the end of the previous segment excludes gaps and overlaps.
   `create table usage_segments (
     pod_id text not null references pods (id),
     seq ${int} not null check (seq >= 0),

@@ -1,4 +1,4 @@
-/** Work that is due at a time. */
+/** Scheduled work. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const schedule = ({ int, tableEnd }: SqlDialect): string[] => [
@@ -12,7 +12,7 @@ export const schedule = ({ int, tableEnd }: SqlDialect): string[] => [
     primary key (kind, subject)
   ) ${tableEnd}`,
   'create index due_work_by_time on due_work (look_at, kind, subject)',
-  // Times that earlier versions stored in columns of the pods.
+  // Due times that were stored in columns of the pods before this migration.
   ...[
     ['pod-removal', 'removal_at', `delete_requested_at is null and removal_at is not null`],
     [

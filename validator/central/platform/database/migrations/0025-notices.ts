@@ -17,7 +17,7 @@ export const notices = ({ int, tableEnd, stampOneMore }: SqlDialect): string[] =
   ) ${tableEnd}`,
   `create unique index notices_standing on notices (executor_id) where state in ('open', 'started')`,
   'create index notices_by_node on notices (executor_id, start_at)',
-  // The present notice as it is shown, because every row of a node or pod contains it.
+  // The present notice in the form that responses contain, because every response about a node or pod includes it.
   'alter table executors add column notice_json text',
   ...stampOneMore('executors', 'notice_json'),
   'drop index mails_due',

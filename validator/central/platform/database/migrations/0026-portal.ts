@@ -1,4 +1,7 @@
-/** The provider portal: passwords, chat links, tokens and subscriptions of providers, and changed offers. */
+/**
+ * The provider portal: passwords, chat links, tokens and subscriptions of providers, and the time at which an offer
+ * changed.
+ */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const portal = ({ int, tableEnd }: SqlDialect): string[] => [
@@ -24,7 +27,7 @@ export const portal = ({ int, tableEnd }: SqlDialect): string[] => [
     last_used_at ${int}
   ) ${tableEnd}`,
   'create index provider_tokens_by_provider on provider_tokens (provider_id)',
-  // Providers now link too. Links expire after ten minutes, so none is migrated.
+  // Providers can link chat accounts, too. Unfinished links expire after ten minutes, so none is migrated.
   'drop table chat_link_states',
   `create table chat_link_states (
     state_hash text primary key,

@@ -1,4 +1,7 @@
-/** Notification settings, low-balance thresholds, top-ups, transfers between accounts, and payout of referrals. */
+/**
+ * Notification settings, thresholds of low-balance warnings, top-ups, transfers between accounts, and payouts of
+ * referral earnings.
+ */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const aroundBalance = ({ int, serial, tableEnd }: SqlDialect): string[] => [
@@ -64,7 +67,7 @@ export const aroundBalance = ({ int, serial, tableEnd }: SqlDialect): string[] =
     updated_at ${int} not null,
     check (refunded_uusd + disputed_uusd <= amount_uusd)
   ) ${tableEnd}`,
-  // An account has at most one charge in flight.
+  // An account has at most one charge that has not ended.
   `create unique index topups_in_flight on topups (account_id) where state in ('charging', 'pending')`,
   `create index topups_due on topups (due_at) where state in ('charging', 'pending')`,
   'create index topups_by_account on topups (account_id, created_at)',

@@ -1,4 +1,4 @@
-/** Payouts to providers and referrers, and the records of the simulated processor. */
+/** Payouts to providers and referrers, and the records of the simulated payout processor. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const payouts = ({ int, tableEnd }: SqlDialect): string[] => [
@@ -21,7 +21,7 @@ export const payouts = ({ int, tableEnd }: SqlDialect): string[] => [
     updated_at ${int} not null,
     check ((method = 'balance') = (hold_id is null))
   ) ${tableEnd}`,
-  // A party has at most one open payout.
+  // A recipient has at most one open payout.
   `create unique index payouts_open on payouts (party) where state in ('requested', 'pending')`,
   `create index payouts_due on payouts (due_at) where state in ('requested', 'pending')`,
   'create index payouts_by_party on payouts (party, created_at)',

@@ -1,4 +1,4 @@
-/** Referrals: the referrer of each account, and the part of its fees credited to the referrer. */
+/** Referrals: the referrer of each account, and the part of the account's fees that is credited to the referrer. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const referrals = ({ int, tableEnd }: SqlDialect): string[] => [

@@ -1,4 +1,7 @@
-/** Idle shutdown of pods: start of the idle time, expected stop, and the time up to which idleness is confirmed. */
+/**
+ * Idle shutdown of pods: start of the idle time, expected shutdown, and the time until which the pod was measured as
+ * idle.
+ */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const podIdle = ({ int }: SqlDialect): string[] => [

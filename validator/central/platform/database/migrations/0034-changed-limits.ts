@@ -1,4 +1,4 @@
-/** Time of the last change of a pod's spending limits: a lowered limit does not apply to earlier use. */
+/** Time of the last change of a pod's spending limits. A lowered limit does not apply to usage before this time. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const changedLimits = ({ int }: SqlDialect): string[] => [

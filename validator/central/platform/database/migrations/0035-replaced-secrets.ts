@@ -1,4 +1,4 @@
-/** All secrets of a webhook that were replaced within the last day, instead of one. */
+/** All secrets of a webhook that were replaced within the last day. Before, only one was stored. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const replacedSecrets = (_: SqlDialect): string[] => [

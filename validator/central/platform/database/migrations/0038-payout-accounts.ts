@@ -9,7 +9,7 @@ export const payoutAccounts = ({ int, tableEnd }: SqlDialect): string[] => [
     payout_account_id text primary key,
     completed_at ${int}
   ) ${tableEnd}`,
-  // A new table, because SQLite cannot change the check of a column.
+  // A new table replaces the old one, because SQLite cannot change the check of a column.
   'alter table payouts rename to payouts_before',
   'drop index payouts_open',
   'drop index payouts_due',

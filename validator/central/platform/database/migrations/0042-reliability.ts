@@ -2,7 +2,8 @@
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const reliability = ({ int, tableEnd, stampOneMore }: SqlDialect): string[] => [
-  // Without a foreign key: transactions of pods write these rows, and a reference would lock the executor's row.
+  // No foreign key to the executor: transactions of pods write these rows, and a reference would lock the executor's
+  // row.
   `create table node_days (
     executor_id text not null,
     day ${int} not null,
@@ -20,11 +21,11 @@ export const reliability = ({ int, tableEnd, stampOneMore }: SqlDialect): string
   `alter table executors add column observed_at ${int}`,
   `alter table executors add column reachable_since ${int}`,
   'update executors set reachable_since = first_verified_at',
-  // Not observed_at, which changes with every verdict.
+  // observed_at is not included, because it changes with every verdict.
   ...stampOneMore('executors', 'reliability_permille'),
   ...stampOneMore('executors', 'reachable_since'),
   'drop index executors_by_revision',
-  // The index of 0021-lines.ts with two more columns.
+  // Adds two columns to the index of 0021-lines.ts.
   `create index executors_by_revision on executors (revision, id, state, paused, provider_id,
     price_uusd_per_gpu_hour, machine_name, gpu_type, gpu_count, min_gpu_count, slots_total, slots_free,
     collateral_deposited, nvlink, can_split, sysbox_runtime, gpu_memory_mib, cpu_cores, memory_kib,

@@ -1,6 +1,6 @@
 /**
- * Time limit of launches, and the progress of the image that prolongs it. The limit of a launch in progress begins with
- * the first run of its work.
+ * Time limit of launches, and the arrived bytes of the image, which extend the limit. The limit of a launch that is in
+ * progress during the migration starts when its work runs for the first time.
  */
 import type { SqlDialect } from '../sql-dialects.ts';
 

@@ -1,4 +1,4 @@
-/** Scopes and budgets of API keys, and the requests that a budget refused. */
+/** Scopes and budgets of API keys, and the requests that were rejected because of a budget. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const apiKeyLimits = ({ int, tableEnd }: SqlDialect): string[] => [
@@ -25,6 +25,6 @@ export const apiKeyLimits = ({ int, tableEnd }: SqlDialect): string[] => [
   'create index api_key_refusals_of on api_key_refusals (api_key_id, created_at)',
   `create index pods_by_key on pods (created_by_api_key_id)
     where created_by_api_key_id is not null`,
-  // Transfers that a key made count against its budget.
+  // Transfers that were requested with a key count towards the budget of the key.
   `create index ledger_transfers_by_actor on ledger_groups (actor) where cause_type = 'transfer'`,
 ];

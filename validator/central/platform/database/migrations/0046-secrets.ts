@@ -1,4 +1,4 @@
-/** Secrets of accounts, and the copies that pods received with their rental. Values are sealed. */
+/** Secrets of accounts, and the copies that pods receive when they are rented. Values are encrypted. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const secrets = ({ int, tableEnd }: SqlDialect): string[] => [

@@ -1,4 +1,4 @@
-/** Entries of what operators did, and why. Rows never change. */
+/** Audit entries: the actions of operators and their reasons. Rows never change. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const audit = ({ int, serial, tableEnd, forbidChanges }: SqlDialect): string[] => [

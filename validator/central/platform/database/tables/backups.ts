@@ -1,7 +1,10 @@
 /** Tables of backups, restores, drills and volumes. */
 import type { Flag, Stamped } from './platform.ts';
 
-/** Repository with the backups of one pod. It is retained after the pod ends while it contains backups. */
+/**
+ * Repository with the backups of one pod. After the pod ends, the repository is retained as long as it contains
+ * backups.
+ */
 export type BackupRepositoriesTable = {
   id: string;
   pod_id: string;
@@ -13,7 +16,7 @@ export type BackupRepositoriesTable = {
   /** Process that is removing snapshots; the repository is locked while it is set. */
   cleaning_boot_id: string | null;
   created_at: number;
-  /** When the repository was removed. */
+  /** Time at which the repository was removed. */
   removed_at: number | null;
 };
 
@@ -25,13 +28,15 @@ export type BackupConfigsTable = Stamped & {
   backup_frequency_hours: number;
   retention_days: number;
   backup_path: string;
-  /** Next run; null if inactive. */
+  /** Time of the next run; null if the schedule is inactive. */
   next_at: number | null;
-  /** Next restore drill of the newest backup; null if not scheduled yet. */
+  /** Time of the next restore drill of the newest backup; null if none is scheduled yet. */
   drill_at: number | null;
 };
 
-/** Columns of backups, restores and drills. Each is an operation on a node with the same id. */
+/**
+ * Columns of backups, restores and drills. Each of them is an operation on a node, and the operation has the same id.
+ */
 export type OperationColumns = {
   id: string;
   account_id: string;
@@ -57,31 +62,31 @@ export type OperationColumns = {
   processed_bytes: number | null;
   bytes_per_second: number | null;
   remaining_seconds: number | null;
-  /** Set before the first request to the node; null means that the node cannot have the operation. */
+  /** Set before the first request to the node. Null means that the node cannot have received the operation. */
   sent_at: number | null;
-  /** When cancellation was requested. */
+  /** Time at which cancellation was requested. */
   cancel_at: number | null;
-  /** Last heartbeat by the central API's clock. */
+  /** Time of the last heartbeat, by the clock of the central API. */
   heartbeat_at: number;
-  /** Last heartbeat by the node's clock. */
+  /** Time of the last heartbeat, by the clock of the node. */
   node_heartbeat_ms: number | null;
   /**
-   * When the central API ended the operation without the node's confirmation. The node must cancel it as soon as it
-   * answers.
+   * Time at which the central API ended the operation without the node's confirmation. The central API cancels the
+   * operation on the node as soon as the node responds.
    */
   abandoned_at: number | null;
   error_code: string | null;
   error_message: string | null;
-  /** Request that started the operation; null if it was scheduled. */
+  /** Request that started the operation; null for a scheduled operation. */
   request_id: string | null;
   created_at: number;
   started_at: number | null;
-  /** Null exactly while the status is PENDING or IN_PROGRESS. */
+  /** Null if and only if the status is PENDING or IN_PROGRESS. */
   completed_at: number | null;
 };
 
 export type BackupLogsTable = OperationColumns & {
-  /** Schedule that started the backup; null if a request did. */
+  /** Schedule that started the backup; null if a request started the backup. */
   config_id: string | null;
   name: string | null;
   description: string | null;
@@ -91,14 +96,14 @@ export type BackupLogsTable = OperationColumns & {
   quality: string | null;
   /** Files that changed while they were read, as JSON of `ChangedFiles`; null if unknown. */
   changed_files_json: string | null;
-  /** Null once its data was removed. */
+  /** Time of expiry; null after the data was removed. */
   expires_at: number | null;
-  /** When removal of the snapshot became due; null if there is no snapshot to remove. */
+  /** Time since which the snapshot must be removed; null if there is no snapshot to remove. */
   cleanup_at: number | null;
-  /** Why the removal failed. */
+  /** Reason why the removal failed. */
   cleanup_problem: string | null;
   cleaned_at: number | null;
-  /** Result of the last drill; null before the first one. */
+  /** Result of the last drill; null before the first drill. */
   verify_status:
     | 'PENDING'
     | 'IN_PROGRESS'
@@ -107,7 +112,7 @@ export type BackupLogsTable = OperationColumns & {
     | 'INCONCLUSIVE'
     | 'CANCELLED'
     | null;
-  /** When a drill last had a result. */
+  /** Time of the last drill that had a result. */
   verified_at: number | null;
   verify_error: string | null;
   verify_error_code: string | null;
@@ -140,15 +145,15 @@ export type VolumesTable = Stamped & {
   account_id: string;
   name: string;
   description: string;
-  /** Maximum size of its data. */
+  /** Maximum size of the volume's data. */
   limit_bytes: number;
   /** Pod that uses the volume, until the node has removed everything of the pod. */
   attached_pod_id: string | null;
-  /** Size when it was last measured on a node, or saved. */
+  /** Size of the data when it was last measured on a node, or saved. */
   bytes: number;
   files: number;
   measured_at: number | null;
-  /** Password of its repository, sealed for `id`, which is also the repository's id. */
+  /** Password of the volume's repository, sealed for `id`. The repository has the same id. */
   password_sealed: string;
   /** Time of the first save; null if the repository does not exist yet. */
   made_at: number | null;
@@ -159,22 +164,22 @@ export type VolumesTable = Stamped & {
   has_waste: Flag;
   /** Process that is removing snapshots; the repository is locked while it is set. */
   cleaning_boot_id: string | null;
-  /** When deletion was requested. The row is deleted together with the repository. */
+  /** Time at which deletion was requested. The row is deleted together with the repository. */
   deleted_at: number | null;
 };
 
-/** Copy of a volume's data on a node, under its own id. Copies on different nodes are independent. */
+/** Copy of a volume's data on a node, with a separate id. Copies on different nodes are independent. */
 export type VolumeCopiesTable = Stamped & {
   id: string;
   volume_id: string;
   account_id: string;
-  /** Pod that uses it or used it last. */
+  /** Pod that uses the copy, or that used it last. */
   pod_id: string;
   executor_id: string;
   state: 'restoring' | 'attached' | 'saving' | 'dropping';
-  /** Snapshot restored before the pod starts; null if it starts empty. */
+  /** Snapshot that is restored before the pod starts; null if the copy starts empty. */
   source_snapshot_id: string | null;
-  /** Restore or backup in progress on the node; stored before it is sent. */
+  /** Restore or backup that is in progress on the node. Stored before it is sent to the node. */
   operation_id: string | null;
   /** Stage that the node reported. */
   stage: string | null;
@@ -182,10 +187,10 @@ export type VolumeCopiesTable = Stamped & {
   /** Failed attempts in the present state. */
   attempts: number;
   retry_at: number | null;
-  /** Why the last attempt failed. */
+  /** Reason why the last attempt failed. */
   error_code: string | null;
   error_message: string | null;
-  /** When the node last reported the copy, or was requested to create it. */
+  /** Time at which the node last reported the copy, or was requested to create it. */
   seen_at: number;
 };
 

@@ -18,27 +18,27 @@ export type EventsTable = {
   reason: string | null;
   /** `{pod_name, node, error?}` and other members. */
   payload_json: string;
-  /** Place in the account's feed: 1, 2, …; null until the feed is read (delivery/events/event-feed.store.ts). */
+  /** Position in the account's feed: 1, 2, …; null until the feed is read (delivery/events/event-feed.store.ts). */
   feed_no: number | null;
 };
 
 export type MailsTable = Stamped & {
   id: string;
-  /** Recipient: one of account_id and provider_id is set. */
+  /** Recipient: either account_id or provider_id is set. */
   account_id: string | null;
   provider_id: string | null;
-  /** Unique, so that one event is mailed once. */
+  /** Unique, so that only one mail is sent for an event. */
   dedupe_key: string;
   kind: string;
   to_address: string;
   /**
-   * Subject and bodies, encrypted because they contain tokens; empty once the mail was sent or is not sent any more.
+   * Subject and bodies, encrypted because they contain tokens. Empty once the mail was sent, has failed or has expired.
    */
   sealed: string;
-  /** `kept`: no mail server is configured, and the mail is read in the outbox. */
+  /** `kept`: no mail server is configured, and the mail can be read in the outbox. */
   state: 'kept' | 'waiting' | 'sent' | 'failed' | 'expired';
   due_at: number;
-  /** The mail expires unsent at this time. */
+  /** Time at which the mail expires if it was not sent. */
   useful_until: number;
   attempts: number;
   last_error: string | null;
@@ -53,19 +53,19 @@ export type WebhooksTable = Stamped & {
   events_json: string;
   /** AES-256-GCM with the deployment's secret. */
   secret_sealed: string;
-  /** JSON array of replaced secrets. They also sign until they expire. */
+  /** JSON array of replaced secrets. Deliveries are also signed with these secrets until they expire. */
   replaced_json: string;
   is_enabled: Flag;
-  /** Why the delivery job disabled the webhook; null if the owner disabled it, or if it is enabled. */
+  /** Reason why the delivery job disabled the webhook; null if the owner disabled the webhook, or if it is enabled. */
   disabled_reason: 'gone' | 'failing' | null;
-  /** Place in the account's feed of the last delivered or dropped event. */
+  /** Position in the account's feed of the last event that was delivered or dropped. */
   after_feed_no: number;
-  /** Failed attempts at the next event, and the time of the next attempt. */
+  /** Number of failed attempts to deliver the next event, and the time of the next attempt. */
   attempts: number;
   retry_at: number;
   /** First failure since the last success; null after a success. */
   failing_since: number | null;
-  /** End of the lease. Only the process that has `lease_token` delivers until then. */
+  /** End of the lease. Until then, only the process that has `lease_token` delivers. */
   lease_until: number;
   lease_token: string | null;
 };
@@ -84,7 +84,7 @@ export type WebhookDeliveriesTable = Stamped & {
   duration_ms: number;
 };
 
-/** Stream tickets that were not used yet; a used one is deleted. */
+/** Stream tickets that were not used yet. A ticket is deleted when it is used. */
 export type StreamTicketsTable = {
   ticket_hash: string;
   account_id: string;
@@ -105,7 +105,7 @@ export type UploadsTable = {
   created_at: number;
   /** Expiry of the URL. */
   expires_at: number;
-  /** Null until the upload arrived; always null with an external object store. */
+  /** Time of the upload; null before the upload, and always null with an external object store. */
   stored_at: number | null;
 };
 

@@ -9,7 +9,7 @@ export type ProvidersTable = Stamped & {
   email: string | null;
   /** Argon2id; null until a password was set. */
   password_hash: string | null;
-  /** The provider on the chat platform; unique. */
+  /** Id of the provider's user on the chat platform; unique. */
   chat_user_id: string | null;
   chat_username: string | null;
   opted_in: Flag;
@@ -19,21 +19,21 @@ export type ProvidersTable = Stamped & {
 /** GPU types whose machine requests a provider subscribes to. */
 export type ProviderSubscriptionsTable = { provider_id: string; gpu_class: string };
 
-/** Long-lived credentials of the portal; a revoked one is deleted. */
+/** Long-lived credentials for the portal. A credential is deleted when it is revoked. */
 export type ProviderTokensTable = {
   id: string;
   provider_id: string;
   name: string;
   /** SHA-256 hex. */
   token_hash: string;
-  /** Last characters, for the masked display. */
+  /** Last characters of the token, which the masked token shows. */
   suffix: string;
   created_at: number;
   expires_at: number | null;
   last_used_at: number | null;
 };
 
-/** Messages of signed portal logins that were used, stored to prevent replay. */
+/** Messages of signed portal logins that were used, stored so that they cannot be used again. */
 export type LoginNoncesTable = { hotkey: string; message: string; expires_at: number };
 
 export type ExecutorsTable = Stamped &
@@ -46,44 +46,44 @@ export type ExecutorsTable = Stamped &
     /** Value stated by the provider. */
     gpu_type: string;
     gpu_count: number;
-    /** When the provider last changed GPU type or count; null if never. */
+    /** Time at which the provider last changed GPU type or count; null if never. */
     offer_changed_at: Generated<number | null>;
     price_uusd_per_gpu_hour: number;
     min_gpu_count: number | null;
     collateral_deposited: Flag;
     lat: number | null;
     lon: number | null;
-    /** Place as the market shows it; null if none was entered, or if evidence contradicts it. */
+    /** Place that the market shows; null if none was entered, or if evidence contradicts it. */
     location_json: string | null;
     location_check: Generated<LocationCheck | null>;
     state: 'queued' | 'verified' | 'failed' | 'removed';
     paused: Flag;
-    /** Validator of the last verdict; null before the first. */
+    /** Validator that reported the last verdict; null before the first verdict. */
     validator_hotkey: string | null;
     verdict_at: number | null;
     checks_json: string;
     /** Measured full GPU name; null before the first verified verdict. */
     machine_name: string | null;
     driver_version: string | null;
-    /** Inventory of the last verdict that had one. */
+    /** Inventory of the last verdict that contained one. */
     inventory_json: string | null;
     simulated: Flag;
     first_verified_at: number | null;
-    /** Reliability in thousandths; null while too little is known. */
+    /** Reliability in thousandths; null while there are too few observations. */
     reliability_permille: Generated<number | null>;
     /** Time of the last report that counts for the reliability. */
     observed_at: Generated<number | null>;
-    /** Since when every such report reached the agent; null if the last one did not. */
+    /** Start of the time in which every such report reached the agent; null if the last report did not. */
     reachable_since: Generated<number | null>;
-    /** When the agent last answered. */
+    /** Time at which the agent last responded. */
     last_seen_at: number | null;
     removed_at: number | null;
-    /** GPU slots: all, and those without a pod. */
+    /** Number of GPU slots, and number of GPU slots without a pod. */
     slots_total: number;
     slots_free: number;
-    /** The open or current notice, as it is shown; null if there is none. */
+    /** The open or current notice, in the form that responses contain; null if there is none. */
     notice_json: string | null;
-    /** Grows with every change that the market shows; set by a trigger (0009-market-revisions.ts). */
+    /** Increases with every change that the market shows; set by a trigger (0009-market-revisions.ts). */
     revision: Generated<number>;
   };
 
@@ -93,28 +93,28 @@ export type LocationCheck = 'entered' | 'confirmed' | 'contradicted';
 /** Places of nodes, with the evidence for or against them. */
 export type NodePlacesTable = {
   executor_id: string;
-  /** As the provider entered it; null if only evidence is stored. */
+  /** Place that the provider entered; null if only evidence is stored. */
   entered_json: string | null;
-  /** Latest round trip that each validator reported, by its hotkey. */
+  /** Latest round-trip times by validator hotkey. */
   round_trip_json: string | null;
   evidence_json: string;
   updated_at: number;
 };
 
-/** Counts of one day (UTC, days since the epoch) for the reliability of a node. */
+/** Counters of one day (UTC, days since the epoch), from which the reliability of a node is computed. */
 export type NodeDaysTable = {
   executor_id: string;
   day: number;
   observed_ms: number;
   reachable_ms: number;
-  /** Reachable time with at least one rented GPU. */
+  /** Time in which the node was reachable and at least one GPU was rented. */
   rented_ms: number;
   launches_succeeded: number;
   launches_failed: number;
   interruptions: number;
 };
 
-/** Deposits of nodes (by id) and of providers (by hotkey, for all their nodes). */
+/** Deposits of nodes (by id) and of providers (by hotkey, for all nodes of the provider). */
 export type CollateralDepositsTable = {
   subject: string;
   source: 'feed' | 'operator';
@@ -122,7 +122,10 @@ export type CollateralDepositsTable = {
   created_at: number;
 };
 
-/** Measured network speed in megabits per second, from the latest report that contained it; null before. */
+/**
+ * Measured network speed in megabits per second, from the latest report that contained it; null before the first such
+ * report.
+ */
 export type LineFigures = { download_mbps: number | null; upload_mbps: number | null };
 
 /** Figures from `inventory_json`, for searches; null if not measured. */
@@ -154,7 +157,7 @@ export type PullSpeedsTable = {
   bytes_per_second: number;
   /** Number of pulls measured. */
   pulls: number;
-  /** End of the last measured pull by the executor's clock. It prevents that a pull is counted twice. */
+  /** End of the last measured pull, by the executor's clock. It prevents that the same pull is counted twice. */
   last_finished_ms: number;
   updated_at: number;
 };
@@ -181,13 +184,15 @@ export type NoticesTable = Stamped & {
   state: 'open' | 'started' | 'done' | 'cancelled';
 };
 
-/** Sync queue: executors with pods. Used on PostgreSQL, where processes share the work. */
+/** Sync queue: executors with pods. Used on PostgreSQL, where several processes share the work. */
 export type SyncTurnsTable = {
   executor_id: string;
   due_at: number;
-  /** Number of consecutive syncs in which the node did not answer. */
+  /** Number of consecutive syncs in which the agent did not respond. */
   failures: number;
-  /** 1 if a sync was requested while one was running: the executor is due again right after it. */
+  /**
+   * 1 if a sync was requested while another sync was running. The executor is then due again as soon as that sync ends.
+   */
   woken: Flag;
   /** Process that is syncing the executor; null if none is. */
   boot_id: string | null;
@@ -203,7 +208,7 @@ export type SetWeightsTable = {
   received_at: number;
 };
 
-/** A hotkey has at most one account, and an account at most one hotkey. */
+/** Accounts of validators. A hotkey has at most one account, and an account at most one hotkey. */
 export type ValidatorAccountsTable = { hotkey: string; account_id: string; proven_at: number };
 
 export type ExecutorTables = {

@@ -5,27 +5,27 @@ export type PodsTable = Stamped & {
   id: string;
   account_id: string;
   executor_id: string;
-  /** Empty for a pod that was rented with a Dockerfile. */
+  /** Id of the template; empty for a pod that was rented with a Dockerfile. */
   template_id: string;
-  /** The template at the time of the rental or of the last change. */
+  /** Copy of the template at the time of the rental or of the last change. */
   template_json: string;
   /** `updated_at` of the template used in the last change, successful or not; null before the first change. */
   template_tried_at: number | null;
   pod_name: string;
   gpu_count: number;
   price_uusd_per_gpu_hour: number;
-  /** Id of the rental's hold, also after the hold was posted or voided. */
+  /** Id of the rental's hold. It remains after the hold was posted or voided. */
   hold_id: string | null;
   state: string;
   phase: string;
   reason_code: string | null;
   message: string;
-  /** Generation of the spec that the agent must run; the row is its own outbox. */
+  /** Number of the spec version that the agent must run. The row itself is the outbox of the spec. */
   generation: number;
   spec_json: string;
   /** Key of the image that was rented; null for an image that is built on the node. */
   image_key: string | null;
-  /** During a change: the state to return to if the node reverts it. */
+  /** State to which the pod returns if the node reverts a change; set during a change. */
   previous_json: string | null;
   /** Last generation that the agent acknowledged. */
   acknowledged_generation: number;
@@ -45,41 +45,43 @@ export type PodsTable = Stamped & {
   max_spend_uusd: number | null;
   idle_shutdown_minutes: number | null;
   /**
-   * Idle time counts from here at the earliest: the last restart, use, or change of the minutes. Null: from the pod's
-   * start.
+   * Earliest start of the idle time: the last restart, use, or change of the minutes. If null, the start of the pod.
    */
   idle_from: number | null;
   /** Expected idle shutdown; null if the pod is in use or its use is unknown. */
   idle_stop_at: number | null;
   /** Time up to which the pod was measured as unused. */
   idle_until: number | null;
-  /** Requested with the rental; only stored. */
+  /** Requested with the rental. The value is stored and has no effect. */
   enable_volume_encryption: Flag;
   first_running_at: number | null;
-  /** When the pod is expected to be ready; null if unknown. Not used after the pod has run once. */
+  /** Time at which the pod is expected to be ready; null if unknown. Not used after the pod has run once. */
   ready_expected_at: number | null;
   /** Source of the estimate in `ready_expected_at`. */
   eta_basis: string | null;
-  /** When the present launch began; null for a pod of an earlier version. Not used after the pod has run once. */
+  /**
+   * Time at which the present launch began; null for a pod that was rented before this column existed. Not used after
+   * the pod has run once.
+   */
   launch_began_at: number | null;
-  /** When the launch fails unless the pod runs. */
+  /** Time at which the launch fails if the pod has not run. */
   launch_until: number | null;
   /** Bytes of the image that had arrived or were unpacked at `launch_bytes_at`. */
   launch_bytes: number;
-  /** Null once the image is complete. */
+  /** Time of the last progress of the image; null once the image is complete. */
   launch_bytes_at: number | null;
-  /** When the agent last reported this pod. */
+  /** Time at which the agent last reported the pod. */
   seen_at: number | null;
-  /** When the agent last reported it as running. */
+  /** Time at which the agent last reported the pod as running. */
   healthy_at: number | null;
   delete_requested_at: number | null;
-  /** When the pod ended: set once nothing of it is left on the node. */
+  /** Time at which the pod ended, which is set once the node has removed everything of the pod. */
   ended_at: number | null;
   /** Requested with the rental. */
   enable_jupyter: Flag;
-  /** Port for a notebook server inside the pod; null if none is requested. */
+  /** Port for a notebook server inside the pod; null if no notebook server is requested. */
   jupyter_port: number | null;
-  /** Number of requests for a notebook server that were sent to the node. Each request has its own token. */
+  /** Number of requests for a notebook server that were sent to the node. Each request has a different token. */
   jupyter_requests: number;
   /** Null until the result is known. */
   jupyter_status: 'SUCCESS' | 'FAILED' | null;
@@ -90,7 +92,7 @@ export type PodsTable = Stamped & {
 
 export type TemplatesTable = Stamped & {
   id: string;
-  /** Null for an official template. */
+  /** Owner; null for an official template. */
   account_id: string | null;
   name: string;
   description: string;
@@ -98,14 +100,14 @@ export type TemplatesTable = Stamped & {
   docker_image_tag: string;
   docker_image_digest: string;
   docker_image_size: number | null;
-  /** Login of the template's owner. */
+  /** Registry login of the template's owner. */
   docker_credential_id: string | null;
   category: string;
   status: string;
   is_private: Flag;
   one_time_template: Flag;
   is_temporary: Flag;
-  /** When a one-time or temporary template was rented; it cannot be rented again. */
+  /** Time at which a one-time or temporary template was rented. Such a template cannot be rented again. */
   used_at: number | null;
   internal_ports_json: string;
   environment_json: string;
@@ -136,17 +138,17 @@ export type MachineRequestsTable = Stamped & {
   budget_uusd_per_hour: number | null;
   /** Country code or name. */
   country: string | null;
-  /** Per GPU, in GB. */
+  /** Memory per GPU, in GB. */
   min_vram_gb: number | null;
   notes: string | null;
-  /** 1 if the renter receives a mail when it is fulfilled. */
+  /** 1 if the renter receives a mail when the request is fulfilled. */
   notify: Flag;
   state: 'pending' | 'fulfilled' | 'cancelled';
-  /** The node that a provider added for the request; set exactly while the request is fulfilled. */
+  /** Node that fulfils the request; null if and only if the request is not fulfilled. */
   fulfilled_executor_id: string | null;
 };
 
-/** Renters' feedback on their pods, ended ones included. */
+/** Feedback of renters on their pods, which may have ended. */
 export type FeedbackTable = {
   id: string;
   account_id: string;
@@ -166,7 +168,7 @@ export type SupportChannelsTable = {
   pod_id: string;
   id: string;
   account_id: string;
-  /** The renter on the chat platform; null after the account was deleted. */
+  /** Id of the renter's user on the chat platform; null after the account was deleted. */
   chat_user_id: string | null;
   name: string;
   topic: string | null;

@@ -1,29 +1,29 @@
-/** Tables of metering: what pods used and what was charged for it. All amounts are in micro-dollars. */
+/** Tables of metering: the usage of pods and the charges for it. All amounts are in micro-dollars. */
 import type { Flag } from './platform.ts';
 
 /**
- * The time of a pod from its first `running` to its end, in consecutive segments without gaps or overlaps
+ * Time of a pod from its first `running` to its end, in consecutive segments without gaps or overlaps
  * (0023-metering.ts).
  */
 export type UsageSegmentsTable = {
   pod_id: string;
   /** 0, 1, … */
   seq: number;
-  /** `seq` - 1, whose end is the start of this segment; null for the first. */
+  /** Number of the previous segment, whose end is the start of this segment; null for the first segment. */
   prev_seq: number | null;
   from_ms: number;
-  /** End of the segment; null for the present one. */
+  /** End of the segment; null for the present segment. */
   to_ms: number | null;
   state: string;
   is_billable: Flag;
   price_uusd_per_gpu_hour: number;
   gpu_count: number;
   cause: string;
-  /** When the start of the segment was recorded; null for rows that are older than this column. */
+  /** Time at which the start of the segment was recorded; null for rows that are older than this column. */
   noted_ms: number | null;
 };
 
-/** One row per pod that ever ran: its present segment and the totals of the earlier ones. */
+/** One row per pod that has run: the present segment, and the totals of all segments before it. */
 export type UsageMetersTable = {
   pod_id: string;
   account_id: string;
@@ -38,10 +38,10 @@ export type UsageMetersTable = {
   /** 1 if the present segment is billable. */
   is_billable: Flag;
   since_ms: number;
-  /** Cost of the closed segments: whole micro-dollars, and the remainder in 1/3,600,000ths of one. */
+  /** Cost of the closed segments: whole micro-dollars, and the remainder in 1/3,600,000 of a micro-dollar. */
   closed_uusd: number;
   closed_rest: number;
-  /** Charged so far, including the part absorbed by the platform. */
+  /** Amount charged so far, including the part that the platform paid. */
   charged_uusd: number;
   /** Part credited to the provider. */
   provider_uusd: number;
@@ -56,8 +56,8 @@ export type UsageMetersTable = {
   /** Usage before this time has been settled. */
   settled_to_ms: number;
   /**
-   * When a limit of the pod, or the funds of its account, were last lowered. The lowered values do not apply to usage
-   * before this time.
+   * Time at which a limit of the pod, or the funds of its account, were last lowered. The lowered values do not apply
+   * to usage before this time.
    */
   changed_ms: number;
   /** The rental's hold; null after the first settlement. */
@@ -71,7 +71,7 @@ export type BillingTicksTable = {
   pod_id: string;
   tick_seq: number;
   to_ms: number;
-  /** Totals after the settlement, as `charged_uusd` and `provider_uusd` of the meter. */
+  /** Totals after the settlement, like `charged_uusd` and `provider_uusd` of the meter. */
   total_uusd: number;
   provider_total_uusd: number;
   /** Group of the settlement's transfers in the ledger. */
@@ -90,12 +90,12 @@ export type BillingPeriodsTable = {
   billed_ms: number;
   gross_uusd: number;
   net_uusd: number;
-  /** Parts of gross and net that were refunded later. */
+  /** Parts of gross and net that were refunded after the day. */
   refunded_gross_uusd: number;
   refunded_net_uusd: number;
 };
 
-/** Refunds for pods that failed by the provider's fault; at most one per pod. */
+/** Refunds for pods that failed because of a fault of the provider. There is at most one per pod. */
 export type UsageRefundsTable = {
   pod_id: string;
   from_ms: number;
@@ -107,14 +107,14 @@ export type UsageRefundsTable = {
   at_ms: number;
 };
 
-/** Budgets of API keys. A key without limits has no row. A deleted key keeps its row while its pods run. */
+/** Budgets of API keys. A key without limits has no row. The row of a deleted key remains while pods of the key run. */
 export type ApiKeyBudgetsTable = {
   api_key_id: string;
   account_id: string;
-  /** Limit per day (UTC) and limit for the key's lifetime; null: none. At least one is set. */
+  /** Limit per day (UTC) and limit for the key's lifetime; null for no limit. At least one is set. */
   daily_uusd: number | null;
   total_uusd: number | null;
-  /** When the key's running pods use up a budget at their present cost; null: never. */
+  /** Time at which the key's running pods use up a budget at their present cost; null for never. */
   stops_at: number | null;
 };
 

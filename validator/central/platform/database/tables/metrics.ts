@@ -4,9 +4,9 @@
 export type MetricHistoryTable = {
   /** Id of the pod or executor. */
   owner_id: string;
-  /** 0: recent rows of all resolutions; 1: archive of older rows of 10 minutes. */
+  /** 0 for recent rows of all resolutions; 1 for the archive of older rows with intervals of 10 minutes. */
   part: 0 | 1;
-  /** Day of the newest sample, counted from the epoch. Changes at most once a day, unlike the data. */
+  /** Day of the newest sample, counted from the epoch. Unlike the data, it changes at most once a day. */
   newest_day: number;
   data: Uint8Array;
 };
@@ -16,12 +16,15 @@ export type MetricCollectionsTable = {
   executor_id: string;
   /** Time of the next collection. A process claims the executor by postponing it. */
   due_at: number;
-  /** Consecutive collections without an answer. */
+  /** Number of consecutive collections without a response. */
   failures: number;
-  /** Run of the agent that the last samples are from, and their last tick; null before the first. */
+  /**
+   * Id of the agent process from which the last samples were received, and their last tick; null before the first
+   * samples.
+   */
   epoch: string | null;
   tick: number | null;
-  /** Number of the 10-second interval since the epoch in which tick 0 of that run was. */
+  /** Number of the 10-second interval, counted from the epoch, that contains tick 0 of that process. */
   shift: number | null;
 };
 

@@ -1,4 +1,6 @@
-/** Tables of the ledger and of the money that enters, leaves and moves. All amounts are in micro-dollars. */
+/**
+ * Tables of the ledger, top-ups, transfers between accounts, payouts and referrals. All amounts are in micro-dollars.
+ */
 import type { Generated } from 'kysely';
 import type { Flag, Stamped } from './platform.ts';
 
@@ -17,7 +19,7 @@ export type LedgerGroupsTable = {
   id: Generated<number>;
   cause_type: string;
   cause_id: string;
-  /** 1 if the cause must be unique: no other group may have it. */
+  /** 1 if no other group may have the same cause. */
   is_once: Flag;
   /** `system`, `session`, `provider`, or `api_key:` with its id. */
   actor: string;
@@ -39,7 +41,7 @@ export type TransfersTable = {
   pending_seq: number | null;
 };
 
-/** An account's own thresholds for low-balance warnings; null: the default. */
+/** Thresholds for low-balance warnings that an account has set; null for the default. */
 export type LowBalanceThresholdsTable = Stamped & {
   account_id: string;
   id: string;
@@ -47,7 +49,10 @@ export type LowBalanceThresholdsTable = Stamped & {
   runway_minutes: number | null;
 };
 
-/** Low-balance warnings that the account has received since its balance was last sufficient; no row: none. */
+/**
+ * Low-balance warnings that the account has received since its balance was last sufficient. There is no row before the
+ * first warning.
+ */
 export type LowBalanceMarksTable = {
   account_id: string;
   told_of_amount: Flag;
@@ -65,24 +70,24 @@ export type AutoTopUpsTable = Stamped & {
   monthly_limit_uusd: number | null;
   payment_method_id: string | null;
   status: 'idle' | 'charging' | 'failed' | 'suspended';
-  /** Consecutive declines. */
+  /** Number of consecutive declined charges. */
   declines: number;
-  /** No charge starts before this. */
+  /** Earliest time of the next charge. */
   not_before: number;
   last_attempt_at: number | null;
   last_error: string | null;
 };
 
-/** One row per charge; its id is the idempotency key at the processor. */
+/** One row per charge. The id of the row is the idempotency key at the processor. */
 export type TopUpsTable = Stamped & {
   id: string;
   account_id: string;
   processor: string;
-  /** The charge's id at the processor; unique. Null until it is known. */
+  /** The charge's id at the processor; unique. Null until the id is known. */
   external_id: string | null;
   payment_method_id: string;
   amount_uusd: number;
-  /** Returned to the payer by refunds and by a dispute. */
+  /** Amount returned to the payer by refunds and by a dispute. */
   refunded_uusd: Generated<number>;
   disputed_uusd: Generated<number>;
   state: 'charging' | 'pending' | 'succeeded' | 'declined' | 'unanswered';
@@ -99,7 +104,7 @@ export type SimulatedChargesTable = {
   payment_method_id: string;
   amount_uusd: number;
   created_at: number;
-  /** When its payer disputed it. */
+  /** Time at which the payer disputed the charge. */
   disputed_at: number | null;
 };
 
@@ -116,22 +121,25 @@ export type CreditTransfersTable = {
   created_at: number;
 };
 
-/** One row per payout; its id is the idempotency key at the processor. A party has at most one open payout. */
+/**
+ * One row per payout. The id of the row is the idempotency key at the processor. A recipient has at most one open
+ * payout.
+ */
 export type PayoutsTable = Stamped & {
   id: string;
-  /** Ledger account: `provider:…` or `referral:…`. */
+  /** Recipient as a ledger account: `provider:…` or `referral:…`. */
   party: string;
   method: 'hotkey' | 'crypto' | 'balance' | 'stripe_connect';
   /** Destination at the time of the request. */
   address: string;
-  /** Only for `crypto`. */
+  /** Network of the address; set only for `crypto`. */
   network: string | null;
   /** Null for `balance`, which needs no processor. */
   processor: string | null;
   /** The payout's id at the processor. */
   external_id: string | null;
   amount_uusd: number;
-  /** Ledger group that holds the amount; null for `balance`. */
+  /** Id of the ledger group that holds the amount; null for `balance`. */
   hold_id: string | null;
   /** The payout covers earnings before this time. */
   covers_until_ms: number;
@@ -142,7 +150,7 @@ export type PayoutsTable = Stamped & {
   last_error: string | null;
 };
 
-/** Payout accounts of the simulated payment processor; `completed_at` is null until the owner opened the page. */
+/** Payout accounts of the simulated payment processor. `completed_at` is null until the owner has opened the page. */
 export type SimulatedOnboardingsTable = { payout_account_id: string; completed_at: number | null };
 
 /** Records of the simulated payout processor. */
@@ -160,11 +168,11 @@ export type SimulatedPayoutsTable = {
 export type ReferralsTable = {
   account_id: string;
   referrer_id: string;
-  /** Amount that the account has paid for usage so far, without granted credit and refunds. */
+  /** Amount that the account has paid for usage so far, without granted credit and without refunded amounts. */
   paid_uusd: number;
   /** Part of the platform's fees on `paid_uusd` that was credited to the referrer. */
   accrued_uusd: number;
-  /** Number of credits. */
+  /** Number of credits to the referrer. */
   seq: number;
   created_at: number;
 };

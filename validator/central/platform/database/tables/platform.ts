@@ -12,14 +12,14 @@ export type MetaTable = { name: string; value: string };
 /** One row per live process of the central API. */
 export type CentralProcessesTable = { boot_id: string; beat_at: number };
 
-/** One claim per account, route and key. */
+/** One row per account, route and Idempotency-Key. */
 export type IdempotencyTable = {
   account_id: string;
   route: string;
   key: string;
   fingerprint: string;
   state: 'running' | 'finished';
-  /** Process that holds a running claim; the claim of a dead process may be taken over. */
+  /** Process that runs the request. If that process is dead, another process may take over the claim. */
   boot_id: string;
   status: number | null;
   body: string | null;
@@ -31,9 +31,9 @@ export type DueWorkTable = {
   kind: string;
   /** An id, or another name that is unique within the kind. */
   subject: string;
-  /** Scheduled time, also if the work is done later. */
+  /** Time for which the work is scheduled, even if the work runs later. */
   due_at: number;
-  /** Time of the next attempt: `due_at`, or a later time after a failure. */
+  /** Time of the next attempt: `due_at`, or a later time after a failed attempt. */
   look_at: number;
   /** Number of failed attempts since the work was scheduled. */
   attempts: number;
@@ -43,7 +43,7 @@ export type DueWorkTable = {
 /** Actions of operators. Rows never change. */
 export type AuditEntriesTable = {
   seq: Generated<number>;
-  /** Name of a login on the host, or id of an account. */
+  /** Name of the operator's login on the host, or id of the operator's account. */
   operator: string;
   /** `provider.ban` */
   action: string;
