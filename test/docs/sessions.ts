@@ -1,8 +1,9 @@
 /** Runs the shell commands of a README exactly as printed. */
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { readDocument } from './generated.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -20,14 +21,16 @@ export function shellBlock(path: string, heading: string): string {
  * Pastes the blocks into one shell, in a folder whose `var` is the marketplace's home, and returns the standard output.
  * The commands share the shell's input, so one that reads it takes the lines after it.
  */
-export function runSession(blocks: readonly string[], home: string): string {
+export async function runSession(blocks: readonly string[], home: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-session-'));
   try {
     symlinkSync(home, join(folder, 'var'));
     for (const name of ['node_modules', 'shared'])
       symlinkSync(join(ROOT, name), join(folder, name));
     const options = { cwd: folder, encoding: 'utf8', timeout: TIMEOUT_MS } as const;
-    return execFileSync('bash', ['-s'], { ...options, input: blocks.join('\n') });
+    const running = promisify(execFile)('bash', ['-s'], options);
+    running.child.stdin?.end(blocks.join('\n'));
+    return (await running).stdout;
   } finally {
     rmSync(folder, { recursive: true });
   }

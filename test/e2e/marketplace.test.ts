@@ -273,9 +273,9 @@ it('starts, rents, runs, streams, reboots and removes a real container', async (
 describe('the sessions of the READMEs', () => {
   it('rents a pod, logs in, follows its log and removes it, five times in a row', {
     timeout: FIVE_SESSIONS_MS,
-  }, () => {
+  }, async () => {
     const session = shellBlock('README.md', 'Rent a pod');
-    const output = runSession(
+    const output = await runSession(
       Array.from({ length: 5 }, () => session),
       home,
     );
@@ -289,15 +289,15 @@ describe('the sessions of the READMEs', () => {
     const blocks = ['Rent and use a pod', 'Change a pod'].map((heading) =>
       shellBlock('validator/central/README.md', heading),
     );
-    const output = runSession(blocks, home);
+    const output = await runSession(blocks, home);
     expect(output).toContain('hello from ');
     expect(output).toContain('"GREETING": "hello"');
     expect(output.match(/"DELETING"/g)).toHaveLength(2);
     expect(output).not.toContain('reason_code');
   });
 
-  it('signs in to the portal and changes a node', () => {
-    const output = runSession([shellBlock('agent/README.md', 'Portal')], home);
+  it('signs in to the portal and changes a node', async () => {
+    const output = await runSession([shellBlock('agent/README.md', 'Portal')], home);
     expect(output).toContain('"verified": true');
     expect(output).toContain('"resolution": 10');
     expect(output).toContain('1.5\n1\n');
@@ -345,7 +345,7 @@ it('shows what the agent measured of a pod and of its node', async () => {
   const block = shellBlock('validator/central/README.md', 'Metrics');
   const { base_url: base, account } = market.demo();
   const shell = `api() { curl -s -H 'X-API-Key: ${account.api_key}' "$@"; }`;
-  const output = runSession([`API=${base}`, `POD=${id}`, shell, block], home);
+  const output = await runSession([`API=${base}`, `POD=${id}`, shell, block], home);
   expect(output).toContain('"days": 30');
   expect(output).toContain(`"gpus": ${gpus}`);
   await remove(id);
