@@ -19,14 +19,16 @@ export type FactsOptions = Omit<Inspection, 'client'> & {
   rentals: Pick<RentalProbes, 'probe' | 'clear' | 'podsAt'>;
 };
 
-/** `request` is null for a claimed executor that was due. */
+/** `request` is null for an executor that was due and claimed. */
 export type Trigger = { place: ProofPlace; request: CheckRequest | null };
 
 /** Returns the function that collects the facts. It never rejects because of the host. */
 export function createFactsCollector(options: FactsOptions) {
   const reading = createSemaphore(PARALLEL_INSPECTIONS);
 
-  /** Runs the trials, which take long, before reading the host again: the verdict is about the host after them. */
+  /**
+   * Runs the trials, which take long, before reading the host again: the verdict concerns the host after the trials.
+   */
   async function collect(executor: ExecutorToCheck, trigger: Trigger): Promise<Facts> {
     const inspection = { ...options, client: options.clientOf(executor) };
     const first = await reading.run(() => readAgent(executor, inspection));

@@ -18,7 +18,7 @@ const config = { auth: 'user' } as const;
 
 export type ScheduleRoutesDeps = OnceDeps & {
   schedules: Schedules;
-  /** Returns the id of the pod that is named by its own id or by that of its node (pod_executor_id). */
+  /** Returns the id of the pod that `id` names: its own id, or the id of its node (pod_executor_id). */
   podIdNamedBy(accountId: string, id: string): Promise<string>;
 };
 
@@ -45,7 +45,7 @@ export function registerScheduleRoutes(api: HttpServer, deps: ScheduleRoutesDeps
         tags,
         summary: 'Create or change the backup schedule of a pod',
         description:
-          'Stores the schedule of a pod; a pod has at most one, and a repeat changes it.',
+          'Stores the schedule of a pod; a pod has at most one schedule, which a repeated request replaces.',
         errors: {
           pod_not_found: 'the account has no such pod',
           pod_state_conflict: 'the pod is being deleted',
@@ -90,7 +90,7 @@ export function registerScheduleRoutes(api: HttpServer, deps: ScheduleRoutesDeps
       schema: {
         tags,
         summary: 'Delete a backup schedule',
-        description: 'Stops scheduled backups. Existing backups stay until they expire.',
+        description: 'Stops scheduled backups. Existing backups are kept until they expire.',
         errors: {
           not_found: 'no schedule has this id',
           forbidden: 'the schedule belongs to another account',

@@ -79,7 +79,7 @@ const FleetNode = z.object(
       reasons: 'Every reason why the node cannot be rented; empty if it can.',
       slots: 'GPUs with their pods; empty before the first check that passed.',
       validator_hotkey: 'ss58 of the validator of the last verdict; null before the first.',
-      checked_at: 'Time of the last verdict (UTC); null before the first.',
+      checked_at: 'Time of the last verdict (UTC); null before the first verdict.',
       last_seen_at: 'Time at which the agent last answered (UTC); null if it never did.',
       simulated: 'True if its GPUs are simulated.',
       created_at: CREATED_AT,

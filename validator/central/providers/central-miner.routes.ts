@@ -8,12 +8,12 @@ import { SyncAnswer } from './provider.schemas.ts';
 const tags = ['Portal'];
 const config = { auth: 'portal' } as const;
 const response = { 200: portalAnswer(SyncAnswer) };
-const retry = 'Safe: a repeat finds nothing more to change.';
+const retry = 'Safe: a repeated request changes nothing unless the list has changed meanwhile.';
 const pull = {
   tags,
   summary: "Read the provider's nodes from the central miner server",
   description:
-    'Adds, changes and removes nodes as the server lists them. Nodes with pods remain. Without a configured server nothing changes. Both paths are the same operation.',
+    "Adds, changes and removes nodes so that they match the server's list. Nodes with pods are not removed. If no server is configured, nothing changes. Both paths are the same operation.",
   retry,
   response,
 };
@@ -21,7 +21,7 @@ const push = {
   tags,
   summary: "Send the provider's nodes to the central miner server",
   description:
-    'Stores the nodes of the portal at the server. Without a configured server nothing changes.',
+    "Replaces the server's list by the provider's nodes. If no server is configured, nothing changes.",
   retry,
   response,
 };

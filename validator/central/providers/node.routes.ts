@@ -172,7 +172,7 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
         description:
           'Prevents new rentals of the node: they are rejected with 409 `node_paused_by_provider`. Pods on the node continue.',
         errors: {
-          node_not_found: 'there is no such node',
+          node_not_found: 'no node has this id',
           forbidden: 'the node belongs to another provider',
         },
         retry: 'Safe: a paused node remains paused.',
@@ -191,7 +191,7 @@ function registerChanges(portal: HttpServer, { answers, nodes }: NodeRoutesDeps)
         summary: 'Resume a paused node',
         description: 'Offers the node for new rentals again.',
         errors: {
-          node_not_found: 'there is no such node',
+          node_not_found: 'no node has this id',
           forbidden: 'the node belongs to another provider',
           conflict: 'the announced removal of the node has started',
         },

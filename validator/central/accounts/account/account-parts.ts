@@ -46,7 +46,7 @@ export function createAccountParts(deps: AccountPartsDeps) {
   const verification = createEmailVerification({ ...shared, grantSignupCredit });
 
   return {
-    /** Routes below /api. */
+    /** Registers the routes below /api. */
     register(api: HttpServer): void {
       const account = { ...shared, apiKeys, verification, ports: above };
       const accounts = createAccounts(account);
@@ -61,7 +61,10 @@ export function createAccountParts(deps: AccountPartsDeps) {
       });
     },
 
-    /** Marks an account's address as verified and grants the sign-up credit. No effect if it is verified already. */
+    /**
+     * Marks an account's address as verified and grants the sign-up credit. Has no effect if the address is already
+     * verified.
+     */
     verify: (email: string) => verification.accept(normalEmail(email)),
 
     sweepTokens: tokens.sweep,

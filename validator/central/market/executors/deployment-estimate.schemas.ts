@@ -12,7 +12,7 @@ export const DefaultDockerImageQuery = z
       {
         gpu_model: 'Short type or full name of the GPU.',
         driver_version:
-          'Version of the GPU driver. The answer does not depend on it, so that it may be absent.',
+          'Version of the GPU driver. Optional, because the answer does not depend on the version.',
       },
     ),
   )

@@ -6,7 +6,7 @@ export const TotalCountExecutorResponse = z
   .object(
     described(
       { total_count: z.int() },
-      { total_count: 'Number of all nodes, rented ones included.' },
+      { total_count: 'Number of all nodes, including rented nodes.' },
     ),
   )
   .meta({ id: 'TotalCountExecutorResponse' });
@@ -54,7 +54,7 @@ export const MachineResponse = z
       {
         name: 'Full name of the GPU.',
         price:
-          'Reference price in USD per GPU and hour; the lowest price on offer for a GPU without one.',
+          'Reference price in USD per GPU and hour; for a GPU without a reference price, the lowest offered price.',
         rental_rate: 'Fraction of such GPUs that is rented, 0 to 1.',
         total_gpu_count: 'Number of such GPUs.',
       },
@@ -74,8 +74,8 @@ export const MachineCapacityResponse = z
             described(
               { max_cap: z.int(), unrented_count: z.int(), hourly_rate: z.number() },
               {
-                max_cap: 'Number of nodes that offer this many GPUs, rented ones included.',
-                unrented_count: 'Number of these nodes on which they are free.',
+                max_cap: 'Number of nodes that offer this many GPUs, including rented nodes.',
+                unrented_count: 'Number of these nodes on which this many GPUs are free.',
                 hourly_rate: 'Lowest price in USD per hour for this many GPUs.',
               },
             ),

@@ -52,9 +52,9 @@ export const NodeFilterQuery = z.object(
       gpu_count_lte: 'Largest number of free GPUs.',
       gpu_count_gte: 'Smallest number of free GPUs.',
       ...PLACE_FILTER_TEXTS,
-      bookmarked: "True for the account's bookmarked nodes only; it needs a credential.",
+      bookmarked: "True for the account's bookmarked nodes only; this filter needs a credential.",
       machine_request_id: 'Id of a machine request: only the node that fulfils it.',
-      collateral_deposited: 'True selects only nodes with a deposit of their provider.',
+      collateral_deposited: 'True selects only nodes for which the provider made a deposit.',
     },
   ),
 );
@@ -73,13 +73,13 @@ export const ExecutorListQuery = NodeFilterQuery.extend(
       explain: z.stringbool().optional(),
     },
     {
-      page: 'Number of the page, from 1; absent for the first.',
-      size: 'Maximum number of nodes per page, 1 to 1000; absent for 1000.',
+      page: 'Number of the page, from 1; 1 if absent.',
+      size: 'Maximum number of nodes per page, 1 to 1000; 1000 if absent.',
       view: '`summary` omits `specs`.',
       min_download_mbps:
         'Smallest measured download speed in Mbit/s. Nodes that were never measured are left out.',
       nvlink: 'True selects only nodes whose cards are all connected by NVLink.',
-      sort: '`price` (the default): cheapest first. `reliability`: highest `reliability_score` first, nodes without one last, then as by price.',
+      sort: '`price` (the default): cheapest first. `reliability`: highest `reliability_score` first, nodes without a score last, equal scores by price.',
       available: 'Accepted and ignored: every listed node is available.',
       explain: 'True returns an ExplainedExecutorList instead of the array.',
     },

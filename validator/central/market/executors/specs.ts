@@ -200,7 +200,7 @@ export const ExecutorSpecs = z
         sysbox_runtime: 'True if containers can run inside a pod.',
         is_spot: 'Always false: this marketplace has no spot nodes.',
         location: 'Always null: see `location` of the node.',
-        disk_health: 'Always null: it is not measured.',
+        disk_health: 'Always null: this is not measured.',
         interconnect: 'Connections between the cards; null if unknown.',
       },
     ),

@@ -25,7 +25,7 @@ export const podLimits = described(
   },
 );
 
-/** Absent members are unchanged; null removes a limit. */
+/** Changes of a pod. Absent members are unchanged; null removes a limit. */
 export const PodUpdateRequest = z
   .object({
     ...podLimits,
@@ -34,7 +34,7 @@ export const PodUpdateRequest = z
       {
         pod_name: 'New name, 1 to 100 characters; absent leaves it unchanged.',
         termination_hours:
-          'Hours after the rental at which the pod is removed, 1 to 720; null for never, absent leaves it unchanged.',
+          'Hours after the rental at which the pod is removed, 1 to 720; null for never; absent leaves it unchanged.',
       },
     ),
   })
@@ -58,7 +58,7 @@ export const POD_UPDATE_FIELD_NAMES: FieldNames = {
   echoed: Object.keys(PodDetailResponse.shape),
 };
 
-/** Any member of a template. Read-only and unknown members are ignored, so a template can be sent back whole. */
+/** Any member of a template. Read-only and unknown members are ignored, so that clients may send a whole template. */
 export const CustomTemplateRequest = z.object(templateChanges).meta({
   id: 'CustomTemplateRequest',
   example: { environment: { HF_HOME: '/workspace/hf' }, internal_ports: [22, 8000] },
@@ -88,7 +88,8 @@ export const AddSshKeysRequest = z
       },
       {
         ssh_key_ids: "Ids of the account's keys, at most 20.",
-        public_keys: 'Public keys in OpenSSH format, at most 20. Both lists together have 1 to 20.',
+        public_keys:
+          'Public keys in OpenSSH format, at most 20. Both lists together must have 1 to 20 keys.',
       },
     ),
   )
@@ -108,7 +109,7 @@ export const InstallJupyterRequest = z
       { jupyter_internal_port: z.int().min(1).max(65_535) },
       {
         jupyter_internal_port:
-          'Port of the container for the notebook server; it must have an external port.',
+          'Port of the container for the notebook server; the port must have an external port.',
       },
     ),
   )

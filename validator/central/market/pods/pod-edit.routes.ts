@@ -26,8 +26,8 @@ export function registerPodEditRoutes(api: HttpServer, edits: PodEdits): void {
           'Changes the given members without a restart. Null removes a limit. A misspelt field is refused with the nearest name.',
         errors: {
           pod_not_found: 'the account has no such pod',
-          bad_request: 'the request names nothing to change',
-          ttl_invalid: 'the hours are not between 1 and 720, or the pod is older already',
+          bad_request: 'the request contains no member to change',
+          ttl_invalid: 'the hours are not between 1 and 720, or the pod is already older',
           pod_state_conflict: 'the pod is being deleted',
         },
         retry: 'Safe: a repeat stores the same values again.',
@@ -46,11 +46,11 @@ export function registerPodEditRoutes(api: HttpServer, edits: PodEdits): void {
         tags,
         summary: 'Edit the template of a pod',
         description:
-          "Changes the given members of the pod's template and restarts the container. A template of another account is first copied for the caller. Read-only and unknown members are ignored, so that a whole row can be sent back.",
+          "Changes the given members of the pod's template and restarts the container. A template of another account is first copied for the caller. Read-only and unknown members are ignored, so that clients may send a whole row.",
         errors: {
           pod_not_found: 'the account has no such pod',
           template_invalid: 'the image, a command, a variable or a volume is malformed',
-          pod_state_conflict: 'the pod is in a state in which it cannot restart',
+          pod_state_conflict: 'the state of the pod does not allow a restart',
         },
         retry: 'Safe: a repeat stores the same values; it may restart the container again.',
         params: PodParams,
@@ -68,12 +68,12 @@ export function registerPodEditRoutes(api: HttpServer, edits: PodEdits): void {
         tags,
         summary: 'Switch a pod to another template',
         description:
-          'Restarts the container with another template. Ports, keys and the folders of `volumes` that both templates have stay.',
+          'Restarts the container with another template. Ports, keys, and the folders that both templates list in `volumes`, are kept.',
         errors: {
           pod_not_found: 'the account has no such pod',
           template_not_found: 'there is no such template, or it is private to another account',
           template_invalid: 'the template cannot be used',
-          pod_state_conflict: 'the pod is in a state in which it cannot restart',
+          pod_state_conflict: 'the state of the pod does not allow a restart',
         },
         retry: 'Safe: a repeat ends with the same template; it may restart the container again.',
         params: PodParams,

@@ -155,9 +155,8 @@ export const RentBySpecResponse = z
         candidates: 'Number of nodes that meet the specification.',
         alternatives_considered: 'The next best nodes.',
         attempts: 'Number of nodes that were tried.',
-        funnel: 'How many nodes each constraint left; present with `explain`.',
-        nearest:
-          'Nodes that came nearest to the first constraint without a match; present with `explain`.',
+        funnel: 'Number of nodes that each constraint left; present with `explain`.',
+        nearest: 'Nodes nearest to the first constraint without a match; present with `explain`.',
       },
     ),
   )

@@ -177,7 +177,8 @@ export function createLocalChannels(deps: {
       };
       return db.transaction().execute(async (tx) => {
         await lockAccount(tx, { accountId });
-        // The pod's id is the primary key: one of several concurrent calls inserts the channel, the others read it.
+        // The pod's id is the primary key, so one of several concurrent calls inserts the channel and the others read
+        // it.
         if (await insertChannel(tx, fresh)) return toChannel(fresh, true);
         const existing = await findChannel(tx, podId);
         if (existing === undefined) throw new Error(`support channel of pod ${podId} is missing`);

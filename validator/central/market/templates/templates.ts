@@ -14,7 +14,7 @@ export function createTemplateParts({ ports: { db, clock, random } }: CentralDep
     /** Stores the official templates. Must complete before the first request is served. */
     prepare: () => ensureOfficialTemplates(db, clock),
 
-    /** Routes below /api. */
+    /** Registers the routes below /api. */
     register: (api: HttpServer) => registerTemplateRoutes(api, templates),
   };
 }

@@ -38,7 +38,7 @@ type UsageCause =
   | 'restarting'
   | 'ended';
 
-/** Cause of each state, unless the change states another. */
+/** Default cause of each state, unless the change states another cause. */
 const USAGE_CAUSES: Record<PodState, UsageCause> = {
   pending: 'restarting',
   building: 'restarting',

@@ -20,14 +20,14 @@ export function createTopUpParts({ ports, mails }: MailDeps, pods: AccountPods) 
   const job = payments && createTopUpJob({ db, clock, log, payments, topUps });
 
   return {
-    /** Onboarding of payout accounts; null if the payment processor has none. */
+    /** Onboarding of payout accounts; null if the payment processor cannot pay accounts. */
     onboarding: payments?.onboarding ?? null,
 
     dueHandlers: { 'top-up': automatic.daily } satisfies DueHandlers,
 
     afterSpend: automatic.afterSpend,
 
-    /** Routes below /api. */
+    /** Registers the routes below /api. */
     register(api: HttpServer, recordRefusal: RecordRefusal): void {
       registerAutoTopUpRoutes(api, automatic, recordRefusal);
     },

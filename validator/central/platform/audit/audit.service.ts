@@ -24,7 +24,7 @@ export function requireReason(reason: string): string {
 export type AuditList = {
   /** Default: entries of all subjects. */
   subject?: Pick<AuditEntry, 'subject_type' | 'subject_id'> | undefined;
-  /** Number above which no entry is returned; default: no limit, so that the newest entries are returned. */
+  /** Returns only entries with a lower number; default: no such limit. */
   before?: number | undefined;
   limit: number;
 };

@@ -86,7 +86,7 @@ const PARAMETER_TEXTS: Readonly<Record<string, string>> = {
   pods: 'Id of the pod.',
   'restore-logs': 'Id of the restore.',
   secrets: 'Id of the secret.',
-  sleep: 'Seconds to wait before the answer, 0 to 30.',
+  sleep: 'Seconds to wait before the response, 0 to 30.',
   'ssh-keys': 'Id of the SSH key.',
   templates: 'Id of the template.',
   tokens: 'Id of the provider token.',
