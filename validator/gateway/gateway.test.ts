@@ -311,7 +311,7 @@ describe('a WebSocket', () => {
   });
 });
 
-it('responds for an agent that does not answer; without the gateway there is no response', async () => {
+it('the gateway responds for an agent that does not respond; while the gateway is down there is no response', async () => {
   const client = createAgentClient({ send: sendTo(EXECUTOR_ID), clock: systemClock });
   const failure = () => client.listPods().catch((error: ApiError) => error);
   await agent.close();

@@ -22,7 +22,7 @@ export type FactsOptions = Omit<Inspection, 'client'> & {
 /** `request` is null for an executor that was due and claimed. */
 export type Trigger = { place: ProofPlace; request: CheckRequest | null };
 
-/** Returns the function that collects the facts. It never rejects because of the host. */
+/** Returns the function that collects the facts. The function never rejects because of the host. */
 export function createFactsCollector(options: FactsOptions) {
   const reading = createSemaphore(PARALLEL_INSPECTIONS);
 

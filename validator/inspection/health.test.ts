@@ -64,7 +64,7 @@ afterEach(async () => {
   validators = [];
 });
 
-/** Starts a validator on the store. Its coordinates are unknown by default. */
+/** Starts a validator with this store. By default it does not know its own coordinates. */
 async function start(coordinates: Coordinates | null = null) {
   const store = await openEvidenceStore(storeFile);
   const validator = createValidator({
@@ -223,14 +223,14 @@ it('probes the requested GPUs and cores, skips rented hosts, and also reports to
 it.each([
   ['confirmed', { lat: 52.5, lon: 13.4 }],
   ['contradicted', { lat: -33.87, lon: 151.21 }],
-])('reports round trips, by which the place of a node is %s', async (check, coordinates) => {
+])('reports round trips, after which the place of a node is %s', async (check, coordinates) => {
   const [id] = fleet.ids;
   const token = await market.logIn();
   const path = `/executors/${id}/location`;
   const body = { country_code: 'DE', lat: 52.52, lon: 13.405 };
   await market.portal('POST', path, { token, body });
   const { validator } = await start(coordinates);
-  // The clock of the test stands still, so every handshake takes the least time that is reported.
+  // The clock of the test stands still, so every handshake takes the minimum time that is reported.
   await validator.runOnce();
   expect((await market.portal('GET', path, { token })).body.data).toMatchObject({
     location_check: check,

@@ -1,4 +1,4 @@
-/** Epochs as operators read them: the signed texts, and the weights with those of the epoch before. */
+/** Epochs for operators: the signed texts, and the weights with those of the previous epoch. */
 import type {
   EpochPage,
   EpochsQuery,
@@ -53,7 +53,7 @@ export function createEpochRecords(store: EvidenceStore) {
       };
     },
 
-    /** Throws `not_found` for an epoch that is not stored, and an error that names a damaged one. */
+    /** Throws `not_found` for an epoch that is not stored. For a damaged epoch, throws an error that names the epoch. */
     async weights(number: number, { after, limit }: WeightsQuery): Promise<EpochWeights> {
       const row = await requireEpoch(number);
       const before = await findEpoch(store, number - 1);
@@ -92,13 +92,13 @@ function rowOf(row: EpochToSign & Pick<EpochRow, 'state'>): EpochPage['epochs'][
   };
 }
 
-/** Weights by uid. */
+/** Returns the weights by uid. */
 function weightsIn(row: EpochRow): ReadonlyMap<number, number> {
   const { uids, weights } = readPayload(row);
   return new Map(uids.map((uid, at) => [uid, weights[at] ?? 0]));
 }
 
-/** Null if the row was altered or damaged. */
+/** Null if the row was altered or is damaged. */
 function inputOf(row: EpochRow): StoredInput | null {
   try {
     return readInput(row);

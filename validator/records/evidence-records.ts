@@ -1,4 +1,4 @@
-/** Cycles with their verdicts, and the signed documents of executors, as operators read them. */
+/** Cycles with their verdicts, and the signed documents of executors, for operators. */
 import type {
   CyclePage,
   CyclesQuery,
@@ -21,7 +21,7 @@ import { pageOf } from './page.ts';
 
 export type EvidenceRecords = ReturnType<typeof createEvidenceRecords>;
 
-/** `trusted`: keys whose heads of chains are believed. */
+/** `trusted` contains the keys whose signatures on heads of chains are accepted. */
 export function createEvidenceRecords(store: EvidenceStore, trusted: readonly TrustedHotkey[]) {
   return {
     async cycles({ before, limit }: CyclesQuery): Promise<CyclePage> {
@@ -61,7 +61,7 @@ export function createEvidenceRecords(store: EvidenceStore, trusted: readonly Tr
       };
     },
 
-    /** Documents of an executor; none for an unknown one. */
+    /** Lists the documents of an executor; no documents for an unknown executor. */
     async documents(executorId: string, query: EvidenceQuery): Promise<EvidencePage> {
       const { before = Number.MAX_SAFE_INTEGER, limit } = query;
       const rows = await evidenceBefore(store, executorId, before, limit + 1);
@@ -79,7 +79,7 @@ export function createEvidenceRecords(store: EvidenceStore, trusted: readonly Tr
       };
     },
 
-    /** One document with its signature, as stored. Throws `not_found`. */
+    /** Returns a document with its signature, as stored. Throws `not_found`. */
     async evidence(id: string): Promise<SignedEvidence> {
       const row = await findEvidence(store, id);
       if (row === undefined) throw notStored(`evidence ${id}`);
@@ -104,9 +104,9 @@ function verdictIn(entryJson: string): CycleVerdicts['verdicts'][number] {
   };
 }
 
-/** 404 for a record that does not exist or was deleted because of its age. */
+/** Returns the 404 for a record that does not exist, or that was deleted because of its age. */
 export function notStored(what: string): ApiError {
   return new ApiError('not_found', `This validator has no ${what}`, {
-    hint: 'It may have been deleted because of its age; list what is stored.',
+    hint: 'It may have been deleted because of its age. List the stored records.',
   });
 }

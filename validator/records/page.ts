@@ -1,6 +1,6 @@
-/** One page of rows that were read with one row more than the page has. Pure. */
+/** Makes a page of rows that were read with one row more than the page has. Pure. */
 
-/** `next`: the cursor of the last row if there are further rows; null on the last page. */
+/** `next` is the cursor of the last row if there are further rows; null on the last page. */
 export function pageOf<Row, Cursor>(
   rows: readonly Row[],
   limit: number,

@@ -1,4 +1,7 @@
-/** The validator's records for its central API, which relays them to operators: routes of the gateway. Read only. */
+/**
+ * The validator's records for its central API, which relays them to operators: routes of the gateway. The routes only
+ * read.
+ */
 import type { z } from 'zod';
 import {
   RECORDS,
@@ -24,7 +27,7 @@ export type RecordsOptions = {
   store: EvidenceStore;
   clock: Clock;
   validator: Hotkey;
-  /** Keys whose heads of chains are believed. */
+  /** Keys whose signatures on heads of chains are accepted. */
   trusted: readonly TrustedHotkey[];
 };
 
@@ -65,7 +68,8 @@ function serve<Params extends z.ZodType, Query extends z.ZodType, Answer extends
     query: z.output<Query>;
   }) => Promise<z.output<Answer>>,
 ): void {
-  // The types of a record are lost in the server's, so its schemas parse the parsed values once more.
+  // The server's types do not contain the types of a record, so the schemas of the record parse the parsed values
+  // again.
   const schema = { params, querystring: query, response: { 200: answer } };
   server.get<{ Reply: unknown }>(`${RECORDS_PATH}${path}`, { schema }, (request) =>
     read({ params: params.parse(request.params), query: query.parse(request.query) }),

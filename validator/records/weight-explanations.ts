@@ -1,4 +1,7 @@
-/** Explains the weight of an executor in a stored epoch: its points, the factors behind them, and what would raise them. */
+/**
+ * Explains the weight of an executor in a stored epoch: its points, the factors of the points, and the changes that
+ * would raise them.
+ */
 import type { WeightExplanation } from '#shared/api/central/validator-records.ts';
 import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import type { EpochRow, EvidenceStore } from '../store/tables.ts';
@@ -15,7 +18,10 @@ import { weighStoredEpoch } from '../weights/replay.ts';
 import { ONE_PPM } from '../weights/weight-policy.ts';
 import { notStored } from './evidence-records.ts';
 
-/** An epoch weighed again takes seconds for a large fleet and much memory, so the last one is kept for a while. */
+/**
+ * Time for which an epoch with recomputed weights is cached. For a large fleet, the computation takes seconds and much
+ * memory.
+ */
 const KEPT_MS = 60_000;
 
 export type WeightExplanations = ReturnType<typeof createWeightExplanations>;
@@ -23,7 +29,7 @@ export type WeightExplanations = ReturnType<typeof createWeightExplanations>;
 type Weighed = Explained & { isComplete: boolean };
 
 export function createWeightExplanations(store: EvidenceStore, clock: Clock) {
-  /** The epoch of the last request; concurrent requests for it share the work. */
+  /** Epoch of the last request. Concurrent requests for the same epoch share the computation. */
   let last: { number: number; weighed: Promise<Weighed> } | null = null;
 
   async function weigh(epoch: EpochRow): Promise<Weighed> {
@@ -48,7 +54,7 @@ export function createWeightExplanations(store: EvidenceStore, clock: Clock) {
     return current.weighed;
   }
 
-  /** Throws `not_found` for an executor that was measured in no cycle of the epoch. */
+  /** Throws `not_found` for an executor that no cycle of the epoch has measured. */
   return async (epoch: EpochRow, executorId: string): Promise<WeightExplanation> => {
     const explained = await weighed(epoch);
     const mean = explained.meanPoints.find((one) => one.executorId === executorId);

@@ -20,7 +20,7 @@ export function findCycle(db: StoreDb, number: number): Promise<CyclesTable | un
   return db.selectFrom('cycles').selectAll().where('number', '=', number).executeTakeFirst();
 }
 
-/** Cycles before `number`, newest first. */
+/** Lists the cycles before `number`, newest first. */
 export function cyclesBefore(db: StoreDb, number: number, limit: number): Promise<CyclesTable[]> {
   return db
     .selectFrom('cycles')
@@ -31,7 +31,7 @@ export function cyclesBefore(db: StoreDb, number: number, limit: number): Promis
     .execute();
 }
 
-/** Number of entries of these cycles by verdict. */
+/** Counts the entries of these cycles by verdict. */
 export async function countVerdicts(
   db: StoreDb,
   cycles: readonly number[],
@@ -46,7 +46,10 @@ export async function countVerdicts(
   return rows.map(({ count, ...row }) => ({ ...row, count: Number(count) }));
 }
 
-/** Entries of a cycle, of executors with an id above `after`, in the order of ids; with `verdict`, only such ones. */
+/**
+ * Lists entries of a cycle ordered by executor id, for executors with an id above `after`. With `verdict`, lists only
+ * entries with this verdict.
+ */
 export function entriesAfter(
   db: StoreDb,
   { cycle, after, verdict }: { cycle: number; after: string; verdict: CycleVerdict | undefined },

@@ -17,7 +17,7 @@ export function findEpoch(db: StoreDb, number: number): Promise<EpochRow | undef
   return db.selectFrom('epochs').selectAll().where('number', '=', number).executeTakeFirst();
 }
 
-/** Signed columns, signature and state of the epochs before `number`, newest first. */
+/** Lists the signed columns, the signature and the state of the epochs before `number`, newest first. */
 export function epochsBefore(
   db: StoreDb,
   number: number,

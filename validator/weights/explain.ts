@@ -84,7 +84,7 @@ function poolText(own: bigint, pool: Pool, explained: Explained): string {
   return `${own}, ${percent} of a pool with ${ofAll}`;
 }
 
-/** Share of these points in the points of all registered hotkeys in the pool, 0 to 1. */
+/** Fraction of the points of all registered hotkeys in the pool, 0 to 1. */
 export function shareOfPool(own: bigint, pool: Pool, { head, meanPoints }: Explained): number {
   const registered = new Set(head.neurons.map(({ hotkey }) => hotkey));
   const counted = meanPoints.filter(({ latest }) => registered.has(latest.entry.hotkey));
@@ -92,7 +92,7 @@ export function shareOfPool(own: bigint, pool: Pool, { head, meanPoints }: Expla
   return all === 0n ? 0 : Number((own * BigInt(ONE_PPM)) / all) / ONE_PPM;
 }
 
-/** Facts on which the value of a factor is based. */
+/** Facts from which the value of a factor is computed. */
 export function factorText(factor: Factor, score: Score, policy: WeightPolicy): string {
   const { entry, factors } = score;
   const value = factors[factor];
@@ -133,7 +133,7 @@ const REMEDIES: Readonly<Record<Obstacle, string>> = {
   banned: 'Contact the validator: the hotkey is banned.',
 };
 
-/** Changes that would raise the points of an executor, as sentences. */
+/** Returns the changes that would raise the points of an executor, as sentences. */
 export function improvements(score: Score, policy: WeightPolicy, cycles: number): string[] {
   const { entry, factors, obstacles } = score;
   const gain = (factor: Factor, best: number) => gainText(factors, factor, best);

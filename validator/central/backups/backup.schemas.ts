@@ -37,7 +37,8 @@ const MAX_RETENTION_DAYS = 365;
 
 /** Clients name a pod by its own id or by `pod_executor_id`. */
 const PodOrNode = Uuid.meta({
-  description: 'Id of the pod, or of its node if the account has no other live pod there.',
+  description:
+    'Id of the pod. The id of its node is also accepted if the account has no other live pod on this node.',
 });
 export const PodIdParams = z.object({ pod_id: PodOrNode });
 export const PodUuidParams = z.object({ pod_uuid: PodOrNode });

@@ -17,7 +17,7 @@ import { forgetTemplates, rowFor, visibleTemplate } from './templates/template.s
 import { deleteHotkey } from './validators/validator-account.service.ts';
 import { deleteVolumesOf } from './volumes/volume.service.ts';
 
-/** Reads which nodes an account has bookmarked, and which were added for its machine requests. */
+/** Reads the nodes that an account has bookmarked, and the nodes that were added for its machine requests. */
 export async function annotationsOf(
   db: Db,
   accountId: string | null,

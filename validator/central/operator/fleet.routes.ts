@@ -22,7 +22,7 @@ export function registerFleet(api: HttpServer, fleet: Fleet): void {
         tags,
         summary: 'List nodes with their GPUs',
         description:
-          'Returns nodes of every provider with the pod on each GPU, and why a node cannot be rented. `free=true` with an `offer` other than `rentable` lists GPUs that earn nothing.',
+          'Returns the nodes of all providers with the pod on each GPU, and the reasons why a node cannot be rented. With `free=true` and an `offer` other than `rentable`, the list contains the nodes with free GPUs that cannot be rented.',
         errors,
         querystring: FleetQuery,
         response: { 200: FleetPage },
@@ -37,7 +37,8 @@ export function registerFleet(api: HttpServer, fleet: Fleet): void {
       schema: {
         tags,
         summary: 'Count nodes and GPUs',
-        description: 'Returns numbers of nodes and GPUs, in all and by whether they can be rented.',
+        description:
+          'Returns the numbers of nodes and GPUs, in total and by the state of their offer.',
         errors,
         response: { 200: FleetSummary },
       },
@@ -51,7 +52,8 @@ export function registerFleet(api: HttpServer, fleet: Fleet): void {
       schema: {
         tags,
         summary: 'Search providers',
-        description: 'Returns providers with their nodes, unpaid earnings and bans.',
+        description:
+          'Returns providers with the numbers of their nodes, their unpaid earnings and their bans.',
         errors,
         querystring: ProvidersQuery,
         response: { 200: OperatorProviderPage },

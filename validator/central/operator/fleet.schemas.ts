@@ -8,7 +8,7 @@ import { NODE_OFFERS } from './fleet.store.ts';
 
 const MAX_QUERY_CHARS = 254;
 const OFFER =
-  '`rentable`, or the first reason why the node cannot be rented: `provider_banned`, `node_paused_by_provider` (also after an opt-out), `node_not_verified`, `node_unavailable` (every GPU is rented), `gpu_count_invalid` (fewer GPUs are free than the minimum of a rental); `removed` for a node that left.';
+  '`rentable`, or the first reason why the node cannot be rented: `provider_banned`, `node_paused_by_provider` (also after an opt-out), `node_not_verified`, `node_unavailable` (every GPU is rented), `gpu_count_invalid` (fewer GPUs are free than the minimum of a rental); `removed` for a removed node.';
 const HOTKEY = "ss58 of the provider's hotkey.";
 
 export const FleetQuery = PageQuery.extend(
@@ -19,9 +19,9 @@ export const FleetQuery = PageQuery.extend(
       free: z.stringbool().optional(),
     },
     {
-      q: "Id or IP address of the node, hotkey of its provider, or a part of the GPU's name; absent for every node.",
-      offer: `Only nodes in this state: ${OFFER} Absent for all but removed nodes.`,
-      free: 'True: only nodes with free GPUs; false: only nodes without; absent for both.',
+      q: "Id or IP address of the node, hotkey of its provider, or a part of the GPU's name; absent for all nodes.",
+      offer: `Only nodes with this offer: ${OFFER} Absent for all nodes except removed nodes.`,
+      free: 'True: only nodes with free GPUs; false: only nodes without free GPUs; absent for both.',
     },
   ),
 ).meta({ example: { page: 1, limit: 20, free: true, offer: 'rentable' } });
@@ -29,7 +29,10 @@ export const FleetQuery = PageQuery.extend(
 const Slot = z.object(
   described(
     { index: z.int(), pod_id: z.uuid().nullable() },
-    { index: 'Number of the GPU.', pod_id: 'Id of the pod that uses it; null if it is free.' },
+    {
+      index: 'Number of the GPU.',
+      pod_id: 'Id of the pod that uses the GPU; null if the GPU is free.',
+    },
   ),
 );
 
@@ -52,7 +55,10 @@ const FleetNode = z.object(
         z.object(
           described(
             { code: z.string(), message: z.string() },
-            { code: 'Code that a rental of the node gets.', message: 'The reason, as a sentence.' },
+            {
+              code: 'Error code that a rental of the node returns.',
+              message: 'The reason, as a sentence.',
+            },
           ),
         ),
       ),
@@ -70,18 +76,21 @@ const FleetNode = z.object(
       miner_hotkey: HOTKEY,
       executor_ip_address: 'IP address of the agent.',
       executor_ip_port: 'Port of the agent, as text.',
-      machine_name: 'Full GPU name as measured, or as the provider stated before the first check.',
-      gpu_count: 'Number of GPUs as measured, or as stated before the first check.',
+      machine_name:
+        'Measured full GPU name; before the first check, the name that the provider stated.',
+      gpu_count:
+        'Measured number of GPUs; before the first check, the number that the provider stated.',
       free_gpu_count: 'Number of GPUs without a pod.',
       min_gpu_count: 'Smallest number of GPUs that can be rented.',
       price_per_gpu: 'Price in USD per GPU and hour.',
       offer: OFFER,
-      reasons: 'Every reason why the node cannot be rented; empty if it can.',
-      slots: 'GPUs with their pods; empty before the first check that passed.',
-      validator_hotkey: 'ss58 of the validator of the last verdict; null before the first.',
+      reasons: 'All reasons why the node cannot be rented; empty if it can be rented.',
+      slots: 'GPUs with their pods; empty before the first passed check.',
+      validator_hotkey:
+        'ss58 of the validator that reported the last verdict; null before the first verdict.',
       checked_at: 'Time of the last verdict (UTC); null before the first verdict.',
-      last_seen_at: 'Time at which the agent last answered (UTC); null if it never did.',
-      simulated: 'True if its GPUs are simulated.',
+      last_seen_at: 'Time at which the agent last responded (UTC); null if it has never responded.',
+      simulated: "True if the node's GPUs are simulated.",
       created_at: CREATED_AT,
     },
   ),
@@ -122,19 +131,19 @@ export const FleetSummary = z
               {
                 offer: OFFER,
                 nodes: 'Number of nodes.',
-                gpus: 'Number of their GPUs.',
-                free_gpus: 'Number of their GPUs without a pod.',
+                gpus: 'Number of GPUs of these nodes.',
+                free_gpus: 'Number of GPUs of these nodes without a pod.',
               },
             ),
           ),
         ),
       },
       {
-        nodes: 'Number of nodes, without removed ones.',
+        nodes: 'Number of nodes, without removed nodes.',
         gpus: 'Number of measured GPUs.',
         free_gpus: 'Number of GPUs without a pod.',
         free_not_rentable_gpus: 'Number of GPUs without a pod on nodes that cannot be rented.',
-        offers: 'The same numbers by state. States without a node are omitted.',
+        offers: 'The same numbers by offer. Offers without a node are omitted.',
       },
     ),
   )
@@ -148,8 +157,9 @@ export const ProvidersQuery = PageQuery.extend(
       banned: z.stringbool().optional(),
     },
     {
-      q: 'Id, hotkey or coldkey, or a part of the e-mail address; absent for every provider.',
-      banned: 'True: only banned providers; false: only others; absent for both.',
+      q: 'Id, hotkey or coldkey, or a part of the e-mail address; absent for all providers.',
+      banned:
+        'True: only banned providers; false: only providers that are not banned; absent for both.',
     },
   ),
 ).meta({ example: { page: 1, limit: 20, banned: false } });
@@ -172,18 +182,19 @@ const OperatorProvider = z.object(
       created_at: NaiveTime,
     },
     {
-      id: 'Id of the provider; the subject of audit entries.',
+      id: 'Id of the provider, which is the subject id in audit entries.',
       hotkey: HOTKEY,
       coldkey: 'ss58 of the coldkey; null if unknown.',
       email: 'E-mail address; null if none was set.',
       opted_in: 'False if the provider has opted out.',
       banned: 'True if the provider is banned.',
-      banned_at: 'Time of the ban (UTC); null without one.',
-      ban_reason: 'Reason of the ban; null without one.',
+      banned_at: 'Time of the ban (UTC); null if the provider is not banned.',
+      ban_reason: 'Reason of the ban; null if the provider is not banned.',
       nodes: 'Number of nodes, without removed ones.',
       gpus: 'Number of their GPUs.',
       free_gpus: 'Number of their GPUs without a pod.',
-      unpaid: 'USD earned and not paid out; below 0 if the provider owes it.',
+      unpaid:
+        'USD that the provider has earned and that were not paid out; below 0 if the provider owes money.',
       created_at: CREATED_AT,
     },
   ),

@@ -1,4 +1,4 @@
-/** Nodes and providers as operators see them: who uses which GPU, and what is free but cannot be rented. */
+/** Nodes and providers for operators: the pod on each GPU, and the free GPUs that cannot be rented. */
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { rentalObstacles } from '../market/executors/executor.service.ts';

@@ -1,11 +1,11 @@
-/** Queries of nodes and providers for operators, a page at a time. */
+/** Queries of nodes and providers for operators, one page at a time. */
 import { type SelectQueryBuilder, type Simplify, sql } from 'kysely';
 import type { Db, Tables } from '../platform/database/tables.ts';
 import { literally } from './account.store.ts';
 
 /**
- * Values that state whether a node can be rented: the first obstacle of `rentalObstacles` (market/executors/executor.service.ts), in the
- * same order; removed nodes have their own value.
+ * Values that state whether a node can be rented: the first obstacle of `rentalObstacles`
+ * (market/executors/executor.service.ts), in the same order. Removed nodes have a separate value.
  */
 export const NODE_OFFERS = [
   'rentable',
@@ -27,13 +27,15 @@ const OFFER = sql<NodeOffer>`case
   when executors.slots_free < coalesce(executors.min_gpu_count, executors.slots_total) then 'gpu_count_invalid'
   else 'rentable' end`;
 
-/** `state <> 'removed'`, written so that SQLite scans an index with all columns and not the one of addresses. */
+/**
+ * `state <> 'removed'` in a form with which SQLite scans an index that has all columns, and not the index of addresses.
+ */
 const PRESENT = sql<boolean>`${OFFER} <> 'removed'`;
 
 export type FleetSearch = {
   q: string;
   offer: NodeOffer | undefined;
-  /** True: only nodes with free GPUs; false: only nodes without. */
+  /** True for only nodes with free GPUs; false for only nodes without free GPUs. */
   free: boolean | undefined;
   page: number;
   limit: number;
@@ -61,8 +63,9 @@ function matching(db: Db, { q, offer, free }: FleetSearch): Joined {
 }
 
 /**
- * Nodes with the columns that a row shows, in the order of their ids; `total` counts all pages. The ids are selected
- * first: an index has all columns of the filters, while a row of the table has the inventory and is long.
+ * Lists nodes with the columns that a response contains, ordered by id. `total` is the number of nodes on all pages.
+ * The query selects the ids first, because an index has all columns of the filters, while a row of the table has the
+ * inventory and is long.
  */
 export async function searchFleet(db: Db, search: FleetSearch) {
   const { page, limit } = search;
@@ -89,7 +92,7 @@ export async function searchFleet(db: Db, search: FleetSearch) {
 }
 export type FleetRow = Simplify<Awaited<ReturnType<typeof searchFleet>>['rows'][number]>;
 
-/** GPU slots of these nodes, in the order of the cards. */
+/** Lists the GPU slots of these nodes, in the order of the cards. */
 export async function slotsOf(db: Db, executorIds: readonly string[]) {
   if (executorIds.length === 0) return [];
   return db
@@ -101,7 +104,7 @@ export async function slotsOf(db: Db, executorIds: readonly string[]) {
     .execute();
 }
 
-/** Numbers of nodes and GPUs by offer, without removed nodes. */
+/** Counts nodes and GPUs by offer, without removed nodes. */
 export async function countFleet(db: Db) {
   const rows = await db
     .selectFrom('executors')
@@ -144,7 +147,7 @@ function providersMatching(db: Db, { q, banned }: ProviderSearch) {
   return found.where('banned_at', banned ? 'is not' : 'is', null);
 }
 
-/** Providers, newest first; `total` counts all pages. */
+/** Lists providers, newest first. `total` is the number of providers on all pages. */
 export async function searchProviders(db: Db, search: ProviderSearch) {
   const { page, limit } = search;
   const { total } = await providersMatching(db, search)

@@ -22,7 +22,7 @@ async function read(path: string, of = { market, headers }) {
   return body;
 }
 
-/** Adds nodes, a quarter of which have a rented GPU. */
+/** Adds nodes. A quarter of them have a rented GPU. */
 async function seed(nodes: number): Promise<void> {
   const { db } = market.ports;
   await seedMarket(db, nodes);
@@ -31,7 +31,7 @@ async function seed(nodes: number): Promise<void> {
 
 type Node = Awaited<ReturnType<typeof read>>;
 
-/** Every node of a list, page by page. */
+/** Reads all pages of a list, and returns all nodes. */
 async function readAll(query: string, limit: number): Promise<Node[]> {
   const nodes: Node[] = [];
   for (let page = 1; ; page += 1) {
@@ -45,7 +45,7 @@ async function readAll(query: string, limit: number): Promise<Node[]> {
   }
 }
 
-it('lists a large fleet in pages whose numbers agree with the summary', async () => {
+it('lists a large fleet in pages, and the summary has the same numbers', async () => {
   const { db } = market.ports;
   await seed(NODES);
   const ids = (await db.selectFrom('executors').select('id').orderBy('id').execute()).map(
@@ -103,7 +103,7 @@ it('lists a large fleet in pages whose numbers agree with the summary', async ()
   );
 });
 
-it('finds nodes by id, address, hotkey and a part of the name, and interprets no wildcard', async () => {
+it('finds nodes by id, address, hotkey and a part of the name, and does not interpret wildcards', async () => {
   await seed(20);
   const total = async (q: string) => (await read(`/fleet?q=${encodeURIComponent(q)}`)).total;
   const { nodes } = await read('/fleet?limit=1');
@@ -115,7 +115,7 @@ it('finds nodes by id, address, hotkey and a part of the name, and interprets no
   expect(await total("' or 1=1 --")).toBe(0);
 });
 
-it('shows the pod on each GPU of a node', async () => {
+it('returns the pod on each GPU of a node', async () => {
   const scene = await createPodScene();
   try {
     const operator = await scene.market.signUp();

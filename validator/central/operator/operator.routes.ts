@@ -83,7 +83,8 @@ export function registerRefunds(
           pod_not_found: 'no pod with this id has been charged',
           pod_state_conflict: 'the pod has not ended',
           conflict: 'the pod was already refunded; a pod can be refunded only once',
-          bad_request: 'the amount is above the amount that the renter paid, or the renter paid nothing',
+          bad_request:
+            'the amount is above the amount that the renter paid, or the renter paid nothing',
         },
         params: IdParams,
         body: RefundPod,
@@ -152,7 +153,7 @@ export function registerAudit(api: HttpServer, { db }: { db: Database }): void {
         tags,
         summary: 'List the actions of operators',
         description:
-          'Returns audit entries with their reasons, newest first, of one subject or of all. Entries never change.',
+          'Returns audit entries with their reasons, newest first, of one subject or of all subjects. Entries never change.',
         errors: { forbidden },
         querystring: AuditQuery,
         response: { 200: AuditEntries },
@@ -161,7 +162,7 @@ export function registerAudit(api: HttpServer, { db }: { db: Database }): void {
     async (request) => {
       const { subject_type, subject_id, ...page } = request.query;
       if ((subject_type === undefined) !== (subject_id === undefined)) {
-        throw invalidField('query.subject_id', 'subject_type and subject_id belong together');
+        throw invalidField('query.subject_id', 'subject_type and subject_id are required together');
       }
       const subject =
         subject_type === undefined || subject_id === undefined

@@ -77,9 +77,9 @@ const AccountPod = z.object(
       gpu_count: 'Number of GPUs.',
       price_per_gpu_hour: 'Price in USD per GPU and hour.',
       charged: 'USD charged for the pod so far, before refunds.',
-      refunded: 'USD refunded, including what the platform had absorbed.',
+      refunded: 'USD refunded, including the amount that the platform had absorbed.',
       refundable:
-        'USD that a refund may return now; 0 while the pod has not ended, and once it was refunded.',
+        'USD that can be refunded now; 0 while the pod has not ended, and after a refund.',
       created_at: CREATED_AT,
       ended_at: 'Time at which the pod ended (UTC); null while it has not ended.',
     },
@@ -119,7 +119,8 @@ export const RefundPod = z
         reason: Reason,
       },
       {
-        amount: 'USD to refund, at most what the renter paid; absent for all of it.',
+        amount:
+          'USD to refund, at most the amount that the renter paid; absent for the whole amount.',
         reason: REASON,
       },
     ),
@@ -180,8 +181,9 @@ export const AuditQuery = z
       },
       {
         subject_type: 'Kind of the subject; requires `subject_id`.',
-        subject_id: 'Only entries of this subject; requires `subject_type`; absent for all.',
-        before: 'Only entries with a lower number; absent for the newest.',
+        subject_id:
+          'Only entries of this subject; requires `subject_type`; absent for all subjects.',
+        before: 'Only entries with a lower number; absent for the newest entries.',
         limit: 'Maximum number of entries, 1 to 1000; 100 by default.',
       },
     ),

@@ -159,7 +159,7 @@ it('refunds the whole charge if no amount is given, and rejects refunds that are
   expect((await auditLedger(scene.db)).findings).toEqual([]);
 });
 
-it('leaves the billing history of the provider as it is', async () => {
+it('does not change the billing history of the provider', async () => {
   const id = await endedPod();
   const token = await scene.market.logIn();
   const billing = async () => (await scene.market.portal('GET', '/billing', { token })).body.data;
@@ -169,10 +169,10 @@ it('leaves the billing history of the provider as it is', async () => {
   expect(await billing()).toEqual(before);
 });
 
-it('returns no more than the renter paid where the platform bore a part of the charge', async () => {
+it('returns at most the amount that the renter paid if the platform paid a part of the charge', async () => {
   const id = await endedPod();
   const { charged_uusd: charged } = await scene.meter(id);
-  // As if the money had run out before the last third of the charge.
+  // Simulates that the money ran out before the last third of the charge.
   const absorbed = charged / 3;
   await scene.db
     .updateTable('usage_meters')
@@ -191,7 +191,7 @@ it('returns no more than the renter paid where the platform bore a part of the c
   expect(after.refundable).toBe(0);
 });
 
-it('refunds a pod once, however many requests race', async () => {
+it('refunds a pod once, also for concurrent requests', async () => {
   const id = await endedPod();
   const requests = Array.from({ length: 10 }, (_, at) =>
     ask('POST', `/pods/${id}/refund`, { reason: `request ${at}` }),
@@ -202,7 +202,7 @@ it('refunds a pod once, however many requests race', async () => {
   expect((await scene.me()).balance).toBe(10);
 });
 
-it('pages through the pods of an account', async () => {
+it('returns the pods of an account in pages', async () => {
   const ids = [await endedPod(), await endedPod(), await endedPod()];
   const page = async (number: number) =>
     (await ask('GET', `/accounts/${scene.account.id}?limit=2&page=${number}`)).body;

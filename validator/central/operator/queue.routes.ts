@@ -1,4 +1,4 @@
-/** Routes of waiting work, corrected differences and proofs of the ledger below /operator. */
+/** Routes below /operator for waiting work, corrected differences, and proofs of the ledger. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { LedgerProofs } from '../money/ledger/ledger-proof.service.ts';
@@ -20,7 +20,7 @@ export function registerQueues(api: HttpServer, queues: ReturnType<typeof create
       schema: {
         tags,
         summary: 'Read the ages of queues',
-        description: 'Returns work that waits, with the age of the oldest entry, by kind.',
+        description: 'Returns waiting work by kind, with the age of the oldest entry.',
         errors: { forbidden },
         response: { 200: Queues },
       },
@@ -35,7 +35,7 @@ export function registerQueues(api: HttpServer, queues: ReturnType<typeof create
         tags,
         summary: 'List corrected differences of nodes',
         description:
-          'Returns differences between the pods of a node and those of the database that the sync found and corrected.',
+          'Returns differences between the pods on a node and the pods in the database that the sync found.',
         errors: { forbidden },
         querystring: DriftQuery,
         response: { 200: DriftList },
@@ -53,7 +53,7 @@ export function registerLedgerProof(api: HttpServer, proofs: LedgerProofs): void
       schema: {
         tags,
         summary: 'Read the newest proof of the ledger',
-        description: 'Returns the newest audit of all transfers, or its progress.',
+        description: 'Returns the newest audit of all transfers, which may still be running.',
         errors: { forbidden },
         response: { 200: LedgerProof },
       },
@@ -68,9 +68,9 @@ export function registerLedgerProof(api: HttpServer, proofs: LedgerProofs): void
         tags,
         summary: 'Prove the ledger',
         description:
-          'Begins an audit that recomputes every balance from the journal and checks the invariants; it changes no money. Read the result with GET.',
-        errors: { forbidden, conflict: 'a proof is running' },
-        retry: 'Safe: a repeat begins another audit, or gets 409 while one runs.',
+          'Starts an audit that recomputes every balance from the journal and checks the invariants. The audit changes no balance. Read the result with GET.',
+        errors: { forbidden, conflict: 'a proof is already running' },
+        retry: 'Safe: a repeat starts another audit, or returns 409 while an audit runs.',
         response: { 200: LedgerProof },
       },
     },

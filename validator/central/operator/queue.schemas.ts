@@ -1,4 +1,4 @@
-/** Wire schemas of waiting work, corrected differences and proofs of the ledger below /api/operator. */
+/** Wire schemas for waiting work, corrected differences, and proofs of the ledger below /api/operator. */
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
 import { NaiveTime, queryNumber } from '../platform/wire.ts';
@@ -32,9 +32,11 @@ export const Queues = z
               {
                 kind: 'Kind of work: `pod_sync`, `mail`, `webhook`, `charge`, `payout`, or a kind of scheduled work.',
                 due: 'Number of entries that are due.',
-                failing: 'Number of those whose last attempt failed.',
-                oldest_due_at: 'Time at which the oldest became due (UTC); null if none is due.',
-                oldest_age_seconds: 'Seconds since then; 0 if none is due.',
+                failing: 'Number of due entries whose last attempt failed.',
+                oldest_due_at:
+                  'Time at which the oldest due entry became due (UTC); null if none is due.',
+                oldest_age_seconds:
+                  'Seconds since the oldest due entry became due; 0 if none is due.',
               },
             ),
           ),
@@ -45,10 +47,10 @@ export const Queues = z
       },
       {
         counted_at: 'Time of the count (UTC).',
-        queues: 'Work that waits, by kind.',
+        queues: 'Waiting work by kind.',
         pods: 'Pods that have not ended, by state.',
-        nodes: 'Nodes by state, without removed ones.',
-        mails: 'Mails by state; sent ones are deleted after a week.',
+        nodes: 'Nodes by state, without removed nodes.',
+        mails: 'Mails by state. Sent mails are deleted after a week.',
       },
     ),
   )
@@ -63,7 +65,7 @@ export const DriftQuery = z
         limit: queryNumber(z.int().min(1).max(MAX_PAGE).default(100)),
       },
       {
-        before: 'Only entries with a lower number; absent for the newest.',
+        before: 'Only entries with a lower number; absent for the newest entries.',
         limit: 'Maximum number of entries, 1 to 1000; 100 by default.',
       },
     ),
@@ -72,7 +74,7 @@ export const DriftQuery = z
 
 const DriftKind = z.enum(['pod_lost', 'pod_left', 'pod_unknown']);
 const DRIFT_KIND =
-  '`pod_lost`: the node had lost a pod and received it again; `pod_left`: the node still ran an ended pod and was told to remove it; `pod_unknown`: the node runs a pod that is not in the database, which is left alone.';
+  '`pod_lost`: the node had lost a pod and received it again; `pod_left`: the node still ran an ended pod and was requested to remove it; `pod_unknown`: the node runs a pod that is not in the database, and the sync does not change the pod.';
 
 export const DriftList = z
   .object(
@@ -103,7 +105,7 @@ export const DriftList = z
                 corrected: 'False for `pod_unknown`, which an operator must resolve.',
                 executor_id: 'Id of the node.',
                 pod_id: 'Id of the pod.',
-                at: 'Time at which it was found (UTC).',
+                at: 'Time at which the difference was found (UTC).',
               },
             ),
           ),
@@ -111,9 +113,10 @@ export const DriftList = z
         next: z.int().nullable(),
       },
       {
-        last_day: 'Numbers of the last 24 hours. Kinds without an entry are omitted.',
-        entries: 'Entries, newest first; 10,000 are kept.',
-        next: '`before` for the next page; null on the last page.',
+        last_day:
+          'Number of entries of the last 24 hours by kind. Kinds without an entry are omitted.',
+        entries: 'Entries, newest first. The newest 10,000 are retained.',
+        next: 'Value of `before` for the next page; null on the last page.',
       },
     ),
   )
@@ -138,9 +141,9 @@ export const LedgerProof = z
             described(
               { rule: z.string(), where: z.string(), what: z.string() },
               {
-                rule: 'Id of the broken invariant.',
-                where: 'Transfer, account, group or hold that breaks it.',
-                what: 'What is wrong, as a clause.',
+                rule: 'Id of the violated invariant.',
+                where: 'Transfer, account, group or hold that violates the invariant.',
+                what: 'Description of the violation, as a clause.',
               },
             ),
           ),
@@ -149,19 +152,20 @@ export const LedgerProof = z
         error: z.string().nullable(),
       },
       {
-        state: '`none` before the first proof, `running`, `done`, or `failed` if it could not end.',
-        operator: 'Id of the account that requested it; null before the first.',
-        started_at: 'Time at which it began (UTC); null before the first.',
-        finished_at: 'Time at which it ended (UTC); null before that.',
-        holds: 'True if every invariant holds; null unless done.',
-        transfers: 'Number of transfers that were read; null unless done.',
-        accounts: 'Number of ledger accounts; null unless done.',
-        open_holds: 'Number of holds that are not resolved; null unless done.',
+        state:
+          '`none` before the first proof, `running`, `done`, or `failed` if the audit could not end.',
+        operator: 'Id of the account that requested the proof; null before the first proof.',
+        started_at: 'Time at which the proof started (UTC); null before the first proof.',
+        finished_at: 'Time at which the proof ended (UTC); null before the end.',
+        holds: 'True if all invariants hold; null unless `done`.',
+        transfers: 'Number of transfers that were read; null unless `done`.',
+        accounts: 'Number of ledger accounts; null unless `done`.',
+        open_holds: 'Number of open holds; null unless `done`.',
         balance_hash:
-          'SHA-256 of all balances, recomputed from the journal, hex; null unless done.',
-        findings: 'Broken invariants, 1000 at most.',
-        more_findings: 'Number of findings that are not listed.',
-        error: 'Why it failed; null unless failed.',
+          'SHA-256 of all balances as recomputed from the journal, hex; null unless `done`.',
+        findings: 'Violated invariants, at most 1000.',
+        more_findings: 'Number of further violations, which are not listed.',
+        error: 'Reason why the proof failed; null unless `failed`.',
       },
     ),
   )

@@ -1,11 +1,11 @@
-/** Counts of work that its own job polls: webhooks, charges and payouts. */
+/** Counts of work whose jobs poll without the schedule: webhooks, charges and payouts. */
 import type { Db } from '../platform/database/tables.ts';
 import type { Waiting } from '../platform/metrics/backlog.store.ts';
 
 type Failing = Waiting & { failing: number };
 const NONE: Failing = { count: 0, oldestMs: null, failing: 0 };
 
-/** Enabled webhooks whose last attempt failed; `oldestMs` is the first failure since a success. */
+/** Enabled webhooks whose last attempt failed. `oldestMs` is the first failure since the last success. */
 export async function webhooksFailing(db: Db): Promise<Failing> {
   const found = await db
     .selectFrom('webhooks')
@@ -20,7 +20,7 @@ export async function webhooksFailing(db: Db): Promise<Failing> {
   return found ?? NONE;
 }
 
-/** Charges in flight whose next request to the processor is due. */
+/** Charges in progress whose next request to the processor is due. */
 export async function chargesWaiting(db: Db, nowMs: number): Promise<Failing> {
   const found = await db
     .selectFrom('topups')

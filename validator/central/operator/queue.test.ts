@@ -40,7 +40,7 @@ it('reports the age of the oldest due work of each kind', async () => {
   expect(answer.nodes).toEqual([{ state: 'verified', count: 1 }]);
 });
 
-it('records pods that a node lost, pods that it still ran, and pods that nobody knows', async () => {
+it('records pods that a node lost, ended pods that a node still ran, and pods that are not in the database', async () => {
   const lost = await scene.running();
   const view = scene.host.pods.get(lost);
   scene.host.pods.delete(lost);
@@ -57,7 +57,7 @@ it('records pods that a node lost, pods that it still ran, and pods that nobody 
   scene.host.pods.set(lost, view);
   const unknown = '00000000-0000-4000-8000-0000000000aa';
   scene.host.pods.set(unknown, { ...view, id: unknown });
-  // The sync polls nodes with pods only.
+  // The sync polls only nodes with pods.
   await scene.running();
   await scene.later(10_000);
   await scene.later(10_000);
@@ -104,7 +104,7 @@ it('keeps the newest 10,000 differences', async () => {
   expect((await read('/drift?limit=1')).entries[0].pod_id).toBe(id);
 });
 
-it('proves the ledger in the background, once at a time, and names what is wrong', async () => {
+it('audits the ledger in the background, one audit at a time, and returns the violations', async () => {
   expect(await read('/ledger-proof')).toMatchObject({ state: 'none', holds: null, findings: [] });
   const begun = await ask('POST', '/ledger-proof');
   expect([begun.status, begun.body]).toMatchObject([
@@ -121,7 +121,7 @@ it('proves the ledger in the background, once at a time, and names what is wrong
     balance_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
     transfers: expect.any(Number),
   });
-  // A balance that was changed behind the ledger.
+  // Changes a balance without a transfer.
   const { db } = scene.market.ports;
   await db
     .updateTable('ledger_accounts')
@@ -134,7 +134,7 @@ it('proves the ledger in the background, once at a time, and names what is wrong
   expect(broken.findings.map(({ rule }: { rule: string }) => rule)).toContain('I15');
 });
 
-it('refuses a second proof while one runs, and gives up one whose process has ended', async () => {
+it('rejects a second proof while a proof runs, and a proof whose process has ended counts as failed', async () => {
   const { db } = scene.market.ports;
   const row = { operator: operator.id, started_at: clock().now(), state: 'running' } as const;
   const nothing = { finished_at: null, result_json: null, error: null };

@@ -1,4 +1,4 @@
-/** The relay against a validator that is down, slow, or answers something else. */
+/** The relay to a validator that is down, slow, or returns malformed responses. */
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -66,18 +66,18 @@ const tooLong: RequestListener = (_request, reply) => {
 it.each<[string, RequestListener]>([
   ['an internal error', text(500, '{}')],
   ['text that is not JSON', text(200, '<html>')],
-  ['an empty answer', text(200, '')],
-  ['another form', text(200, '{"cycles":{}}')],
+  ['an empty response', text(200, '')],
+  ['a document of another form', text(200, '{"cycles":{}}')],
   ['a wrong type in a list', text(200, JSON.stringify({ cycles: [{ ...cycle, passed: '1' }] }))],
   [
     'more entries than a page has',
     text(200, JSON.stringify({ cycles: Array(101).fill(cycle), next: null })),
   ],
-  ['an answer of 20 MiB', tooLong],
+  ['a response of 20 MiB', tooLong],
   ['a redirect', text(302, '')],
   ['a 404 without an error', text(404, 'gone')],
   ['a broken connection', (request) => request.socket.destroy()],
-])('answers 502 to %s, without the text of the validator', async (_, listener) => {
+])('returns 502 after %s, without the text of the validator', async (_, listener) => {
   answerWith = listener;
   const { status, body } = await read();
   expect([status, body.error.code]).toEqual([502, 'upstream_unavailable']);
@@ -85,19 +85,19 @@ it.each<[string, RequestListener]>([
   expect(body.message.length).toBeLessThan(300);
 });
 
-it('passes a 404 of the validator on with its message', async () => {
+it('relays a 404 of the validator with its message', async () => {
   const error = { code: 'not_found', message: 'This validator has no cycle 7', hint: 'List them.' };
   answerWith = text(404, JSON.stringify({ error }));
   const { status, body } = await read();
   expect([status, body.error]).toMatchObject([404, error]);
 });
 
-it('drops members that the interface does not name', async () => {
+it('omits members that the interface does not have', async () => {
   answerWith = text(200, JSON.stringify({ cycles: [{ ...cycle, secret: 'x' }], next: null, y: 1 }));
   expect((await read()).body).toEqual({ cycles: [cycle], next: null });
 });
 
-it('passes texts on unchanged, whatever characters they contain', async () => {
+it('relays texts unchanged, with any characters', async () => {
   const odd = '\u0000 \u2028 \ud800 \\ " é 😀 </script> \u202e';
   const id = '0'.repeat(64);
   const evidence = {
@@ -116,7 +116,7 @@ it('passes texts on unchanged, whatever characters they contain', async () => {
   expect([status, body]).toEqual([200, evidence]);
 });
 
-it('gives up after 8 seconds, also if the answer has begun', async () => {
+it('ends the request after 8 seconds, also if the response has started', async () => {
   for (const listener of [() => undefined, slowBody] as RequestListener[]) {
     answerWith = listener;
     const before = requests;
@@ -133,7 +133,7 @@ const slowBody: RequestListener = (_request, reply) => {
   reply.write('{"cycles":[');
 };
 
-it('answers 502 when the validator is down', async () => {
+it('returns 502 while the validator is down', async () => {
   server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));
   const { status, body } = await read();

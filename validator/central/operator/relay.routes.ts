@@ -8,7 +8,7 @@ type Relayed = {
   record: { path: string; params: z.ZodType; query: z.ZodType; answer: z.ZodType };
   summary: string;
   description: string;
-  /** When the validator answers 404; absent for a record that always exists. */
+  /** Cause of a 404 of the validator; absent for a record that always exists. */
   missing?: string;
 };
 
@@ -17,7 +17,7 @@ const RELAYED: readonly Relayed[] = [
     record: RECORDS.status,
     summary: "Read the validator's state",
     description:
-      'Returns the newest cycle and epoch of the validator, and what waits for delivery.',
+      'Returns the newest cycle and epoch of the validator, and the documents that wait for delivery.',
   },
   {
     record: RECORDS.cycles,
@@ -28,7 +28,7 @@ const RELAYED: readonly Relayed[] = [
     record: RECORDS.verdicts,
     summary: 'List the verdicts of a cycle',
     description: 'Returns the verdict on each node in one cycle, with the id of its evidence.',
-    missing: 'the validator does not have this cycle any more',
+    missing: 'the validator does not have this cycle, or has deleted it',
   },
   {
     record: RECORDS.documents,
@@ -40,31 +40,32 @@ const RELAYED: readonly Relayed[] = [
     summary: 'Read a signed document of evidence',
     description:
       "Returns one document and its signature unchanged, so that the caller can verify it: sr25519 by the document's `validator` over `signed_as` and `document`.",
-    missing: 'the validator does not have this document any more',
+    missing: 'the validator does not have this document, or has deleted it',
   },
   {
     record: RECORDS.epochs,
     summary: 'List epochs',
-    description: 'Returns the epochs of the validator. Each names the id of the one before.',
+    description:
+      'Returns the epochs of the validator. Each epoch contains the id of the previous epoch.',
   },
   {
     record: RECORDS.epoch,
     summary: 'Read a signed epoch',
     description:
       'Returns the signed claim of an epoch, and the texts whose hashes it contains: the posted weights and the policy.',
-    missing: 'the validator does not have this epoch any more',
+    missing: 'the validator does not have this epoch, or has deleted it',
   },
   {
     record: RECORDS.weights,
     summary: 'List the weights of an epoch',
-    description: 'Returns the weights by uid, with those of the epoch before.',
+    description: 'Returns the weights by uid, with the weights of the previous epoch.',
     missing: 'the validator does not have this epoch any more',
   },
   {
     record: RECORDS.explanation,
     summary: 'Explain the weight of a node',
     description:
-      'Returns why a node has its weight in an epoch: points, factors, obstacles, and what would raise it. The validator weighs the epoch again, which may take longer than this request for a large fleet; repeat it then.',
+      'Returns the points, factors and obstacles from which the weight of a node in an epoch results, and the changes that would raise the weight. The validator computes the weights of the epoch again. For a large fleet this may take longer than the request; then repeat the request.',
     missing: 'the validator does not have this epoch, or the node was not measured in it',
   },
   {
@@ -74,7 +75,7 @@ const RELAYED: readonly Relayed[] = [
   },
 ];
 
-/** Registers a route for each record. Signatures and signed texts pass unchanged. */
+/** Registers a route for each record. Signatures and signed texts are relayed unchanged. */
 export function registerRelay(api: HttpServer, agents: Pick<Agents, 'record'>): void {
   for (const { record, summary, description, missing } of RELAYED) {
     const { path, params, query, answer } = record;
@@ -90,7 +91,7 @@ export function registerRelay(api: HttpServer, agents: Pick<Agents, 'record'>): 
             forbidden: "the account does not have the operator's role",
             ...(missing === undefined ? {} : { not_found: missing }),
             upstream_unavailable:
-              'the validator does not answer within 8 seconds, or its answer has another form',
+              'the validator does not respond within 8 seconds, or its response has another form',
           },
           params,
           querystring: query,
@@ -102,7 +103,7 @@ export function registerRelay(api: HttpServer, agents: Pick<Agents, 'record'>): 
   }
 }
 
-/** Path and query of a record for the validator's gateway. The values were validated. */
+/** Returns the path and query of a record at the validator's gateway. The values are already validated. */
 function pathOf(path: string, params: unknown, query: unknown): string {
   const values = new Map(Object.entries(params as object).map(([name, it]) => [name, String(it)]));
   const filled = path.replaceAll(/:(\w+)/g, (_, name: string) =>

@@ -1,4 +1,7 @@
-/** The relay of a real validator's records: what the operator receives is what the validator stored and signed. */
+/**
+ * The relay of the records of a real validator. The operator must receive the records that the validator stored and
+ * signed.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { RECORDS } from '#shared/api/central/validator-records.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -44,14 +47,14 @@ async function read(path: string) {
   return body;
 }
 
-/** Verifies a signature as a browser does, from the answer alone. */
+/** Verifies a signature as a browser does, with values from the response only. */
 function isSigned(signedAs: string, text: string, signature: string, by: string): boolean {
   const [bytes, key] = [signatureFromHex(signature), publicKeyOf(by)];
   const message = new TextEncoder().encode(signedAs + text);
   return bytes !== null && key !== null && verifySr25519(message, bytes, key);
 }
 
-it('lists cycles with their verdicts, and the evidence of each', async () => {
+it('lists cycles with their verdicts, and returns the evidence of each verdict', async () => {
   const { cycles, next } = await read('/cycles');
   expect(next).toBeNull();
   expect(cycles.length).toBeGreaterThanOrEqual(2);
@@ -68,7 +71,7 @@ it('lists cycles with their verdicts, and the evidence of each', async () => {
   expect(documents.map(({ id }: { id: string }) => id)).toContain(verdicts[0].evidence_id);
 });
 
-it('pages through cycles and documents without a gap', async () => {
+it('returns cycles and documents in pages without a gap', async () => {
   const seen: number[] = [];
   let path = '/cycles?limit=1';
   for (;;) {
@@ -84,7 +87,7 @@ it('pages through cycles and documents without a gap', async () => {
   expect(rest.documents.at(-1)?.seq).toBe(first.first_seq);
 });
 
-it('passes signed evidence on byte for byte', async () => {
+it('relays signed evidence byte for byte', async () => {
   const rows = await scene.store.selectFrom('evidence').selectAll().execute();
   expect(rows.length).toBeGreaterThanOrEqual(2);
   for (const row of rows) {
@@ -100,7 +103,7 @@ it('passes signed evidence on byte for byte', async () => {
   }
 });
 
-it('passes signed epochs on, with the texts whose hashes the claim contains', async () => {
+it('relays signed epochs with the texts whose hashes the claim contains', async () => {
   const { epochs } = await read('/epochs');
   const [newest] = epochs;
   const epoch = await read(`/epochs/${newest.number}`);
@@ -119,7 +122,7 @@ it('passes signed epochs on, with the texts whose hashes the claim contains', as
   expect(isSigned(signedAs, text, signature, validator)).toBe(true);
 });
 
-it('compares the weights of an epoch with those before, and explains them', async () => {
+it('returns the weights of an epoch with those of the previous epoch, and explains them', async () => {
   const { epochs } = await read('/epochs');
   const [{ number }] = epochs;
   const posted = JSON.parse((await read(`/epochs/${number}`)).payload);
@@ -147,7 +150,7 @@ it('compares the weights of an epoch with those before, and explains them', asyn
   expect(why.improvements[0]).toContain('Pass the checks');
 });
 
-it('reports the state of the validator and its releases', async () => {
+it('returns the state of the validator and its releases', async () => {
   expect(await read('')).toMatchObject({
     hotkey: scene.market.validator.hotkey,
     cycle: expect.any(Number),
@@ -172,7 +175,7 @@ it.each([
   expect([answer.status, answer.body.error.code]).toEqual([status, code]);
 });
 
-it('serves the records to the central API only', async () => {
+it('the validator returns the records to the central API only', async () => {
   const origin = scene.validator.server.listeningOrigin;
   expect((await fetch(`${origin}/v1/records/cycles`)).status).toBe(401);
   const stranger = createGatewayAgents({

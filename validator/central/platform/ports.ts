@@ -38,8 +38,9 @@ export type Agents = {
   /** Returns the estimated share of rewards for a node of this kind. Rejects with `upstream_unavailable`. */
   rewardShares(question: RewardQuery): Promise<RewardShares>;
   /**
-   * Returns a record of the validator (`shared/api/central/validator-records.ts`); `path` has no prefix. Rejects with
-   * `not_found`, and with `upstream_unavailable` if the validator does not answer in time or answers something else.
+   * Returns a record of the validator (`shared/api/central/validator-records.ts`). `path` has no prefix. Rejects with
+   * `not_found`; rejects with `upstream_unavailable` if the validator does not respond in time or the response has
+   * another form.
    */
   record<T>(path: string, schema: z.ZodType<T>): Promise<T>;
 };
@@ -325,7 +326,7 @@ export type LedgerAudit = {
   openHolds: number;
   /** SHA-256 of the balances recomputed from the journal; see `balanceHash` in money/ledger/audit.ts. */
   hash: string;
-  /** Broken invariants: the id of the rule, the place, and what is wrong. */
+  /** Violated invariants: the id of the rule, the place, and a description of the violation. */
   findings: { rule: string; where: string; what: string }[];
   /** Number of findings beyond the limit. */
   more: number;

@@ -120,7 +120,7 @@ it('bans and unbans a provider, with an audit entry for each call; pods on its n
   ).toEqual([]);
 });
 
-it('takes the nodes of a banned provider from the market, and leaves its pods and earnings', async () => {
+it("removes the nodes of a banned provider from the market, and retains their pods and the provider's earnings", async () => {
   const id = await scene.running();
   await scene.later(60_000);
   await change('ban');
@@ -129,7 +129,7 @@ it('takes the nodes of a banned provider from the market, and leaves its pods an
   const spec = { headers: scene.account.key, body: { pod_name: 'mine', gpu_count: 1 } };
   const bySpec = await scene.market.call('POST', '/executors/rent-by-spec', spec);
   expect([bySpec.status, bySpec.body.code]).toEqual([409, 'no_executor_matches_spec']);
-  // The renter keeps its pod: it can be changed, and the provider earns.
+  // The renter's pod continues: it can be changed, and the provider earns.
   const renamed = await scene.call('PATCH', `/pods/${id}`, { pod_name: 'kept' });
   expect([renamed.status, renamed.body.status]).toEqual([200, 'RUNNING']);
   await scene.later(60_000);
@@ -138,7 +138,7 @@ it('takes the nodes of a banned provider from the market, and leaves its pods an
   expect(earned.body.data[0].net_usd).toBeGreaterThan(0);
 });
 
-it('bans the cards of a banned provider under every hotkey, also after it removed or changed its nodes', async () => {
+it('bans the cards of a banned provider under every hotkey, also after the provider removed or changed its nodes', async () => {
   const { market } = scene;
   const other = testSigner(9);
   const otherToken = await market.logIn(other);

@@ -203,7 +203,7 @@ function registerChat(portal: HttpServer, { answers, profiles }: ProviderRoutesD
         tags,
         summary: 'Finish linking a chat account',
         description:
-          'Receives the redirect of the chat platform and links its user to the provider. The data is null if the user denied access, or if the marketplace has no chat platform.',
+          'Receives the redirect of the chat platform and links its user to the provider. `data` is null if the user denied access, or if the marketplace has no chat platform.',
         errors: {
           bad_request:
             'the state is unknown, used or expired, the state belongs to another provider, or the code is missing or was rejected',

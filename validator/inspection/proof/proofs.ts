@@ -1,4 +1,4 @@
-/** Composes proofs of work: rounds, the thread that verifies them, and the durations by which they are judged. */
+/** Composes proofs of work: rounds, the thread that verifies them, and the durations with which they are compared. */
 import { createProofBaselines } from '../../checks/proof-baseline.service.ts';
 import type { EvidenceStore } from '../../store/tables.ts';
 import { createProofRounds, type ProofRoundOptions } from './proof-round.ts';

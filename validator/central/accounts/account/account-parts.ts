@@ -21,7 +21,7 @@ export type AccountPartsDeps = CentralDeps &
     /** Functions of modules that import accounts. */
     above: AccountPorts;
     requireOnboarded: ReferralPayoutDeps['requireOnboarded'];
-    /** Deletes the other data of an account, in the transaction that removes the account. */
+    /** Deletes the data of an account in other modules, in the transaction that removes the account. */
     deleteData: readonly ((tx: Db, accountId: string) => Promise<void>)[];
   };
 

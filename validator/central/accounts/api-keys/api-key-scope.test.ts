@@ -69,7 +69,7 @@ it('grants all rights to a key without scopes, and the rights of the key to its 
   ]);
 });
 
-it('gives a key of scope read no way around its scope', async () => {
+it('does not allow a key with the scope read more than reading', async () => {
   const node = await market.verifiedNode();
   const { id } = (await market.rent(owner, node.id)).body;
   const reader = await keyWith(['read']);
@@ -89,7 +89,7 @@ it('gives a key of scope read no way around its scope', async () => {
       403,
     ]);
   }
-  // Reading works in every spelling of the path.
+  // The path is read in every notation.
   for (const path of ['/pods', '/pods/', `/pods/${id}/`]) {
     expect([path, (await market.call('GET', path, { headers: reader })).status]).toEqual([
       path,
@@ -113,7 +113,7 @@ it('gives a key of scope read no way around its scope', async () => {
   expect((await market.portal('GET', '/auth/me', { token: key })).status).toBe(401);
 });
 
-it('refuses the terminal to a key of scope read, also by a ticket, and a log to one of scope rent', async () => {
+it('rejects a request for the terminal with a key of scope read, also by a ticket, and a request for a log with a key of scope rent', async () => {
   const node = await market.verifiedNode();
   const { id } = (await market.rent(owner, node.id)).body;
   const reader = await keyWith(['read']);
@@ -126,16 +126,16 @@ it('refuses the terminal to a key of scope read, also by a ticket, and a log to 
   expect(await upgrade(terminal, reader)).toMatchObject({ status: 403, code: 'forbidden' });
   const byTicket = await upgrade(`${terminal}?ticket=${await ticketOf(reader)}`);
   expect(byTicket).toMatchObject({ status: 403, code: 'forbidden' });
-  // A ticket does not lend its rights to other credentials of the request.
+  // A ticket does not extend the rights of other credentials in the same request.
   const both = await upgrade(`${terminal}?ticket=${await ticketOf(reader)}`, owner.key);
   expect(both).toMatchObject({ status: 403, code: 'forbidden' });
   expect(await upgrade(log, renter)).toMatchObject({ status: 403, code: 'forbidden' });
   expect(await upgrade(`${log}?ticket=${await ticketOf(renter)}`)).toMatchObject({ status: 403 });
-  // The scope is not what refuses a key of scope rent: the fake agent opens no terminals.
+  // A key of scope rent is not rejected because of its scope, but because the fake agent opens no terminals.
   expect((await upgrade(terminal, renter)).code).not.toBe('forbidden');
 });
 
-it('neither replays a rental for a key of scope read, nor claims its Idempotency-Key', async () => {
+it('rejects a rental with a key of scope read: returns no stored response, and does not claim the Idempotency-Key', async () => {
   const node = await market.verifiedNode();
   const once = { 'idempotency-key': 'once' };
   const rented = await market.rent(owner, node.id, {}, once);
@@ -146,7 +146,7 @@ it('neither replays a rental for a key of scope read, nor claims its Idempotency
   expect([again.headers['idempotent-replayed'], again.body]).toEqual(['true', rented.body]);
 });
 
-it('hides the address of a notebook server, which opens a shell, from keys without the scope rent', async () => {
+it('does not return the address of a notebook server, which opens a shell, to keys without the scope rent', async () => {
   const node = await market.verifiedNode();
   const host = market.agents.host(node.id);
   const { id } = (await market.rent(owner, node.id, { enable_jupyter: true })).body;

@@ -110,7 +110,7 @@ export const UpdateApiKey = z
   .meta({ id: 'UpdateApiKey', example: { name: 'ci', daily_budget_usd: 30 } });
 export type UpdateApiKey = z.output<typeof UpdateApiKey>;
 
-/** A misspelt budget or scope would create a key without limits. */
+/** If misspelt budgets and scopes were ignored, the key would have no limits. */
 export const KEY_FIELD_NAMES: FieldNames = {
   synonyms: {
     expires: 'expires_at',

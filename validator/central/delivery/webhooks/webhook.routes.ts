@@ -147,7 +147,7 @@ export function registerWebhookRoutes(
       config,
       schema: {
         tags,
-        summary: 'Send all events since a time again',
+        summary: 'Deliver all events since a time again',
         description:
           'Sends every event since the given time again, in order, including delivered events. Receivers recognise a repeat by the id of the event.',
         errors: {

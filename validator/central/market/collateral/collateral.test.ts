@@ -156,12 +156,12 @@ describe('the feed of deposits', () => {
     expect(await deposited()).toEqual([three]);
   });
 
-  it('decides the check and the factor of a validator', async () => {
+  it('determines the result of the check and the factor of a validator', async () => {
     let deposits: string[] = [];
     const collateralFeed = { subjects: async () => deposits };
     const scene = await createValidatorScene({ overrides: { collateralFeed } });
     const provider = await scene.market.logIn();
-    /** Result of the check that the provider sees, and the factor of the last epoch. */
+    /** Returns the result of the check that the provider receives, and the factor of the last epoch. */
     const effects = async () => {
       for (const _ of ['checked', 'weighed']) {
         await scene.cycle();

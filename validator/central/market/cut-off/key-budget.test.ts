@@ -223,7 +223,7 @@ it('keeps the budget of a deleted key for the pods that it rented', async () => 
   expect([await statusOf(id), await charged(id)]).toEqual(['STOPPED', 1_000_000]);
 });
 
-it('never rents more than a budget covers, however many requests of a key race', async () => {
+it('never rents more than a budget covers, also with many concurrent requests of a key', async () => {
   const { id } = await scene.market.verifiedNode({ gpus: 64, minimum: 1 });
   await scene.db
     .updateTable('executors')
@@ -241,7 +241,7 @@ it('never rents more than a budget covers, however many requests of a key race',
   expect((await refusals()).every((row: { window: string }) => row.window === 'day')).toBe(true);
 });
 
-it('keeps the last 100 refusals of a key', async () => {
+it('retains the last 100 refusals of a key', async () => {
   key = await createKey({ max_budget_usd: 0.01 });
   const other = key;
   key = await createKey({ max_budget_usd: 0.5 });
@@ -260,7 +260,7 @@ it('keeps the last 100 refusals of a key', async () => {
   expect(await refusals()).toHaveLength(1);
 });
 
-it('lets a key with a budget disable the auto top-up, and change nothing of it', async () => {
+it('allows a key with a budget to disable the auto top-up, but no other change of the auto top-up', async () => {
   key = await createKey({ daily_budget_usd: 1_000 });
   const put = (body: object, headers: Record<string, string> = key.headers) =>
     scene.market.call('PUT', '/users/me/auto-top-up', { headers, body: body as never });

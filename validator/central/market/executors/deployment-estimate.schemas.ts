@@ -1,4 +1,4 @@
-/** Estimates of a deployment, and the image that suits a GPU. */
+/** Estimates of the time until a pod runs, and the suitable image for a GPU. */
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
 import { EXAMPLE_IDS } from '../../platform/openapi/example-ids.ts';

@@ -1,4 +1,6 @@
-/** Nodes as the public routes show them: the offer, its score, and why it can or cannot be rented. */
+/**
+ * Nodes in the form that the public routes return: the offer, its score, and the reasons why the node cannot be rented.
+ */
 
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
@@ -95,7 +97,7 @@ export const ExecutorDetailResponse = z
         gpu_count: 'Number of GPUs.',
         available_gpu_count: 'Number of free GPUs.',
         min_gpu_count_for_rental:
-          'Smallest number of GPUs that a rental may take: all of the node if it is rented whole only.',
+          'Smallest number of GPUs that a rental may take; all GPUs if only the whole node can be rented.',
         executor_ip_address: 'Public IP address of the node.',
         status: 'Always `available`, because only rentable nodes are listed.',
         active: 'Always true.',
@@ -114,11 +116,12 @@ export const ExecutorDetailResponse = z
         uptime_in_minutes:
           'Minutes for which every check has reached the node; null before the first passed check, and while the node is unreachable.',
         miner_hotkey: 'ss58 of the provider.',
-        validator_hotkey: 'ss58 of the validator with the last verdict; null before the first verdict.',
+        validator_hotkey:
+          'ss58 of the validator with the last verdict; null before the first verdict.',
         provider_id: 'Id of the provider.',
         collateral_deposited: 'True if the provider deposited collateral.',
         ncu_profiling_enabled:
-          'True if GPU performance counters can be read in pods. Always null: it is not measured.',
+          'True if GPU performance counters can be read in pods. Always null, because no validator measures this.',
         pending_price_per_hour: 'Always null: a new price applies to new rentals at once.',
         price_change_effective_date: 'Always null: a new price applies to new rentals at once.',
         is_bookmarked: 'True if the account bookmarked the node; present only with a credential.',

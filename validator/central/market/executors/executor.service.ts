@@ -155,7 +155,7 @@ export async function recordSeen(db: Db, executor: ExecutorEntry, nowMs: number)
   await updateExecutor(db, executor.id, { last_seen_at: nowMs });
 }
 
-/** Columns that decide whether an executor can be rented. */
+/** Columns that determine whether an executor can be rented. */
 type Offered = Pick<
   ExecutorEntry,
   | 'banned_at'

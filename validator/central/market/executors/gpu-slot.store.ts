@@ -30,7 +30,7 @@ export async function listAllSlots(
     .execute();
 }
 
-/** UUIDs in the slots of banned providers, removed nodes included. */
+/** Lists the UUIDs in the slots of banned providers, including the slots of removed nodes. */
 export async function listBannedCards(db: Db): Promise<string[]> {
   const rows = await db
     .selectFrom('providers')

@@ -1,4 +1,4 @@
-/** Figures of the market as a whole: nodes, prices and capacity by GPU. */
+/** Totals of the market: nodes, prices and capacity by GPU. */
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
 

@@ -1,4 +1,4 @@
-/** Filters and pages of lists of nodes. */
+/** Filters and paging of node lists. */
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
 import { queryNumber } from '../../platform/wire.ts';

@@ -106,7 +106,7 @@ describe('the reliability of a node', () => {
       candidates: 1,
       selected_executor: { id: reliable.id, reliability_score: expect.any(Number) },
     });
-    // Both have the same price and speed.
+    // Both nodes have the same price and speed.
     const preferred = await bySpec({ min_reliability: 0.1 });
     expect(preferred.body).toMatchObject({
       candidates: 2,
@@ -125,7 +125,7 @@ describe('the reliability of a node', () => {
   });
 });
 
-describe('faults count for the reliability of the node that caused them', () => {
+describe('faults reduce the reliability of the node that caused them', () => {
   const LIMIT_MS = 600_000;
   let other: PodScene;
   beforeEach(async () => {
@@ -138,7 +138,7 @@ describe('faults count for the reliability of the node that caused them', () => 
     return [body.launches_succeeded, body.launches_failed, body.interruptions];
   };
 
-  it('a launch that the node does not accept in time, or does not answer', async () => {
+  it('a launch that the node does not accept in time, or to which it does not respond', async () => {
     const { host } = other;
     host.refusal = new ApiError('gpu_unavailable', 'a process is left on the GPU');
     const busy = await other.running();
@@ -158,7 +158,7 @@ describe('faults count for the reliability of the node that caused them', () => 
     ]);
   });
 
-  it('not a refused request, and not an image that cannot be pulled', async () => {
+  it('not a rejected request, and not an image that cannot be pulled', async () => {
     const { host } = other;
     host.refusal = new ApiError('spec_refused', 'the provider does not allow this registry');
     const refused = await other.running();

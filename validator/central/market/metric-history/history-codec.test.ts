@@ -83,7 +83,7 @@ it('limits the size of random figures of the maximum number of GPUs by dropping 
   expect(at.length).toBeGreaterThan(TEN_MINUTE_SPAN / 2);
 });
 
-it('retains 30 days and 3 hours of a node with 16 busy GPUs, with the newest figures of each GPU', async () => {
+it('retains 30 days and 3 hours of a node with 16 busy GPUs, including the newest figures of each GPU', async () => {
   const gpus = from(0, 16).map((index) => `GPU-0000${index}-0000-4000-8000-000000000000`);
   const load = fullLoad(createSeededRandom(1), gpus.length);
   const rowsOf = (ticks: number[]) => ticks.map((tick) => ({ tick, values: load(tick) }));
@@ -93,7 +93,7 @@ it('retains 30 days and 3 hours of a node with 16 busy GPUs, with the newest fig
     const samples = { pod_id: null, gpus, rows: rowsOf(ticks) };
     recent = await decodeRecent(await encodeRecent(withSamples(recent, { series: samples, toAt })));
   };
-  // One sample every 2 minutes until the last day: means of fewer samples are noisier, and compress worse.
+  // Uses one sample every 2 minutes until the last day. Means of fewer samples vary more, and compress worse.
   const lastDay = 29 * 24 * HOUR;
   for (let first = 0; first < lastDay; first += 12 * HOUR) {
     await add(from(0, HOUR).map((index) => first + index * 12));

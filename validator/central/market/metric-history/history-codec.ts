@@ -12,7 +12,7 @@ import { rowsFrom, type Tier } from './tier.ts';
  */
 export const MAX_RECENT_BYTES = 28_000;
 export const MAX_ARCHIVE_BYTES = 160_000;
-/** Share of the rows that lose their figures, or are dropped, until a part fits. */
+/** Share of the rows that lose their figures, or are dropped, in each step until a part fits. */
 const DROPPED = 1 / 8;
 /** Compression level. Higher levels take many times as long and save a few percent. */
 const QUALITY = 5;
@@ -64,14 +64,14 @@ export async function decodeArchive(bytes: Uint8Array): Promise<Archive> {
   return { gpus, tens };
 }
 
-/** Drops data. Ten-minute rows are reduced last, because the archive still needs them. */
+/** Drops data from rows. Ten-minute rows are reduced last, because the archive still needs them. */
 function withLess(recent: Recent): Recent {
   const { samples, minutes, tens } = recent;
   if (samples.at.length + minutes.at.length === 0) return { ...recent, tens: reduced(tens) };
   return { ...recent, samples: reduced(samples), minutes: reduced(minutes) };
 }
 
-/** Forgets the figures of single GPUs in the oldest rows that have them. If none has them, drops the oldest rows. */
+/** Drops the figures of single GPUs from the oldest rows that have them. If no row has them, drops the oldest rows. */
 function reduced(tier: Tier): Tier {
   const { at, cells } = tier;
   const count = Math.ceil(at.length * DROPPED);

@@ -35,10 +35,10 @@ const STALE_AFTER_MS = 60_000;
 type Tail = { pages: Page[] };
 
 type Facts = {
-  /** False if the agent has no newer samples, because the pod ended or the node was removed. */
+  /** False if the agent has no newer samples, because the pod has ended or the node was removed. */
   isLive: boolean;
   simulated: boolean;
-  /** Time from which on the agent takes samples; null if it takes none, because the pod does not run. */
+  /** Time since which the agent takes samples; null if it takes none, because the pod does not run. */
   sampledSinceMs: number | null;
 };
 

@@ -48,12 +48,17 @@ describe('a round trip', () => {
     ['is long enough for the distance', at(SYDNEY), 110, 'entered'],
     ['proves that the node is near', at(BERLIN), 1.3, 'confirmed'],
     [
-      'is shorter than to the city that was entered',
+      'is shorter than a round trip to the city that was entered',
       at({ lat: 52.4, lon: 13.06 }),
       0.05,
       'confirmed',
     ],
-    ['is too short for the next city', at({ lat: 52.12, lon: 11.63 }), 0.05, 'contradicted'],
+    [
+      'is too short for the nearest other city',
+      at({ lat: 52.12, lon: 11.63 }),
+      0.05,
+      'contradicted',
+    ],
     ['does not prove that the node is near', at(BERLIN), 1.4, 'entered'],
     ['has no coordinates to compare with', at(), 0.1, 'entered'],
   ])('%s', (_, place, ms, check) => {

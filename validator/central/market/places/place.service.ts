@@ -17,14 +17,14 @@ export type PlaceDeps = { clock: Clock; addresses: AddressTable | null };
 
 /** Fractions of a millisecond in which round trips are stored. */
 const DECIMALS_OF_MS = 100;
-/** Time for which a round trip is evidence: a validator may move, or end. */
+/** Time for which a round trip is evidence. It is limited, because a validator may move or end. */
 const TRIP_MS = 7 * 86_400_000;
 
-/** Latest round trip of each validator, by hotkey, with the time of its report. */
+/** Latest round trip of each validator by hotkey, with the time of its report. */
 const Trips = z.record(z.string(), RoundTrip.extend({ at: z.int() })).catch(() => ({}));
 type Trips = z.output<typeof Trips>;
 
-/** A validator's report about a node. `roundTrip` is null if it measured none. */
+/** Report of a validator about a node. `roundTrip` is null if the validator measured none. */
 export type PlaceReport = { validator: Hotkey; roundTrip: RoundTrip | null };
 
 /** Stores the place; null removes it. The caller has locked the executor's row. */

@@ -122,7 +122,7 @@ describe('the comparison with the table of addresses', () => {
     expect(await onMarket(id)).toMatchObject({ location: null, location_check: 'contradicted' });
   });
 
-  it('uses the file of the operator, also after it was replaced', async () => {
+  it('uses the address table of the operator, also after the file was replaced', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'podwright-places-'));
     const file = join(folder, 'cities.mmdb');
     const write = (code: string, place: { lat: number; lon: number; km: number }) =>

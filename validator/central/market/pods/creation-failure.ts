@@ -18,7 +18,10 @@ export type CreationFailure = {
    * pod.
    */
   gpusFree: boolean;
-  /** The launch counts as failed for the node's reliability. Images, programs and requests of renters never do. */
+  /**
+   * True if the launch counts as failed for the node's reliability. Launches that fail because of images, programs or
+   * requests of renters do not count.
+   */
   isNodeFault: boolean;
 };
 

@@ -2,12 +2,12 @@
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Database, Db, Drift } from '../../platform/database/tables.ts';
 
-/** Entries kept. */
+/** Maximum number of retained entries. */
 const MAX_ENTRIES = 10_000;
 
 export type DriftKind = Drift['kind'];
 
-/** Stores an entry and removes those beyond the newest 10,000. */
+/** Stores an entry, and removes the oldest entries if there are more than 10,000. */
 export async function recordDrift(
   { db, clock }: { db: Database; clock: Clock },
   found: Pick<Drift, 'kind' | 'executor_id' | 'pod_id'>,
@@ -23,7 +23,7 @@ export async function recordDrift(
     .execute();
 }
 
-/** Entries before `seq`, newest first. */
+/** Lists entries before `seq`, newest first. */
 export function driftBefore(db: Db, seq: number, limit: number): Promise<Drift[]> {
   return db
     .selectFrom('drift')
@@ -34,7 +34,7 @@ export function driftBefore(db: Db, seq: number, limit: number): Promise<Drift[]
     .execute();
 }
 
-/** Number of entries since `sinceMs`, by kind. */
+/** Counts the entries since `sinceMs` by kind. */
 export async function countDrift(
   db: Db,
   sinceMs: number,

@@ -155,7 +155,7 @@ describe('a launch that does not succeed', () => {
     const id = await pulling();
     await arriving(id, 9, 50);
     host.change(id, { phase: 'running', pull: null });
-    // The due work of the first limit finds that the pod runs.
+    // When the first limit is due, the pod runs.
     await scene.later(2 * MINUTE_MS);
     expect(await statusOf(id)).toBe('RUNNING');
     crashed(id);

@@ -89,7 +89,7 @@ export function lateLaunch(pod: Pod, nowMs: number): CreationFailure {
   const minutes = Math.round((nowMs - (pod.launch_began_at ?? nowMs)) / MINUTE_MS);
   const [reason, problem] = problemOf(pod);
   const message = `Not running after ${minutes} minutes: ${pod.message || problem}`;
-  // A node that never accepted the pod, such as one whose GPUs stay in use.
+  // The node never accepted the pod, for example because its GPUs remained in use.
   const isNodeFault = reason === 'start_failed' && pod.acknowledged_generation === 0;
   return { reason, message, gpusFree: true, isNodeFault };
 }

@@ -1,4 +1,4 @@
-/** The row of a pod at its rental. */
+/** Builds the row of a pod when the pod is rented. */
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
 import type { Db, Template } from '../../platform/database/tables.ts';
 import type { ExecutorEntry } from '../executors/executor.service.ts';
@@ -34,15 +34,15 @@ export type NewPodParts = {
   template: Template;
   keys: readonly PodKey[];
   spec: PodSpecInput;
-  /** Null: the pod starts no notebook server. */
+  /** If null, the pod starts no notebook server. */
   notebookPort: number | null;
   nowMs: number;
   launchLimitMs: number;
-  /** Columns that the request and its caller determine. */
+  /** Columns whose values come from the request and its caller. */
   columns: RentedColumns;
 };
 
-/** Returns the row, which the caller inserts. The launch begins now, at the present price of the node. */
+/** Returns the row; the caller inserts it. The launch starts now, at the present price of the node. */
 export async function newPod(tx: Db, parts: NewPodParts): Promise<NewPod> {
   const { executor, template, keys, spec, notebookPort, nowMs, launchLimitMs, columns } = parts;
   return {

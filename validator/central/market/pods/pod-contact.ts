@@ -84,7 +84,10 @@ function isConfirmed(
     .some((check) => isBlocking(check) && check.reason_code === UNREACHABLE);
 }
 
-/** A lost contact. `announced`: within the provider's maintenance; `isOfNode`: the gateway reported it. */
+/**
+ * A lost contact. `announced` is true during maintenance that the provider has announced; `isOfNode` is true if the
+ * gateway reported the lost contact.
+ */
 type Loss = { lostAtMs: number; nowMs: number; announced: boolean; isOfNode: boolean };
 
 export type LostContactDeps = TransitionDeps & {

@@ -23,7 +23,7 @@ export function registerPodEditRoutes(api: HttpServer, edits: PodEdits): void {
         tags,
         summary: 'Rename a pod or change its limits',
         description:
-          'Changes the given members without a restart. Null removes a limit. A misspelt field is refused with the nearest name.',
+          'Changes the given members without a restart. Null removes a limit. A misspelt field is rejected, and the error names the field that was probably meant.',
         errors: {
           pod_not_found: 'the account has no such pod',
           bad_request: 'the request contains no member to change',

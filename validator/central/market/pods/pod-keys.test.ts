@@ -120,7 +120,7 @@ it('shows a pod as running once SSH logins work', async () => {
   slow.change(id, { ports: { 22: 22 } });
   await market.clock.advance(10_000);
   expect(await status()).toMatchObject({ known_hosts: `127.0.0.1 ${ssh.host_key}` });
-  // The pod runs its own SSH server now.
+  // Now the pod runs its own SSH server.
   slow.change(id, { ssh: null });
   await market.clock.advance(10_000);
   expect(await status()).toMatchObject({ ssh_host_key: null, known_hosts: null });

@@ -98,7 +98,7 @@ export function createPodRecorder(deps: {
       ...(end === null ? {} : changeOutcomeColumns(pod, end)),
     };
     if (!(await movePod(tx, pod.id, observed.state, change, { from: [from] }))) return;
-    // The limit of the launch, whose due work may have ended, applies again.
+    // The limit of the launch applies again; its due work may already have run.
     if (hasCrashed) await setDue(tx, 'launch-limit', pod.id, pod.launch_until ?? nowMs);
     if (end !== null) await updateTemplates(tx, pod, end, nowMs);
     if (end === 'reverted' && bringsVolume(pod)) await deps.detachVolume(tx, pod.id);
@@ -222,7 +222,7 @@ export function createPodRecorder(deps: {
 
     async refused(pod: Pod, message: string): Promise<void> {
       if (isBeingCreated(pod)) {
-        // A renter can cause a refusal, for example with an image that the provider does not allow.
+        // A renter can cause the node's refusal, for example with an image that the provider does not allow.
         await fail(pod, { reason: 'start_failed', message, gpusFree: true, isNodeFault: false });
         return;
       }

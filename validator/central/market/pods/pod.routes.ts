@@ -93,7 +93,7 @@ export function registerPodRoutes(api: HttpServer, { pods, gpuUtilization }: Pod
   api.post(
     '/pods/:id/reboot',
     {
-      // A misspelt volume_id would replace the container without the volume.
+      // If a misspelt volume_id were ignored, the container would be replaced without the volume.
       config: { ...config, fieldNames: {} },
       schema: {
         tags,

@@ -1,4 +1,4 @@
-/** Pods as the routes show them, and the queries of their lists. */
+/** Pods in the form that the routes return, and the queries of pod lists. */
 
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';

@@ -78,7 +78,7 @@ export type AttachVolume = (tx: Db, pod: Pod, volumeId: string, actor: Actor) =>
 /** Notebook token in responses of ended pods, which have no notebook server. */
 const NO_TOKEN = '';
 
-/** The address of a notebook server contains its token, which opens a shell in the pod. */
+/** Hidden, because the address of a notebook server contains a token that opens a shell in the pod. */
 function visibleTo(caller: UserIdentity, row: PodListItemResponse): PodListItemResponse {
   return hasScope(caller, 'rent') ? row : { ...row, jupyter_url: null };
 }

@@ -167,7 +167,7 @@ const ownOfSpec = Object.keys(RentBySpecRequest.shape).filter(
   (name) => !Object.hasOwn(RentExecutorRequest.shape, name),
 );
 
-/** Wrong names in POST /executors/{id}/rent: synonyms, and members of a rental by specification. */
+/** Misspelt or misplaced names in POST /executors/{id}/rent: synonyms, and members of a rental by specification. */
 export const RENT_FIELD_NAMES: FieldNames = {
   synonyms: RENT_SYNONYMS,
   elsewhere: Object.fromEntries(ownOfSpec.map((name) => [name, 'POST /executors/rent-by-spec'])),

@@ -85,7 +85,7 @@ export const RentExecutorResponse = z
   .meta({ id: 'RentExecutorResponse' });
 export type RentExecutorResponse = z.output<typeof RentExecutorResponse>;
 
-/** Names that clients use for members of a rental. */
+/** Names of other interfaces for members of a rental, with the name in this interface. */
 export const RENT_SYNONYMS = {
   gpus: 'gpu_count',
   num_gpus: 'gpu_count',

@@ -19,7 +19,7 @@ function registerRoute(api: HttpServer, channels: PodChannels): void {
         tags: ['Pods'],
         summary: 'Open the support channel of a pod',
         description:
-          "Returns the pod's channel, in which the renter reaches the operator. The first request opens it. Every `message` is mailed to the operator's support.",
+          "Returns the pod's channel for messages between the renter and the operator. The first request opens the channel. Every `message` is mailed to the operator's support.",
         errors: {
           POD_NOT_FOUND: 'there is no such pod, or it was deleted',
           forbidden:

@@ -19,7 +19,8 @@ export const PodChatChannelRequest = z
       },
       {
         topic: 'Topic of a new channel, up to 200 characters; ignored if the channel exists.',
-        message: 'Message to the operator, up to 2000 characters; absent to open the channel only.',
+        message:
+          'Message to the operator, up to 2000 characters; absent if the request must only open the channel.',
       },
     ),
   )

@@ -146,8 +146,8 @@ function textOf(text: string | undefined): string | null {
 }
 
 /**
- * Stores channels in the database, from which the operator's support reads them, without a chat platform. They have the
- * URL `baseUrl`/name, or none if `baseUrl` is null.
+ * Stores channels in the database for operators without a chat platform; the operator's support reads them there.
+ * Channels have the URL `baseUrl`/name, or no URL if `baseUrl` is null.
  */
 export function createLocalChannels(deps: {
   db: Database;

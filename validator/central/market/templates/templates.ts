@@ -1,4 +1,4 @@
-/** Composes templates: their routes, and the official ones. */
+/** Composes templates: their routes, and the official templates. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { CentralDeps } from '../../platform/central-deps.ts';
 import { ensureOfficialTemplates } from './official-templates.ts';

@@ -93,7 +93,7 @@ export function createValidators(deps: ValidatorsDeps) {
           pod_ids: podIds,
           price_uusd: executor.price_uusd_per_gpu_hour,
           collateral_deposited: executor.collateral_deposited === 1,
-          // A banned provider may return under another hotkey with the same cards.
+          // Compares the cards, because a banned provider may offer the same cards under another hotkey.
           provider_banned: executor.banned_at !== null || uuids.some((id) => bannedCards.has(id)),
         };
       });

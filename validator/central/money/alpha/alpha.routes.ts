@@ -23,7 +23,7 @@ export function registerAlphaRoutes(api: HttpServer, rates: AlphaRates | null): 
         summary: 'Convert USD into alpha tokens',
         description:
           'Returns the amount in tokens of a subnet at the present rate. Amount and rate are null if the rate is unknown. The amount is only a quote: nothing is reserved or paid.',
-        errors: { validation_error: 'the amount is missing, or is not a positive number' },
+        errors: { validation_error: 'the amount is missing or is not a positive number' },
         querystring: AlphaQuoteQuery,
         response: { 200: AlphaQuote },
       },

@@ -25,14 +25,14 @@ afterEach(async () => {
 const audit = (signal = new AbortController().signal) =>
   auditInThread({ address: file(), variable: 'CENTRAL_DATABASE' }, signal);
 
-it('audits the ledger of a running central API in a thread, with the result of the command', async () => {
+it('audits the ledger of a running central API in a thread, with the same result as the command', async () => {
   await central.signUp();
   const result = await audit();
   expect(result).toEqual(await auditLedger(central.ports.db));
   expect([result.transfers, result.findings]).toEqual([1, []]);
 });
 
-it('rejects for a missing database, and when it is aborted', async () => {
+it('rejects if the database does not exist, and when the audit is aborted', async () => {
   const missing = { address: join(folder, 'none.db'), variable: 'CENTRAL_DATABASE' };
   await expect(auditInThread(missing, new AbortController().signal)).rejects.toThrow(
     'there is no database of a central API',

@@ -3,7 +3,7 @@ import { createThreadCalls } from '#shared/runtime/thread-calls.ts';
 import type { CentralPlace } from '../../platform/central-home.ts';
 import type { LedgerAudit } from '../../platform/ports.ts';
 
-/** Rejects when `signal` aborts, which ends the thread. */
+/** Rejects when `signal` aborts. The thread then ends. */
 export async function auditInThread(
   place: CentralPlace,
   signal: AbortSignal,

@@ -1,4 +1,7 @@
-/** Entry point of the thread that audits the ledger: its queries would block the event loop for seconds. */
+/**
+ * Entry point of the thread that audits the ledger. On the main thread, the queries would block the event loop for
+ * seconds.
+ */
 import { answerThreadCalls } from '#shared/runtime/thread-calls.ts';
 import type { CentralPlace } from '../../platform/central-home.ts';
 import { readCentralDatabase } from '../../platform/database/database.ts';

@@ -1,4 +1,4 @@
-/** Audits of the ledger that operators request: each runs in the background, and its result is stored. */
+/** Audits of the ledger that operators request. Each audit runs in the background, and its result is stored. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -6,7 +6,7 @@ import type { Database, Db, LedgerProof } from '../../platform/database/tables.t
 import type { LedgerAudit } from '../../platform/ports.ts';
 import type { Processes } from '../../platform/processes.ts';
 
-/** Results kept. */
+/** Maximum number of retained results. */
 const MAX_PROOFS = 100;
 
 export type LedgerProofsDeps = {
@@ -24,7 +24,9 @@ export type LedgerProofs = ReturnType<typeof createLedgerProofs>;
 export function createLedgerProofs(deps: LedgerProofsDeps) {
   const { db, clock, log, processes, audit, stopping } = deps;
 
-  /** Stores the outcome. While the server stops, the row stays; its process counts as dead then. */
+  /**
+   * Stores the result. If the server is stopping, the row does not change: the row of a dead process counts as failed.
+   */
   async function run(seq: number): Promise<void> {
     const outcome = await audit(stopping).then(
       (result) => ({ state: 'done', result_json: JSON.stringify(result) }) as const,
@@ -38,10 +40,10 @@ export function createLedgerProofs(deps: LedgerProofsDeps) {
       .execute();
   }
 
-  /** A row of a process that ended has failed. */
+  /** A running audit of a dead process has failed. */
   async function settled(handle: Db, row: LedgerProof): Promise<LedgerProof> {
     if (row.state !== 'running' || (await processes.isAlive(handle, row.boot_id))) return row;
-    return { ...row, state: 'failed', error: 'The process that ran it has ended' };
+    return { ...row, state: 'failed', error: 'The process that ran the audit has ended' };
   }
 
   async function newest(handle: Db): Promise<LedgerProof | null> {
@@ -55,14 +57,14 @@ export function createLedgerProofs(deps: LedgerProofsDeps) {
   }
 
   return {
-    /** The newest proof; null before the first. */
+    /** Returns the newest proof; null before the first proof. */
     newest: () => newest(db),
 
-    /** Begins an audit. Throws `conflict` while another one runs. */
+    /** Starts an audit. Throws `conflict` while another audit runs. */
     async begin(operator: string): Promise<LedgerProof> {
       const row = await db.transaction().execute(async (tx) => {
         if ((await newest(tx))?.state === 'running') {
-          throw new ApiError('conflict', 'A proof of the ledger is running', {
+          throw new ApiError('conflict', 'A proof of the ledger is already running', {
             hint: 'Read its result with GET /operator/ledger-proof.',
           });
         }

@@ -225,7 +225,7 @@ const many = prepared((db, { rows }: Rows) =>
     ),
 );
 
-/** Balances of these accounts. Omits accounts that were never posted to. */
+/** Lists the balances of these accounts. Omits accounts without a posting. */
 export async function listBalances(db: Db, ids: readonly LedgerAccount[]): Promise<Balances[]> {
   return (await many(db, { rows: JSON.stringify(ids.map((id) => ({ id }))) })).rows;
 }

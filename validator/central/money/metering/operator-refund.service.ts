@@ -68,7 +68,7 @@ export function createOperatorRefunds(deps: OperatorRefundsDeps) {
       const amount = amountUsd === undefined ? spentBy(meter) : usdToMicro(amountUsd);
       requireRefundable(meter, amount);
       const cause = { type: 'operator-refund', id: podId, atMs, once: true };
-      // What the platform absorbed is returned first, so the renter receives the amount in full.
+      // The amount that the platform absorbed is returned first, so that the renter receives the refund in full.
       const total = meter.absorbed_uusd + amount;
       const refund = { amount: total, provider: null, fromMs: atMs, cause: 'operator_refund' };
       const groupId = await postRefund(tx, meter, refund, causedBy(actor, cause));
@@ -117,7 +117,10 @@ function unknownPod(): ApiError {
   return new ApiError('pod_not_found', 'No pod with this id was ever charged');
 }
 
-/** Micro-dollars that `refund` would return for these pods without an amount; 0 if it would refuse. */
+/**
+ * Returns the micro-dollars that `refund` without an amount would return for each of these pods; 0 if `refund` would
+ * reject.
+ */
 export async function refundableOf(
   db: Db,
   podIds: readonly string[],

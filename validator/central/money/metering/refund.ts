@@ -12,8 +12,8 @@ export type PodRefund = {
   /** Micro-dollars of the charge that are returned. */
   amount: number;
   /**
-   * Part of `amount` that the provider pays; the platform pays the rest. Null: the platform pays everything, and the
-   * provider's billing history stays as it is.
+   * Part of `amount` that the provider pays; the platform pays the remaining part. If null, the platform pays the whole
+   * amount, and the provider's billing history does not change.
    */
   provider: number | null;
   /** Beginning of the refunded time. */

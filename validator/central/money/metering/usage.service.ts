@@ -23,7 +23,7 @@ import {
   updateMeter,
 } from './usage.store.ts';
 
-/** Why a segment of a pod's life is billable or not, as statements show it. */
+/** Reason why a segment of a pod's time is billable or not, in the form that statements contain. */
 type UsageCause =
   | 'running'
   | 'user_reboot'

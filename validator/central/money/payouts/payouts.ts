@@ -4,7 +4,7 @@ import { createPayoutJob } from './payout.job.ts';
 import { createPayouts, type PayoutsDeps } from './payout.service.ts';
 import { createSimulatedPayouts } from './simulated-payouts.ts';
 
-/** Null without a processor: payouts then stay open. */
+/** If null, there is no processor, and payouts remain open. */
 export function createPayoutParts(
   { ports }: CentralDeps,
   above: Pick<PayoutsDeps, 'pods' | 'payoutKeyOf'>,

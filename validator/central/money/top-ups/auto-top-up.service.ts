@@ -243,7 +243,7 @@ function newRow(
   };
 }
 
-/** Returns true for a request that disables the top-up and changes nothing else. */
+/** Returns true for a request that disables the auto top-up and changes nothing else. */
 function onlyDisables({ enabled, ...others }: AutoTopUpUpdateDto): boolean {
   return enabled === false && Object.values(others).every((value) => value === undefined);
 }

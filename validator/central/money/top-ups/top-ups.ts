@@ -1,4 +1,4 @@
-/** Composes top-ups: the automatic ones, charges in flight, and what the payment processor sends. */
+/** Composes top-ups: automatic top-ups, charges in progress, and callbacks of the payment processor. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { RecordRefusal } from '../../accounts/api-keys/budget-refusal.service.ts';
 import type { MailDeps } from '../../delivery/delivery.ts';
@@ -11,7 +11,7 @@ import { createTopUpJob } from './top-up.job.ts';
 import { registerAutoTopUpRoutes, registerPaymentCallback } from './top-up.routes.ts';
 import { createTopUps } from './top-up.service.ts';
 
-/** Without a payment processor the settings are stored and nothing is charged. */
+/** Without a payment processor, the settings are stored, but nothing is charged. */
 export function createTopUpParts({ ports, mails }: MailDeps, pods: AccountPods) {
   const { db, clock, random, log, payments: given = null } = ports;
   const payments = given === 'simulated' ? createSimulatedPayments({ db, clock, random }) : given;
@@ -32,7 +32,7 @@ export function createTopUpParts({ ports, mails }: MailDeps, pods: AccountPods) 
       registerAutoTopUpRoutes(api, automatic, recordRefusal);
     },
 
-    /** Routes at the origin. `completeOnboarding` returns false for an unknown payout account. */
+    /** Registers the routes at the origin. `completeOnboarding` returns false for an unknown payout account. */
     registerOrigin(
       origin: HttpServer,
       completeOnboarding: (payoutAccountId: string) => Promise<boolean>,

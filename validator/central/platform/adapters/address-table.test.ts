@@ -46,8 +46,8 @@ it('finds country, coordinates and accuracy', () => {
   expect(table.find('198.51.100.127')).toEqual({ countryCode: 'JP', ...none });
 });
 
-// Written by MaxMind's writer of tables (MaxMind::DB::Writer 0.300003), which encodes IPv4 addresses in a tree of IPv6
-// addresses, as published tables do.
+// MaxMind's tool for tables (MaxMind::DB::Writer 0.300003) wrote these tables. It encodes IPv4 addresses in a tree of
+// IPv6 addresses, as published tables do.
 it.each([24, 28, 32])('reads a table of IPv6 addresses with records of %i bits', (bits) => {
   const file = new URL(
     `../../../../test/fixtures/address-tables/records-${bits}.mmdb`,
@@ -58,7 +58,7 @@ it.each([24, 28, 32])('reads a table of IPv6 addresses with records of %i bits',
   expect([table.find('192.0.2.7'), table.find('::ffff:192.0.2.7')]).toEqual([berlin, berlin]);
   expect(table.find('2001:db8::1')).toMatchObject({ countryCode: 'FR', accuracyKm: 5 });
   expect(table.find('127.0.0.1')).toMatchObject({ countryCode: 'JP', lat: null });
-  // Only the country of registration is known.
+  // The entry has only the country of registration.
   expect([table.find('198.51.100.3'), table.find('203.0.113.9')]).toEqual([null, null]);
 });
 

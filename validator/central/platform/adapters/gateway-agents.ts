@@ -27,7 +27,10 @@ import type { Agents } from '../ports.ts';
 
 /** Longer than 5 s, the validator's own timeout for the registry. */
 const ANSWER_TIMEOUT_MS = 8_000;
-/** An evidence document contains the answers of an agent, which are a few kilobytes long and at most some megabytes. */
+/**
+ * The limit must exceed the size of evidence documents. They contain the responses of an agent, usually a few kilobytes
+ * and at most some megabytes.
+ */
 const MAX_RECORD_BYTES = 16 * 1024 * 1024;
 
 export type GatewayAgentsOptions = {
@@ -54,7 +57,10 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
   });
   const callerOf = (executorId: string) => callerTo(`${gatewayUrl}/v1/executors/${executorId}`);
   const sendTo = (executorId: string) => createSignedFetch(callerOf(executorId));
-  /** Requests a document from the validator. Throws `not_found`, and `upstream_unavailable` for any other failure. */
+  /**
+   * Requests a document from the validator. Throws `not_found`, and throws `upstream_unavailable` for any other
+   * failure.
+   */
   async function requestDocument<T>(
     path: string,
     { schema, what, maxBytes = MAX_DIGEST_BYTES }: RequestedDocument<T>,
@@ -117,12 +123,12 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
 
 type RequestedDocument<T> = {
   schema: z.ZodType<T>;
-  /** Begins the message of a failure. */
+  /** First words of the message of a failure. */
   what: string;
   maxBytes?: number;
 };
 
-/** The validator's own `not_found` with its message and hint; any other error as its status. */
+/** Returns the validator's `not_found` with its message and hint, and any other error as its status. */
 async function refusalIn(response: Response): Promise<Error> {
   const text = await boundedText(response, MAX_REFUSAL_BYTES).catch(() => '');
   const { error } = Refusal.safeParse(jsonIn(text)).data ?? {};
@@ -140,11 +146,11 @@ const Refusal = z.object({
   }),
 });
 
-/** The error of a failure is short: a validation error would list every member of a long answer. */
+/** Returns a short error, because a validation error would list every member of a long response. */
 function parsedBy<T>(schema: z.ZodType<T>, text: string): T {
   const parsed = schema.safeParse(jsonIn(text));
   if (parsed.success) return parsed.data;
-  throw new Error('the answer of the validator has another form');
+  throw new Error('the response of the validator has another form');
 }
 
 function jsonIn(text: string): unknown {

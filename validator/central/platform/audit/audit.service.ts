@@ -40,7 +40,7 @@ export function listAudit(db: Db, { subject, before, limit }: AuditList): Promis
     .execute();
 }
 
-/** Returns the newest reason of an action by subject. Subjects without the action are omitted. */
+/** Returns the newest reason of an action for each subject. Subjects without the action are omitted. */
 export async function reasonsOf(
   db: Db,
   { action, subjectIds }: { action: string; subjectIds: readonly string[] },

@@ -126,7 +126,7 @@ it('compares the first 200 unknown fields', async () => {
   expect((await answer({ another: 1, gpus: 1 })).body.error.code).toBe('node_not_found');
 });
 
-it('rejects bodies that are no objects, and names of object members', async () => {
+it('rejects bodies that are not objects, and names of built-in object members', async () => {
   for (const payload of [
     '[{"gpus":1}]',
     '"gpus"',

@@ -31,7 +31,10 @@ type Known = FieldNames & { body: Names; query: Names };
 const SHORT_NAME_CHARS = 5;
 /** Maximum number of fields in one error response. */
 const MAX_REPORTED = 20;
-/** Unknown fields of a request that are compared with the known ones; a body of another kind may have many. */
+/**
+ * Maximum number of unknown fields of a request that are compared with known fields. A body of another kind may have
+ * many unknown fields.
+ */
 const MAX_COMPARED = 200;
 
 /** Runs before validation, so that a misspelt required field is not reported as missing. */

@@ -218,7 +218,7 @@ function withErrors({ [ERRORS]: errors = {}, ...operation }: JsonObject, path: s
       ...(isGuarded ? at(401, 'No valid credential') : {}),
       ...(isOnce ? at(409, IN_PROGRESS) : {}),
       ...(takesInput ? at(422, isOnce ? KEY_REFUSED : 'A field failed validation') : {}),
-      ...at(INTERNAL_ERROR, 'An unexpected error; its request id helps to find the cause'),
+      ...at(INTERNAL_ERROR, 'An unexpected error. State its request id when you ask for help'),
       default: error('Any other error', either),
     },
   };

@@ -150,7 +150,7 @@ function withFlags(described: unknown, source: unknown): unknown {
 const ObjectSchema = z.looseObject({ properties: z.record(z.string(), z.looseObject({})) });
 const Example = z.record(z.string(), z.unknown());
 
-/** Returns the JSON schema of a flag; an empty one for other parameters. */
+/** Returns the JSON schema of a flag; an empty schema for other parameters. */
 function flagOf(schema: unknown): { type?: 'boolean'; default?: unknown } {
   if (schema instanceof z.ZodOptional) return flagOf(schema.unwrap());
   if (schema instanceof z.ZodDefault) {

@@ -1,4 +1,7 @@
-/** Describes an operation and its parameters from the texts and the configuration of its route. Pure. */
+/**
+ * Composes the descriptions of an operation and of its parameters from the texts and the configuration of its route.
+ * Pure.
+ */
 import { z } from 'zod';
 import { ERROR_TABLE, type ErrorCode } from '#shared/runtime/errors.ts';
 import type { AuthRule } from '../identity.ts';

@@ -1,4 +1,4 @@
-/** Differences between nodes and pods that the sync corrected, and proofs of the ledger. */
+/** Differences between nodes and pods that the sync found, and proofs of the ledger. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const operatorRecords = ({ int, serial, tableEnd }: SqlDialect): string[] => [

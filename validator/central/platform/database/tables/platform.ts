@@ -53,20 +53,20 @@ export type AuditEntriesTable = {
   at_ms: number;
 };
 
-/** Differences between a node and the pods of the database, newest 10,000. */
+/** Differences between the pods on a node and the pods in the database. The newest 10,000 are retained. */
 export type DriftTable = {
   seq: Generated<number>;
   at_ms: number;
   /**
-   * `pod_lost`: the node had lost a pod, and received it again; `pod_left`: the node still ran an ended pod, and removed
-   * it; `pod_unknown`: the node runs a pod that is not in the database, which is left alone.
+   * `pod_lost`: the node had lost a pod and received it again; `pod_left`: the node still ran an ended pod and removed
+   * it; `pod_unknown`: the node runs a pod that is not in the database, and the sync does not change the pod.
    */
   kind: 'pod_lost' | 'pod_left' | 'pod_unknown';
   executor_id: string;
   pod_id: string;
 };
 
-/** Audits of the ledger that operators requested, newest 100. */
+/** Audits of the ledger that operators requested. The newest 100 are retained. */
 export type LedgerProofsTable = {
   seq: Generated<number>;
   /** Process that runs the audit; `running` rows of a dead process have failed. */
@@ -76,7 +76,7 @@ export type LedgerProofsTable = {
   operator: string;
   started_at: number;
   finished_at: number | null;
-  /** A LedgerAudit; null unless done. */
+  /** A LedgerAudit as JSON; null unless the audit is done. */
   result_json: string | null;
   error: string | null;
 };
