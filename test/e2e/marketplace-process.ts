@@ -69,14 +69,31 @@ export async function startMarketplaceProcess(
   void exited.then(() => {
     ended = true;
   });
-  await eventually(
-    'ready block',
-    () => {
-      if (ended) throw new Error(`ended early:\n${output}`);
-      return output.includes('Podwright is ready');
-    },
-    READY_WITHIN_MS,
-  );
+  /** Sends the signal and resolves with the exit code. */
+  async function end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    if (!ended) child.kill(signal);
+    const tooLate = new AbortController();
+    void systemClock
+      .sleep(END_WITHIN_MS, tooLate.signal)
+      .then(() => child.kill('SIGKILL'))
+      .catch(() => undefined);
+    const code = await exited;
+    tooLate.abort();
+    return code;
+  }
+  try {
+    await eventually(
+      'ready block',
+      () => {
+        if (ended) throw new Error(`ended early:\n${output}`);
+        return output.includes('Podwright is ready');
+      },
+      READY_WITHIN_MS,
+    );
+  } catch (error) {
+    await end();
+    throw error;
+  }
   return {
     home,
     child,
@@ -87,17 +104,7 @@ export async function startMarketplaceProcess(
       process.kill(-(child.pid ?? 0), 'SIGINT');
       child.kill('SIGINT');
     },
-    async end(signal = 'SIGTERM') {
-      if (!ended) child.kill(signal);
-      const tooLate = new AbortController();
-      void systemClock
-        .sleep(END_WITHIN_MS, tooLate.signal)
-        .then(() => child.kill('SIGKILL'))
-        .catch(() => undefined);
-      const code = await exited;
-      tooLate.abort();
-      return code;
-    },
+    end,
   };
 }
 
