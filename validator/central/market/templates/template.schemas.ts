@@ -231,7 +231,8 @@ export const TemplateResponse = z
           'True for a template that can be rented once and is deleted after its pod.',
         is_temporary:
           'True for a template that can be rented once. Unlike a one-time template, the template is kept afterwards.',
-        container_start_immediately: 'Stored for clients; has no effect, because pods always start immediately.',
+        container_start_immediately:
+          'Stored for clients; has no effect, because pods always start immediately.',
         supports_docker:
           'Always null, because the node determines whether containers can run inside the pod.',
         docker_credential_id:
