@@ -24,8 +24,8 @@ export default defineConfig({
   test: {
     reporters: ['default', './test/plain-line.reporter.ts'],
     restoreMocks: true,
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    testTimeout: 120_000,
+    hookTimeout: 300_000,
     // More than there are cores: tests on a real engine spend most of their time waiting for it.
     maxWorkers: 4,
     // Modules are loaded once per worker, not once per file, which saves two thirds of the time of small

@@ -95,7 +95,7 @@ it('ends the agent with one line if the home cannot be created or is in use', as
     const taken = openHome(join(folder, 'taken'));
     const start = (at: string) => {
       const env = { AGENT_EXECUTOR_ID: '00000000-0000-4000-8000-00000000000e', AGENT_HOME: at };
-      const bounds = { timeoutMs: 30_000, maxOutputBytes: 100_000, env };
+      const bounds = { timeoutMs: 90_000, maxOutputBytes: 100_000, env };
       return runCommand(process.execPath, agentArguments(), bounds);
     };
     const [without, second] = await Promise.all([start(home), start(join(folder, 'taken'))]);

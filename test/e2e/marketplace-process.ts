@@ -22,7 +22,7 @@ export type MarketplaceProcess = {
 };
 
 const MAIN = new URL('../../validator/embedded/main.ts', import.meta.url).pathname;
-const READY_WITHIN_MS = 60_000;
+const READY_WITHIN_MS = 240_000;
 const END_WITHIN_MS = 60_000;
 
 /** Creates a folder below the system's temporary one. */

@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** Surface name, then the sorted lines that describe it. */
 export type Snapshot = Record<string, readonly string[]>;
 
-const READY_WITHIN_MS = 60_000;
+const READY_WITHIN_MS = 240_000;
 const POLL_MS = 200;
 const STOP_WITHIN_MS = 20_000;
 

@@ -23,7 +23,10 @@ export type DatabaseTarget = DatabaseLocation & {
 /** Error codes of a path that this user cannot create or write, now or after a restart. */
 const UNUSABLE_PATH = ['EACCES', 'EISDIR', 'ENOENT', 'ENOTDIR', 'EPERM', 'EROFS'];
 
-/** Code of every SQLite error: the lock file exists and is open by then. */
+/**
+ * Code of all SQLite errors. `lockExclusively` has created the lock file before it calls SQLite, so such an error means
+ * that another process has the lock.
+ */
 const LOCKED = 'ERR_SQLITE_ERROR';
 
 /** Returns true if `address` names a PostgreSQL server, false for a file. */
@@ -70,7 +73,7 @@ async function checkFile(location: DatabaseLocation): Promise<void> {
   try {
     await (await openToRead(location)).destroy();
   } catch (error) {
-    // A first start that was killed leaves a journal to roll back. The next start may write, and its migration checks again.
+    // A first start that was killed leaves a journal to roll back. The next start may open the file for writing; its migration then verifies again that the database is ours.
     if (!(error instanceof Error && needsRollback(error.cause))) throw error;
   }
 }

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { eventually } from '../eventually.ts';
 
-const READY_WITHIN_MS = 30_000;
+const READY_WITHIN_MS = 120_000;
 
 export type ProgramProcess = {
   child: ChildProcess;

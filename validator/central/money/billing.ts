@@ -46,7 +46,7 @@ export type BillingPorts = {
   requirePodOf: StatementsDeps['requirePodOf'];
 };
 
-/** Functions of money that the ports of accounts need. */
+/** Functions of the money module that the composition root passes to the accounts module. */
 export const moneyForAccounts = {
   balanceOf,
   grantSignupCredit,

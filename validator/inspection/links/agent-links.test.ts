@@ -152,7 +152,7 @@ function callerOf(port: string, tls: 'auto' | 'on') {
 const DONE = '200 {"done":true}';
 
 it.each(['auto', 'on'] as const)(
-  'accepts an enrolled agent, including its refusals (TLS %s)',
+  'accepts responses of an enrolled agent, including signed error responses (TLS %s)',
   async (tls) => {
     const { refusal, links, executor } = await startAgent(tls);
     expect(await refusal()).toBe(DONE);

@@ -46,7 +46,7 @@ it('accepts a ticket once, by any process that uses the database', async () => {
   await other.central.close();
 });
 
-it('stores tickets hashed with a sealed credential, and deletes expired ones', async () => {
+it('stores only the hash of a ticket beside the encrypted credential, and deletes expired tickets', async () => {
   const { ticket } = (await ask()).body;
   const rows = () => market.ports.db.selectFrom('stream_tickets').selectAll().execute();
   const stored = JSON.stringify(await rows());

@@ -12,7 +12,7 @@ import { rowsFrom, type Tier } from './tier.ts';
  */
 export const MAX_RECENT_BYTES = 28_000;
 export const MAX_ARCHIVE_BYTES = 160_000;
-/** Share of the rows that lose their figures, or are dropped, in each step until a part fits. */
+/** Share of the rows that one step reduces. Steps repeat until the part fits. */
 const DROPPED = 1 / 8;
 /** Compression level. Higher levels take many times as long and save a few percent. */
 const QUALITY = 5;

@@ -65,7 +65,7 @@ async function storedBytes(db: Database): Promise<number> {
   );
 }
 
-it(`stores 30 days of 10 minutes, 3 hours of minutes and 15 minutes of samples in at most ${MAX_BYTES} bytes`, async () => {
+it(`stores 30 days of 10-minute rows, 3 hours of 1-minute rows and 15 minutes of samples in at most ${MAX_BYTES} bytes`, async () => {
   const { db } = market.ports;
   const { clock } = market;
   const load = fullLoad(createSeededRandom(1), GPUS);

@@ -1,4 +1,4 @@
-/** Differences between nodes and pods that the sync found, and proofs of the ledger. */
+/** Differences between a node’s pods and the database that the pod sync found, and runs of the verification of the ledger. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const operatorRecords = ({ int, serial, tableEnd }: SqlDialect): string[] => [
