@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => matrix.close());
 
 /** A change takes longer than other operations, because the new container must run for some seconds. */
-const common = { onRunning: true, containers: 1, withinMs: 20_000 };
+const common = { onRunning: true, containers: 1 };
 
 const put = (change: Partial<PodSpecInput>): Operation['request'] => {
   const environment = { ...spec.environment, NEW: '1' };

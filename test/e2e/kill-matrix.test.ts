@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => matrix.close());
 
-const common = { containers: 1, withinMs: 10_000 };
+const common = { containers: 1 };
 
 const OPERATIONS: [string, Operation][] = [
   [

@@ -7,7 +7,6 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createDockerodeEngine } from '../../../agent/containers/engine/dockerode-engine.ts';
 import { type ContainerState, LABELS } from '../../../agent/containers/engine/engine.ts';
 import { createRunInContainer } from '../../../agent/containers/engine/run-in-container.ts';
-import { median } from '../../measure/row.ts';
 import { type AgentProcess, createAgentHome } from '../agents/agent-process.ts';
 import { eventually } from '../eventually.ts';
 import { type EngineCall, startEngineProxy } from './engine-proxy.ts';
@@ -15,8 +14,8 @@ import { momentsOf } from './kill-moments.ts';
 
 const ENGINE_SOCKET = '/var/run/docker.sock';
 const KILLED_WITHIN_MS = 45_000;
-/** Factor by which a single round may exceed the limit while other tests load the machine. */
-const PATIENCE = 4;
+/** Maximum time from the agent's restart to the requested state, also on a busy host. */
+const CONVERGES_WITHIN_MS = 120_000;
 const PORTS_PER_AGENT = 100;
 
 export type Operation = {
@@ -26,11 +25,6 @@ export type Operation = {
   isDone(view: PodView, before: PodView | null): boolean;
   /** Number of containers that the pod has at the end. */
   containers: number;
-  /**
-   * Limit for the median time between the agent's restart and the requested state. A single round may take PATIENCE
-   * times as long.
-   */
-  withinMs: number;
 };
 
 const isChange = (call: EngineCall) => !call.startsWith('GET');
@@ -52,18 +46,13 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     return isolation.disk_quota !== 'none';
   });
 
-  async function until(
-    id: string,
-    what: string,
-    withinMs: number,
-    isDone: (view: PodView) => boolean,
-  ) {
+  async function until(id: string, what: string, isDone: (view: PodView) => boolean) {
     let last: PodView | null = null;
     const look = async () => {
       last = await agent.client.getPod(id);
       return isDone(last) ? last : false;
     };
-    return eventually(what, look, withinMs * PATIENCE).catch((cause: unknown) => {
+    return eventually(what, look, CONVERGES_WITHIN_MS).catch((cause: unknown) => {
       throw new Error(`${what}: ${JSON.stringify(last)}`, { cause });
     });
   }
@@ -73,7 +62,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     if (!operation.onRunning) return { id, before: null };
     await agent.client.putPod(id, spec);
     const isRunning = (view: PodView) => view.phase === 'running';
-    const before = await until(id, 'running before', operation.withinMs, isRunning);
+    const before = await until(id, 'running before', isRunning);
     await runInContainer(before.container_id ?? '', ['sh', '-c', `echo ${id} >${dataFile}`]);
     return { id, before };
   }
@@ -87,7 +76,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     });
     await operation.request(agent.client, id);
     const isDone = (view: PodView) => operation.isDone(view, before);
-    const view = await until(id, 'done undisturbed', operation.withinMs, isDone);
+    const view = await until(id, 'done undisturbed', isDone);
     await expectNothingLeaked(id, operation, view);
     proxy.watch(() => undefined);
     await clear(id);
@@ -139,7 +128,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
 
   async function clear(id: string): Promise<void> {
     await agent.client.deletePod(id);
-    await until(id, 'removed', KILLED_WITHIN_MS, (view) => view.phase === 'removed');
+    await until(id, 'removed', (view) => view.phase === 'removed');
   }
 
   /** Fails when two containers of the pod run at once, until it is stopped. */
@@ -162,25 +151,21 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     };
   }
 
-  /** Kills at one change; returns the times between the agent's restart and the requested state. */
+  /** Kills at one change, before and after it. */
   async function survive(name: string, operation: Operation, index: number, change: EngineCall) {
-    const times: number[] = [];
     for (const moment of momentsOf(index)) {
       const { id, before } = await prepare(operation);
       const twins = watchForTwins(id);
       await killAt(index, moment, () => operation.request(agent.client, id));
       agent = await home.start();
-      const returnedMs = systemClock.monotonicMs();
       const what = `${name} killed ${moment} ${change}`;
       const isDone = (now: PodView) => operation.isDone(now, before);
-      const view = await until(id, what, operation.withinMs, isDone);
-      times.push(systemClock.monotonicMs() - returnedMs);
+      const view = await until(id, what, isDone);
       await twins.stop();
       if (before !== null && operation.containers === 1) expect(view.ports).toEqual(before.ports);
       await expectNothingLeaked(id, operation, view);
       await clear(id);
     }
-    return times;
   }
 
   return {
@@ -188,11 +173,9 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     async run(name: string, operation: Operation): Promise<void> {
       const changes = await changesOf(operation);
       expect(changes.length).toBeGreaterThan(1);
-      const times: number[] = [];
       for (const [index, change] of changes.entries()) {
-        times.push(...(await survive(name, operation, index, change)));
+        await survive(name, operation, index, change);
       }
-      expect(median(times)).toBeLessThan(operation.withinMs);
     },
     async close(): Promise<void> {
       await agent.stop();
