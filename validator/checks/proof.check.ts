@@ -140,8 +140,8 @@ const judgeTime: JudgeTime = (proof, { policy }) => {
 };
 
 /**
- * Returns true if a proof is too fast even with the network's share included. After a moment of slowness, the estimate
- * of that share is too large.
+ * Returns true if a proof is too fast even if the network's share of the time is included. After a moment of slowness,
+ * the estimate of that share is too large.
  */
 function isClearlyFaster(
   { wall_ms: wallMs, others }: Timed,

@@ -115,8 +115,8 @@ async function closedUnlessOwn<Tables>(
 /**
  * Locks a database file for this process until `close()` or until the process ends. Readers need no lock, and neither
  * do processes on a PostgreSQL server. Rejects if another process holds the lock, with ConfigError if no lock file can
- * be created beside the database, and as `openDatabase` does for a database of another kind. No lock file is left
- * beside that database.
+ * be created beside the database, and as `openDatabase` does for a database of another kind. No lock file remains
+ * beside a database of another kind.
  */
 export async function lockDatabaseFile(location: DatabaseLocation): Promise<{ close(): void }> {
   const { address, variable, kind } = location;

@@ -33,8 +33,8 @@ export type DatabaseLocation = {
 type AnyDb = Pick<Kysely<unknown>, 'getExecutor'>;
 
 /**
- * Advisory lock of both kinds; any constant that no other program uses. Processes that start together check and migrate
- * one after the other, so two kinds that share one empty database cannot both find it empty.
+ * Advisory lock for databases of both kinds; an arbitrary constant that no other program uses. Processes that start
+ * together check and migrate one after the other, so two kinds that share one empty database cannot both find it empty.
  */
 const MIGRATION_LOCK = 7_306_913;
 const MAX_NAMED_TABLES = 3;

@@ -18,7 +18,7 @@ export function isTrustedAt(keys: readonly TrustedHotkey[], hotkey: Hotkey, atMs
 
 /**
  * Returns the validator's own key and, with a key set, the keys of the set within their windows. Throws ConfigError for
- * a set that neither names the own key nor is signed with it, because anyone can sign a set.
+ * a set that neither contains the validator's own key nor is signed with it, because anyone can sign a set.
  */
 export function trustedHotkeys(own: Hotkey, keySetFile: string | undefined): TrustedHotkey[] {
   if (keySetFile === undefined) return [{ hotkey: own }];

@@ -16,7 +16,7 @@ export type Message = Pick<OutboxRow, 'kind' | 'subject' | 'rank' | 'body' | 'ne
 
 /**
  * Stores a message in the transaction that stores the reported fact. Deletes waiting messages of the same partition
- * whose rank is `replaces` or lower; deletes none if `replaces` is left out.
+ * whose rank is `replaces` or lower; deletes none if `replaces` is absent.
  */
 export async function enqueue(
   tx: StoreDb,

@@ -35,7 +35,7 @@ export function releaseOf(
 
 /**
  * Returns a rollback to the digest before `newest`, rolled out to all agents. The rollback has a new sequence, so that
- * a replay of the manifest that it revokes is too old. Returns null if there is no earlier digest, or if `newest` is a
+ * agents reject the revoked manifest as too old. Returns null if there is no earlier digest, or if `newest` is a
  * rollback.
  */
 export function rollbackOf(

@@ -13,8 +13,9 @@ import type { EpochRow, EvidenceStore } from '../store/tables.ts';
 import { epochsInOrder, lastEpoch } from './epoch.store.ts';
 
 /**
- * Chain columns of the epoch after `last`. `pruned` is the newest epoch that is deleted when the new epoch is stored,
- * or null. A new chain begins after an epoch whose signature is not trusted or that an older version stored.
+ * Returns the chain columns of the epoch after `last`. `pruned` is the newest epoch that is deleted when the new epoch
+ * is stored, or null. A new chain starts if the signature of the previous epoch is not trusted, or if an older version
+ * stored that epoch.
  */
 export function nextLink(
   last: EpochRow | undefined,

@@ -37,8 +37,8 @@ const NOT_ON_ONE_MACHINE: ReadonlySet<string> = new Set([
 /** Check that is left out with simulated GPUs: `npm start` uses them because it found no real ones. */
 const OF_REAL_GPUS = 'nvidia-driver';
 /**
- * Checks of the validator that are left out: `npm start` has no metagraph file and signs no image. The others are
- * already reported for the agents.
+ * Checks of the validator that this report omits: `npm start` has no metagraph file and signs no image. The other
+ * omitted checks are already reported for the agents.
  */
 const NOT_OF_VALIDATOR: ReadonlySet<string> = new Set([
   'metagraph',

@@ -43,7 +43,7 @@ export type ExecutorLocation = z.output<typeof ExecutorLocation>;
 
 export const LocationState = z.enum(['entered', 'confirmed', 'contradicted']).nullable().meta({
   description:
-    'Result for the place that the provider entered: `entered` (not compared yet, or the evidence does not decide), `confirmed` or `contradicted` by the evidence; null if no place was entered. A contradicted place is not shown.',
+    'Result of comparing the place that the provider entered with the evidence: `confirmed`, `contradicted`, or `entered` if it was not compared yet or the evidence is not sufficient. Null if no place was entered. A contradicted place is not shown.',
 });
 
 export const ExecutorDetailResponse = z

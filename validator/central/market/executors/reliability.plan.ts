@@ -74,7 +74,7 @@ type Observed = Pick<
 >;
 
 /**
- * Time since the last report, which counts as reachable or unreachable by the result of the present report. Null for a
+ * Time since the last report, which counts as reachable or unreachable according to the present report. Null for a
  * node that never passed and in announced maintenance.
  */
 export function observedSince(

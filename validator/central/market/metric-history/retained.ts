@@ -56,7 +56,7 @@ export const NOTHING_ARCHIVED: Archive = { gpus: [], tens: emptyTier(0) };
 export type NewSamples = { series: SampleSeries; toAt: (tick: number) => number };
 
 /**
- * Adds samples that are newer than the newest stored sample; other samples are duplicates or late and are left out.
+ * Adds samples that are newer than the newest stored sample; other samples are duplicates or late, and are ignored.
  * Rows of a minute and of ten minutes are computed again from their samples.
  */
 export function withSamples(before: Recent, { series, toAt }: NewSamples): Recent {

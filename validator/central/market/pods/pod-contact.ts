@@ -45,8 +45,8 @@ export function billableUntil(pod: Contact, atMs: number): number {
 }
 
 /**
- * Returns the time to which an action is postponed because one of the pods is silent; null to run the action now. An
- * action is postponed only once, counted from its planned time.
+ * Returns the time to which an action is postponed because the node of one of the pods does not respond; null to run
+ * the action now. An action is postponed only once, counted from its planned time.
  */
 export function deferUntilContact(
   pods: readonly Contact[],

@@ -39,7 +39,7 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
         tags,
         summary: 'Rent a node',
         description:
-          'Creates a pod on this node and reserves 15 minutes of its price; the cost is charged by the second while the pod runs. The pod is PENDING in the answer; poll the pod, or follow its events, until it is RUNNING. A misspelt field is refused with the nearest name.',
+          'Creates a pod on this node and reserves 15 minutes of its price; the cost is charged by the second while the pod runs. The pod is PENDING in the answer; poll the pod, or follow its events, until it is RUNNING. A misspelt field is rejected, and the error names the field that was probably meant.',
         errors: {
           insufficient_balance:
             'the balance is below 15 minutes of the price; the message states both amounts',

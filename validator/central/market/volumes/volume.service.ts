@@ -143,7 +143,7 @@ export function createVolumes(deps: {
     },
 
     /**
-     * Abandons the unsaved copy on a node that may never answer again: the volume returns to its last saved state.
+     * Discards the unsaved copy on a node that may never respond again. The volume returns to its last saved state.
      * Throws `bad_request` without such a copy, or while a pod that is not being deleted has the volume.
      */
     async release({ identity, actor }: Caller, id: string): Promise<VolumeResponse> {

@@ -151,9 +151,9 @@ export type SettledAccount = {
 };
 
 /**
- * Settles an account up to now and locks its row; lock pods before the call. Every change that reduces an account's
- * money or a pod's limit calls it first. So time that was already used is paid from the money that existed at that
- * time, and no pod is cut off in the past. Call `fundsReduced` or `spendLimitChanged` after the change.
+ * Settles an account up to now and locks its row; lock pods before the call. Must be called before every change that
+ * reduces an account's money or a pod's limit. Then time that was already used is paid from the money that existed at
+ * that time, and no pod is stopped at a time in the past. Call `fundsReduced` or `spendLimitChanged` after the change.
  */
 export async function settleFirst(
   tx: Db,

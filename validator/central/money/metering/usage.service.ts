@@ -102,10 +102,10 @@ export async function meterTransition(
 }
 
 /**
- * Returns the time for which the data of a pod that stops at `atMs` is kept: `fullMs` minus the time of earlier stops,
- * unless the pod has since run for that long. Without the deduction, a renter could keep GPUs reserved for free by
- * restarting a pod for moments. Time before a stop was recorded does not count against the grace period, except its
- * first minute.
+ * Returns the time for which the data of a pod that stops at `atMs` is kept: `fullMs` minus the time of earlier stops.
+ * Time in which the pod runs restores the deducted time, up to `fullMs`. Without the deduction, a renter could keep
+ * GPUs reserved for free by restarting a pod for moments. Time before a stop was recorded does not count against the
+ * grace period, except its first minute.
  */
 export async function graceMs(
   tx: Db,

@@ -74,8 +74,8 @@ export function refuseUnstorable(server: HttpServer): void {
 }
 
 /**
- * Returns the path of the first field with such text, with the names that the client sent, because schemas may rename
- * members. Null if there is none.
+ * Returns the path of the first field that contains NUL or a lone surrogate, with the member names that the client
+ * sent, because schemas may rename members. Null if there is none.
  */
 function unstorableField(body: unknown, rawBody: Uint8Array): string | null {
   const renamed = pathToUnstorable(body, 'body');
