@@ -26,6 +26,8 @@ export default defineConfig({
     restoreMocks: true,
     testTimeout: 120_000,
     hookTimeout: 300_000,
+    // The default of one second is too short on a busy computer.
+    expect: { poll: { timeout: 45_000 } },
     // More than there are cores: tests on a real engine spend most of their time waiting for it.
     maxWorkers: 4,
     // Modules are loaded once per worker, not once per file, which saves two thirds of the time of small
