@@ -173,7 +173,9 @@ it('writes every part and no secret while the agent is stopped', async () => {
   const { out, files } = await archive('down.tar.gz', ['diag', '--out'], {});
   expect(files['versions.txt']).toContain('podwright ');
   expect(files['configuration.txt']).toMatch(/^AGENT_HOME +environment +\//m);
-  expect(files['configuration.txt']).toContain('AGENT_UPDATE_IMAGE, AGENT_UPDATE_CONTAINER: not set');
+  expect(files['configuration.txt']).toContain(
+    'AGENT_UPDATE_IMAGE, AGENT_UPDATE_CONTAINER: not set',
+  );
   expect(files['doctor.txt']).toMatch(/^ok +docker /m);
   expect(files['store.txt']).toContain(`"id":"${POD}","phase":"running"`);
   expect(files['engine.json']).toContain('"storageDriver"');

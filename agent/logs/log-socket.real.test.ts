@@ -70,7 +70,7 @@ it('waits for a stalled client, and loses no line', async () => {
   await systemClock.sleep(2_000);
   socket.on('message', (data) => check.push(Buffer.from(`${data}\n`)));
   socket.resume();
-  await eventually('all lines', () => check.count() === LINES, 30_000);
+  await eventually('all lines', () => check.count() === LINES, 100_000);
   socket.terminate();
 });
 

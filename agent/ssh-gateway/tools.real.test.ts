@@ -98,16 +98,18 @@ describe('an editor', () => {
     const ssh = (...args: string[]) => runClient('ssh', [...shared, ...args]);
     try {
       await eventually('the master', async () => (await ssh('-O', 'check', 'x')).code === 0);
-      const ten = Array.from({ length: 10 }, () => ssh('x@127.0.0.1', 'sleep 4; echo done'));
+      const program = 'echo >>/tmp/started; until [ -e /tmp/go ]; do sleep 1; done; echo done';
+      const ten = Array.from({ length: 10 }, () => ssh('x@127.0.0.1', program));
       await eventually('all ten', async () => {
-        const { stdout } = await host.ssh(pod, ['ps | grep -c "[s]leep 4"']);
-        return Number(stdout.toString()) >= 10;
+        const { stdout } = await host.ssh(pod, ['wc -l </tmp/started']);
+        return Number(stdout.toString()) === 10;
       });
       const eleventh = await runClient('ssh', [
         ...['-o', `ControlPath=${socket}`, '-o', 'ControlMaster=no', '-o', 'ProxyCommand=false'],
         ...[...host.options(host.portOf(pod)), 'x@127.0.0.1', 'echo in'],
       ]);
       expect(eleventh.stdout.toString()).toBe('');
+      await host.ssh(pod, ['touch /tmp/go']);
       const ends = (await Promise.all(ten)).map(({ stdout }) => stdout.toString());
       expect(ends).toEqual(Array.from({ length: 10 }, () => 'done\n'));
     } finally {

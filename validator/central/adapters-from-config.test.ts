@@ -103,7 +103,10 @@ it.each([
   [{ CENTRAL_CHAT_CLIENT_ID: 'x' }, /CENTRAL_CHAT_TOKEN_URL.*: not set; set all of .*, or none/],
   [{ CENTRAL_S3_BUCKET: 'b', CENTRAL_S3_ACCESS_KEY_ID: 'x' }, /CENTRAL_S3_SECRET_ACCESS_KEY/],
   [{ CENTRAL_BACKUP_REPOSITORY: 'backups' }, /CENTRAL_BACKUP_REPOSITORY .*: an absolute path/],
-  [{ CENTRAL_BACKUP_REPOSITORY: 'rest:https://me:hush@x' }, /CENTRAL_BACKUP_REPOSITORY .*: set credentials/],
+  [
+    { CENTRAL_BACKUP_REPOSITORY: 'rest:https://me:hush@x' },
+    /CENTRAL_BACKUP_REPOSITORY .*: set credentials/,
+  ],
   [
     { CENTRAL_MINER_URL: 'http://miner.example', CENTRAL_MINER_TOKEN: 'hush' },
     /CENTRAL_MINER_URL .*: https/,
