@@ -5,7 +5,7 @@ import type {
   EpochWeights,
   SignedEpoch,
   WeightsQuery,
-} from '#shared/api/central/validator-records.ts';
+} from '#shared/api/central/epoch-records.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { EpochRow, EvidenceStore } from '../store/tables.ts';
 import { epochsBefore, findEpoch } from '../weights/epoch.store.ts';

@@ -7,7 +7,7 @@ import type {
   EvidenceQuery,
   SignedEvidence,
   VerdictsQuery,
-} from '#shared/api/central/validator-records.ts';
+} from '#shared/api/central/evidence-records.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { trustedHead } from '../evidence/chain-head.ts';

@@ -2,7 +2,7 @@
  * Explains the weight of an executor in a stored epoch: its points, the factors of the points, and the changes that
  * would raise them.
  */
-import type { WeightExplanation } from '#shared/api/central/validator-records.ts';
+import type { WeightExplanation } from '#shared/api/central/epoch-records.ts';
 import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import type { EpochRow, EvidenceStore } from '../store/tables.ts';
 import { readPayload, readPolicy, weightOf } from '../weights/epoch-record.ts';
