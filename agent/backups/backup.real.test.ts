@@ -260,7 +260,11 @@ function neverEnding(): ReturnType<typeof import('./restic.ts').createRestic> {
   return {
     checkVersion: async () => undefined,
     make: ({ signal }) => systemClock.sleep(600_000, signal),
-    ...{ unlock: never, backup: never, statsOf: never, restore: never },
-    ...{ list: never, check: never },
+    unlock: never,
+    backup: never,
+    statsOf: never,
+    restore: never,
+    list: never,
+    check: never,
   };
 }

@@ -30,7 +30,9 @@ function fakeRestic({ folder }: ContainerScene): Restic {
     make: async () => undefined,
     unlock: async () => undefined,
     statsOf: async () => ({ total_size: CONTENT.length, total_file_count: 2 }),
-    ...{ backup: never, list: never, check: never },
+    backup: never,
+    list: never,
+    check: never,
     async restore(_session, { jail, target }) {
       if (!('lower' in jail) || jail.write === null) throw new Error('not a jail of layers');
       const tree = join(jail.write.upper, target, 'root');

@@ -94,7 +94,9 @@ it('restores a folder exactly: files of image and container return, deleted file
   const before = treeOf('root');
   const first = await backUp(scene, service);
   expect(first, first.log.join('\n')).toMatchObject({
-    ...{ stage: 'done', quality: 'full', error: null },
+    stage: 'done',
+    quality: 'full',
+    error: null,
     changed_files: { count: 0, paths: [] },
   });
   changeMixedTree(mixed, SIZE);
@@ -144,7 +146,8 @@ it('restores into a container that lacks the folder, and into a new folder of th
   expect(file).toMatchObject({ stage: 'done', total_files: 1 });
   inContainer('rm root/.bashrc');
   const back = await restore(scene, service, file, {
-    ...{ source_path: '/root/.bashrc', target_path: '/root/.bashrc' },
+    source_path: '/root/.bashrc',
+    target_path: '/root/.bashrc',
   });
   expect(back.stage, back.log.join('\n')).toBe('done');
   expect(inContainer('cat root/.bashrc')).toBe('of the image\n');
@@ -213,7 +216,8 @@ it('lists the files that changed while they were read', async () => {
   const after = `${write}; ${replace}`;
   const few = await backUp(scene, opened(scene, resticWith(scene, { after })));
   expect(few).toMatchObject({
-    ...{ stage: 'done', quality: 'full' },
+    stage: 'done',
+    quality: 'full',
     changed_files: { count: 3, paths: ['/root/a', '/root/b\nb', '/root/c'] },
   });
   expect(few.log.join('\n')).toContain('3 files changed while they were read');

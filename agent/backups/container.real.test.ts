@@ -81,7 +81,9 @@ it('restores /root of a running pod after a file was deleted, and restores the s
   const before = await inside(pod, list);
   const saved = await backUp(first, pod);
   expect(saved, saved.log.join('\n')).toMatchObject({
-    ...{ stage: 'done', quality: 'full', error: null },
+    stage: 'done',
+    quality: 'full',
+    error: null,
     changed_files: { count: 0, paths: [] },
   });
   expect(saved.log.join('\n')).toContain('Volumes in this folder are not included: /root/cache');

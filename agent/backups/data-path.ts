@@ -71,7 +71,8 @@ async function locateOutside(
     throw new OperationFailure('PathMissing', `${podPath}: the pod has no container at present`);
   }
   const mounts = container.mounts.map(({ target, volumeFolder }) => ({
-    ...{ mountPath: target, hostPath: volumeFolder },
+    mountPath: target,
+    hostPath: volumeFolder,
   }));
   const mount = rootOf(mounts, podPath);
   if (mount === null) return locateInContainer(container, podPath, ports);

@@ -3,7 +3,11 @@ import type { ListedNode } from './restic-output.ts';
 import { createSampler } from './run-drill.ts';
 
 const node = (path: string, size: number, type = 'file'): ListedNode => ({
-  ...{ struct_type: 'node', type, path, size, mode: 0o644 },
+  struct_type: 'node',
+  type,
+  path,
+  size,
+  mode: 0o644,
   mtime: '2026-01-01T00:00:00Z',
   ctime: '2026-01-01T00:00:00Z',
 });

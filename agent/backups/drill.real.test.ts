@@ -69,8 +69,14 @@ it('restores a sample of a valid backup, with any file names and without the pod
   const done = await verify(snapshot);
   const bytes = odd.reduce((sum, name) => sum + Buffer.byteLength(name), 4 * MIB);
   expect(done).toMatchObject({
-    ...{ kind: 'verify', stage: 'done', percent: 100, error: null },
-    ...{ total_files: 9, processed_files: 9, total_bytes: bytes, processed_bytes: bytes },
+    kind: 'verify',
+    stage: 'done',
+    percent: 100,
+    error: null,
+    total_files: 9,
+    processed_files: 9,
+    total_bytes: bytes,
+    processed_bytes: bytes,
   });
   expect(done.log.join('\n')).toContain(`Reading back 9 of 9 files, ${bytes} bytes`);
   expect(readdirSync(dirname(scene.volume)), 'nothing beside the volume').toEqual(['_data']);

@@ -13,7 +13,11 @@ import { kernelMode } from './run-drill.ts';
 
 const SNAPSHOT = 'a'.repeat(64);
 const NODE: ListedNode = {
-  ...{ struct_type: 'node', type: 'file', path: '/_data/file', size: 5, mode: 0o644 },
+  struct_type: 'node',
+  type: 'file',
+  path: '/_data/file',
+  size: 5,
+  mode: 0o644,
   mtime: '2026-01-01T00:00:00.123456789Z',
   ctime: '2026-01-01T00:00:00.123456789Z',
 };
@@ -30,7 +34,10 @@ afterEach(() => scene.close());
 function fakeRestic(restore: Restic['restore'] = putFile('12345')): Restic {
   return {
     checkVersion: async () => undefined,
-    ...{ make: never, unlock: never, backup: never, statsOf: never },
+    make: never,
+    unlock: never,
+    backup: never,
+    statsOf: never,
     check: async () => undefined,
     async list(_talk, id, onNode) {
       onNode?.(NODE);

@@ -40,8 +40,12 @@ export async function fetchSnapshot(
   const folder = stagingFolderOf(place, id);
   const container_id = 'container' in place.source ? place.source.container.containerId : null;
   const begun = {
-    ...{ folder, live: place.live, staged: folder, container_id },
-    ...{ had_old: false, was_running: false },
+    folder,
+    live: place.live,
+    staged: folder,
+    container_id,
+    had_old: false,
+    was_running: false,
   };
   work.move('fetching', { journal: { ...begun, step: 'fetching' } });
   await checkSameFileSystem(place);

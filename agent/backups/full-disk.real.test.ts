@@ -91,7 +91,10 @@ async function restoredOnSmallDisk() {
   const tree = fingerprintOf(scene.volume);
   const request = scene.restoreRequest(kept.snapshot_id ?? '');
   return {
-    ...{ folder, scene, service, tree },
+    folder,
+    scene,
+    service,
+    tree,
     view: () => service.get(request.operation_id),
     ended: () => scene.ended(service, request.operation_id),
     /** Begins the restore, and fills the disk after the size check, while files are fetched. */

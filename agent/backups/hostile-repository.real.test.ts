@@ -29,7 +29,8 @@ it.each([
   const view = await scene.ended(service, restore.operation_id);
   const { stage, error } = view;
   expect({ stage, code: error?.code }, view.log.join('\n')).toEqual({
-    ...{ stage: 'failed', code: 'RepositoryCorrupt' },
+    stage: 'failed',
+    code: 'RepositoryCorrupt',
   });
   expect([fingerprintOf(scene.volume), readdirSync(scene.folder)]).toEqual(before);
   expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);

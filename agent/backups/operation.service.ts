@@ -146,11 +146,23 @@ export function createOperationService(
     const nowMs = clock.now();
     const row: OperationRow = {
       ...wanted,
-      ...{ id, pod_id: podId, stage: 'queued', fingerprint, progress: NO_PROGRESS },
+      id,
+      pod_id: podId,
+      stage: 'queued',
+      fingerprint,
+      progress: NO_PROGRESS,
       sealed_repository: ports.sealing.seal(JSON.stringify(repository), placeOfRepository(id)),
-      ...{ journal: null, attempts: 0, cancel_requested: false, snapshot_id: null },
-      ...{ quality: null, changed: null, error: null, log: [] },
-      ...{ started_ms: nowMs, heartbeat_ms: nowMs, finished_ms: null },
+      journal: null,
+      attempts: 0,
+      cancel_requested: false,
+      snapshot_id: null,
+      quality: null,
+      changed: null,
+      error: null,
+      log: [],
+      started_ms: nowMs,
+      heartbeat_ms: nowMs,
+      finished_ms: null,
     };
     store.put(row);
     store.dropFinishedBefore(nowMs - FINISHED_KEPT_MS);

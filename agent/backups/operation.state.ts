@@ -121,18 +121,19 @@ export function operationView(row: OperationRow): OperationView {
   const { id, pod_id, kind, stage, snapshot_id, quality, error, log } = row;
   const { started_ms, heartbeat_ms, finished_ms } = row;
   return {
-    ...{ id, pod_id, kind, stage },
+    id,
+    pod_id,
+    kind,
+    stage,
     ...row.progress,
-    ...{
-      snapshot_id,
-      quality,
-      changed_files: row.changed,
-      error,
-      log,
-      started_ms,
-      heartbeat_ms,
-      finished_ms,
-    },
+    snapshot_id,
+    quality,
+    changed_files: row.changed,
+    error,
+    log,
+    started_ms,
+    heartbeat_ms,
+    finished_ms,
   };
 }
 

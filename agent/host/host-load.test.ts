@@ -28,7 +28,9 @@ it('counts the bytes of each uplink once', () => {
   const uplinks = uplinksOf(ROUTE, ROUTE6);
   expect([...uplinks]).toEqual(['bond0', 'ens6']);
   expect(bytesThrough(dev(10_000, 20_000), uplinks)).toEqual({
-    ...{ interfaces: 'bond0 ens6', rx: 11_000, tx: 22_000 },
+    interfaces: 'bond0 ens6',
+    rx: 11_000,
+    tx: 22_000,
   });
   expect(uplinksOf('garbage', '')).toEqual(new Set());
   expect(bytesThrough(dev(1, 1), new Set())).toBeNull();

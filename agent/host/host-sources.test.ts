@@ -23,7 +23,10 @@ function put(path: string, content: string): void {
 
 const read = (folder = join(root, 'scratch')) =>
   createHostSources({
-    ...{ clock: systemClock, folder, root, restic: async () => '0.14.0' },
+    clock: systemClock,
+    folder,
+    root,
+    restic: async () => '0.14.0',
     sideDisk: () => 7,
   })(root);
 
@@ -60,8 +63,13 @@ it('reads cards, library, processors and memory from kernel and driver', async (
 it('returns null for missing values, and reports a folder that is not writable', async () => {
   put('file', '');
   expect(await read(join(root, 'file'))).toEqual({
-    ...{ pci_gpus: null, driver_gpus: null, driver_library_sha256: null },
-    ...{ cpus_present: null, memory_kib: null, disk_kib: null, disk_writable: false },
+    pci_gpus: null,
+    driver_gpus: null,
+    driver_library_sha256: null,
+    cpus_present: null,
+    memory_kib: null,
+    disk_kib: null,
+    disk_writable: false,
     restic: '0.14.0',
     side_disk_kib: 7,
   });

@@ -73,11 +73,16 @@ const POD = '/v1/pods/11111111-1111-4111-8111-111111111111';
 const key = `ssh-ed25519 ${'A'.repeat(68)}`;
 const repository = { location: '/backups', password: 'p'.repeat(16) };
 const put = (change: object, fields: string[]): Case => ({
-  ...{ method: 'PUT', path: POD, fields },
+  method: 'PUT',
+  path: POD,
+  fields,
   body: { ...podSpec(), ...change },
 });
 const post = (path: string, body: object, fields: string[]): Case => ({
-  ...{ method: 'POST', path: POD + path, body, fields },
+  method: 'POST',
+  path: POD + path,
+  body,
+  fields,
 });
 
 const SECRETS: [string, Case][] = [

@@ -50,14 +50,12 @@ const FACTS: GpuFacts = {
 const POD_FACTS: Parameters<typeof podFamilies>[0] = {
   pods: () => [
     {
-      ...{
-        podId: 'p',
-        containerId: 'c',
-        containerName: 'n',
-        image: 'i',
-        imageDigest: null,
-        template: null,
-      },
+      podId: 'p',
+      containerId: 'c',
+      containerName: 'n',
+      image: 'i',
+      imageDigest: null,
+      template: null,
       memoryLimitBytes: 1,
       runningSinceMs: 1,
       seenMs: 1,

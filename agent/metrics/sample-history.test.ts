@@ -53,7 +53,13 @@ async function setUp() {
   const containerId = agent.pods.get(id).container_id ?? '';
   let cpuNanos = 0;
   return {
-    ...{ clock, id, uuids, cards, state, inject, agent },
+    clock,
+    id,
+    uuids,
+    cards,
+    state,
+    inject,
+    agent,
     /** Samples `count` times, at the beginning of each interval. The pod uses a quarter of a core. */
     async sample(count = 1): Promise<void> {
       for (let index = 0; index < count; index += 1) {

@@ -31,7 +31,10 @@ function createHost() {
 
   function boot(bootId: string): void {
     agent = createTestAgent({
-      ...{ engine, clock, database, executorId },
+      engine,
+      clock,
+      database,
+      executorId,
       random: { ...systemRandom, int: (maxExclusive) => maxExclusive - 1 },
       host: { ...TEST_HOST, bootId },
     });
@@ -70,7 +73,10 @@ it('treats a new boot id as a reboot of the host, without counting a crash or a 
   host.boot('second boot');
   await host.pass(20_000);
   expect(host.view()).toMatchObject({
-    ...{ phase: 'running', container_id, restart_count: 0, reason: null },
+    phase: 'running',
+    container_id,
+    restart_count: 0,
+    reason: null,
     last_exit: { exit_code: 255, reason: 'HostReboot' },
   });
   expect(host.moves()).toContainEqual(['backoff', 'HostReboot']);
@@ -104,7 +110,10 @@ it('restarts a pod at once, without backoff, after the engine was restarted', as
   host.engine().restart();
   await host.pass(2_000);
   expect(host.view()).toMatchObject({
-    ...{ phase: 'running', container_id, restart_count: 0, reason: null },
+    phase: 'running',
+    container_id,
+    restart_count: 0,
+    reason: null,
     last_exit: { reason: 'DockerUnavailable' },
   });
   host.engine().exit(container_id ?? '', 1);

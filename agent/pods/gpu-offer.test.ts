@@ -18,7 +18,9 @@ function setUp(text: string, gpuShare: GpuShareRule = { split: 'any', minimum: 0
   const agent = createTestAgent({ clock, engine, executorId, gpuDriver, gpus, gpuShare });
   const put = (gpu_uuids: string[], id: string = systemRandom.uuid()) =>
     agent.server.inject({
-      ...{ method: 'PUT', url: `/v1/pods/${id}`, payload: podSpec({ gpu_uuids }) },
+      method: 'PUT',
+      url: `/v1/pods/${id}`,
+      payload: podSpec({ gpu_uuids }),
     });
   const devices = async () =>
     Inventory.parse((await agent.server.inject('/v1/inventory')).json()).gpu.devices;

@@ -120,7 +120,9 @@ it('reports a lasting fault to the pod on the card', () => {
   const cordon = { subject: H100_A, source: 'inventory', reason: 'RowRemapPending' } as const;
   pod.store.putCordon({ ...cordon, message: 'rows wait', since_ms: 7 });
   expect(pod.condition()).toMatchObject({
-    ...{ status: false, reason: 'GpuUnhealthy', last_transition_ms: 7 },
+    status: false,
+    reason: 'GpuUnhealthy',
+    last_transition_ms: 7,
     message: `GPU ${H100_A}: RowRemapPending: rows wait`,
   });
   pod.store.dropCordon(cordon);
@@ -135,7 +137,9 @@ it('reports a GPU as lost after three probes without it', async () => {
   expect(pod.condition()).toMatchObject({ status: true });
   await pod.look();
   expect(pod.condition()).toMatchObject({
-    ...{ status: false, reason: 'GpuLostInContainer', last_transition_ms: firstMs },
+    status: false,
+    reason: 'GpuLostInContainer',
+    last_transition_ms: firstMs,
   });
   expect(pod.condition()?.message).toMatch(/reboot the pod/);
   pod.state.answer = async () => ({ exitCode: 0, stdout: SEEN });

@@ -18,7 +18,9 @@ it('removes a pod when its lifetime has elapsed, and no other pod', async () => 
   };
   const ids = [await put({ remove_after_seconds: 60 }), await put({})];
   const lifetimes = createLifetimes({
-    ...{ records: agent.core.records, service: agent.pods, clock },
+    records: agent.core.records,
+    service: agent.pods,
+    clock,
     log: createLog({ name: 'test', level: 'silent' }),
   });
   const wanted = () => ids.map((id) => agent.core.records.get(id)?.desired);

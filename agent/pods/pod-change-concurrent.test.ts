@@ -137,7 +137,9 @@ it('continues a change that a reboot of the host interrupted', async () => {
   pod.bootAgain('another boot');
   await pod.pass(REBOOT_STAGGER_MS + PROVEN_MS);
   expect(pod.view()).toMatchObject({
-    ...{ phase: 'running', observed_generation: 2, change: null },
+    phase: 'running',
+    observed_generation: 2,
+    change: null,
     last_exit: { reason: 'HostReboot' },
   });
   expect(pod.containers()).toMatchObject([{ spec: { environment: { A: 'b' } } }]);

@@ -29,8 +29,13 @@ it.each<[string, EngineError['kind'], string]>([
   await pod.put(2, { environment: { A: 'b' } });
   await pod.pass(10 * A_MINUTE_MS);
   expect(pod.view()).toMatchObject({
-    ...{ phase: 'running', container_id: before.container_id, ports: before.ports },
-    ...{ generation: 2, observed_generation: 1, restart_count: 0, last_exit: null },
+    phase: 'running',
+    container_id: before.container_id,
+    ports: before.ports,
+    generation: 2,
+    observed_generation: 1,
+    restart_count: 0,
+    last_exit: null,
     change: { generation: 2, stage: 'failed', reason },
   });
   expect(pod.containers()).toMatchObject([{ id: before.container_id, status: 'running' }]);
@@ -43,7 +48,9 @@ it('rolls back when the new container ends during its trial', async () => {
   pod.engine.exit(pod.view().container_id ?? '', 7);
   await pod.settle();
   expect(pod.view()).toMatchObject({
-    ...{ phase: 'running', container_id: before.container_id, last_exit: null },
+    phase: 'running',
+    container_id: before.container_id,
+    last_exit: null,
     change: { stage: 'failed', reason: 'ExitedNonZero', message: expect.stringContaining('7') },
   });
   expect(pod.containers()).toHaveLength(1);
@@ -93,7 +100,8 @@ it('rolls back when the new container fills the disk', async () => {
   await pod.agent().core.diskWatch.runOnce();
   await pod.pass(10_000);
   expect(pod.view()).toMatchObject({
-    ...{ phase: 'running', container_id: before.container_id },
+    phase: 'running',
+    container_id: before.container_id,
     change: { stage: 'failed', reason: 'DiskQuotaExceeded' },
   });
 });

@@ -23,8 +23,12 @@ it('fetches the new image, replaces the container, and keeps the old container u
   await pod.put(2, { image: { reference: OTHER_IMAGE } });
   await pod.settle();
   expect(pod.view()).toMatchObject({
-    ...{ phase: 'running', container_id: before.container_id, generation: 2 },
-    ...{ observed_generation: 1, image: before.image, change: { stage: 'preparing' } },
+    phase: 'running',
+    container_id: before.container_id,
+    generation: 2,
+    observed_generation: 1,
+    image: before.image,
+    change: { stage: 'preparing' },
     pull: { layers_total: 0 },
   });
   expect(pod.conditionOf('GenerationReady')).toMatchObject({ status: false, reason: 'NotYet' });
@@ -48,8 +52,13 @@ it('does not stop a pod for an image that cannot be pulled', async () => {
   await pod.pass(A_MINUTE_MS);
   const after = pod.view();
   expect(after).toMatchObject({
-    ...{ phase: 'running', container_id: before.container_id, restart_count: 0 },
-    ...{ generation: 2, observed_generation: 1, image: before.image, reason: null },
+    phase: 'running',
+    container_id: before.container_id,
+    restart_count: 0,
+    generation: 2,
+    observed_generation: 1,
+    image: before.image,
+    reason: null,
     change: { generation: 2, stage: 'failed', reason: 'ImageNotFound' },
   });
   expect(pod.conditionOf('GenerationReady')).toMatchObject({

@@ -10,7 +10,10 @@ function progress(done: number, layersDone: number, second = 100): PullProgress 
   const sizes = [100, second];
   return {
     ...NO_PROGRESS,
-    ...{ layers_done: layersDone, layers_total: 2, bytes_done: done, bytes_total: 100 + second },
+    layers_done: layersDone,
+    layers_total: 2,
+    bytes_done: done,
+    bytes_total: 100 + second,
     layers: sizes.map((bytes_total) => ({ ...LAYER, bytes_done: 0, bytes_total })),
   };
 }
@@ -35,7 +38,10 @@ it('reports bytes and duration of a pull without its time in the queue', async (
     null,
     {
       finished_ms: clock.now(),
-      ...{ took_ms: 4_000, bytes: 200, image_bytes: 200, is_whole: true },
+      took_ms: 4_000,
+      bytes: 200,
+      image_bytes: 200,
+      is_whole: true,
     },
   ]);
 });

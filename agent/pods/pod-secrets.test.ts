@@ -38,7 +38,11 @@ function createHost(files = createSecretFiles(root)) {
   const id = systemRandom.uuid();
   const url = `/v1/pods/${id}`;
   return {
-    ...{ engine, lines, database, id, running },
+    engine,
+    lines,
+    database,
+    id,
+    running,
     put: (change: object) =>
       running.server.inject({ method: 'PUT', url, payload: podSpec(change) }),
     view: async () => (await running.server.inject(url)).json(),

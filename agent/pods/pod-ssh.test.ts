@@ -79,7 +79,11 @@ it('leases another port if the gateway could not listen on the leased port', asy
   const { ssh } = await agent.pods.put(ID, SPEC);
   const port = ssh?.port ?? 0;
   status = {
-    ...{ port, container_id: null, ready: false, message: 'taken', since_ms: 0 },
+    port,
+    container_id: null,
+    ready: false,
+    message: 'taken',
+    since_ms: 0,
     port_taken: true,
   };
   agent.core.ssh.exchangeTakenPorts();
@@ -100,7 +104,11 @@ it('waits until the gateway closes a port that the pod’s own server needs', as
   const { ports } = await agent.pods.put(ID, { ...SPEC, publish_own_sshd: true });
   const port = ports['22'] ?? 0;
   status = {
-    ...{ port, container_id: null, ready: false, message: '', since_ms: 0 },
+    port,
+    container_id: null,
+    ready: false,
+    message: '',
+    since_ms: 0,
     port_taken: false,
   };
   agent.start();

@@ -180,7 +180,9 @@ it('keeps the last known phase while the engine does not answer', async () => {
   engine.setAway(true);
   await pass(60_000);
   expect(agent.pods.get(ID)).toMatchObject({
-    ...{ phase: 'running', container_id: before.container_id, restart_count: 0 },
+    phase: 'running',
+    container_id: before.container_id,
+    restart_count: 0,
     reason: 'DockerUnavailable',
   });
   engine.setAway(false);
@@ -242,7 +244,11 @@ it.each<[number, boolean, string]>([
   expect(agent.pods.get(ID)).toMatchObject({ phase: 'backoff', reason, last_exit: exit });
   await pass(1_000);
   expect(agent.pods.get(ID)).toMatchObject({
-    ...{ phase: 'running', restart_count: 1, container_id, last_exit: exit, reason: null },
+    phase: 'running',
+    restart_count: 1,
+    container_id,
+    last_exit: exit,
+    reason: null,
   });
 });
 
@@ -297,7 +303,9 @@ it('stops a pod and keeps its data, even if the agent is killed, and starts it a
   agent.pods.setStopped(ID, false);
   await settle();
   expect(agent.pods.get(ID)).toMatchObject({
-    ...{ stopped: false, phase: 'running', container_id: before.container_id },
+    stopped: false,
+    phase: 'running',
+    container_id: before.container_id,
     restart_count: before.restart_count,
   });
   agent.pods.setStopped(ID, true);

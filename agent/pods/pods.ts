@@ -77,7 +77,9 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
     livePods: () => records.live().map(({ id }) => id),
   });
   const secrets = createPodSecrets({
-    ...{ database: ports.database, random, secret: ports.secret },
+    database: ports.database,
+    random,
+    secret: ports.secret,
     files: ports.secretFiles,
   });
   const steps = createPodSteps({

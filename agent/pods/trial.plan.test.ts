@@ -64,7 +64,10 @@ const known = { phase: 'running', container_id: 'c2' } as const;
 const fails = { login: { kind: 'fails', message: 'no shell' } } as const;
 
 const hostReboot = JSON.stringify({
-  ...{ exit_code: 137, oom_killed: false, finished_ms: 6_000, reason: 'HostReboot' },
+  exit_code: 137,
+  oom_killed: false,
+  finished_ms: 6_000,
+  reason: 'HostReboot',
 });
 
 type Case = [string, Partial<PodRow>, ContainerState[], object, Partial<PlanFacts>?];

@@ -104,8 +104,12 @@ async function rentals(central: TestCentral, db: Database, folder: string): Prom
   const attachSecrets = async () => undefined;
   const launchLimitMs = 600_000;
   const deps = {
-    ...{ clock: systemClock, random: systemRandom },
-    ...{ afterSpend, beginRestore, attachSecrets, launchLimitMs },
+    clock: systemClock,
+    random: systemRandom,
+    afterSpend,
+    beginRestore,
+    attachSecrets,
+    launchLimitMs,
   };
   const actor = { auth: 'session' as const, apiKeyId: null, requestId: 'bench-request' };
   let rented = 0;

@@ -290,8 +290,11 @@ it('backs up /root of a pod without volumes and restores it, also on the other n
     backup_log_id: string;
   };
   expect(await ended('the backup', () => call('GET', `/backup-logs/${backup_id}`))).toMatchObject({
-    ...{ status: 'COMPLETED', quality: 'full', backup_path: '/root' },
-    ...{ changed_files: [], changed_files_total: 0 },
+    status: 'COMPLETED',
+    quality: 'full',
+    backup_path: '/root',
+    changed_files: [],
+    changed_files_total: 0,
   });
   logIn(pod, 'rm /root/work/notes; echo later > /root/later');
   for (const { id } of [pod, other]) {

@@ -143,6 +143,8 @@ export const RULES: readonly Rule[] = [
     /^(?:export )?(?:let |const \w+(?:: [^=]+)? = new (?:Weak)?(?:Map|Set)(?:<[^;]*>)?\(\))/gm,
     (path) => !path.endsWith('.test.ts') && !KEEPS_STATE.includes(path),
   ),
+  // `{ ...{ a, b }, c }` equals `{ a, b, c }`.
+  forbidCode('no fresh literal is spread', /\.\.\.\{/g),
   forbidCode('no module is mocked', /\bvi\.(?:mock|doMock)\s*\(/g),
   forbidCode('no check is silenced by a cast', /\bas\s+any\b/g),
   {

@@ -85,8 +85,12 @@ export const REACH_IN_PARALLEL: Readonly<Record<string, Reach>> = {
     let bySpec: Promise<Answer> | undefined;
     await db.transaction().execute(async (tx) => {
       const deps = {
-        ...{ clock, random, launchLimitMs: 600_000 },
-        ...{ afterSpend: nothing, beginRestore: nothing, attachSecrets: nothing },
+        clock,
+        random,
+        launchLimitMs: 600_000,
+        afterSpend: nothing,
+        beginRestore: nothing,
+        attachSecrets: nothing,
       };
       await rentIn(tx, deps, rentalOf(rival, node.id));
       // This request selects the node, which it reads as free, and waits for the other rental's lock.

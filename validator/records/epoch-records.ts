@@ -86,7 +86,10 @@ export function createEpochRecords(store: EvidenceStore) {
 function rowOf(row: EpochToSign & Pick<EpochRow, 'state'>): EpochPage['epochs'][number] {
   const { number, computed_ms, state, previous, result_hash } = row;
   return {
-    ...{ number, state, previous, result_hash },
+    number,
+    state,
+    previous,
+    result_hash,
     id: epochIdOf(row),
     computed_at: naiveUtc(computed_ms),
   };

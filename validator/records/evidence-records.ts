@@ -72,7 +72,9 @@ export function createEvidenceRecords(store: EvidenceStore, trusted: readonly Tr
         first_seq: head?.first_seq ?? null,
         last_seq: head?.last_seq ?? null,
         documents: items.map(({ id, seq, finished_ms, verdict }) => ({
-          ...{ id, seq, verdict },
+          id,
+          seq,
+          verdict,
           finished_at: naiveUtc(finished_ms),
         })),
         next,
@@ -85,7 +87,12 @@ export function createEvidenceRecords(store: EvidenceStore, trusted: readonly Tr
       if (row === undefined) throw notStored(`evidence ${id}`);
       const { executor_id, seq, verdict, document, signature } = row;
       return {
-        ...{ id, executor_id, seq, verdict, document, signature },
+        id,
+        executor_id,
+        seq,
+        verdict,
+        document,
+        signature,
         signed_as: EVIDENCE_SIGNED_AS,
         finished_at: naiveUtc(row.finished_ms),
       };
@@ -99,8 +106,16 @@ function verdictIn(entryJson: string): CycleVerdicts['verdicts'][number] {
   const { executor_id, hotkey, evidence_id, verdict, gpu_model, gpu_count } = entry;
   const { rented, simulated, uptime_minutes, failure_ppm } = entry;
   return {
-    ...{ executor_id, hotkey, evidence_id, verdict, gpu_model, gpu_count },
-    ...{ rented, simulated, uptime_minutes, failure_ppm },
+    executor_id,
+    hotkey,
+    evidence_id,
+    verdict,
+    gpu_model,
+    gpu_count,
+    rented,
+    simulated,
+    uptime_minutes,
+    failure_ppm,
   };
 }
 

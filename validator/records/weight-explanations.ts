@@ -37,7 +37,10 @@ export function createWeightExplanations(store: EvidenceStore, clock: Clock) {
     const yieldToEventLoop = createEventLoopYield(clock);
     const { head, kept, weigher } = await weighStoredEpoch(store, epoch, policy, yieldToEventLoop);
     return {
-      ...{ head, policy, cycles: kept.length, posted: readPayload(epoch) },
+      head,
+      policy,
+      cycles: kept.length,
+      posted: readPayload(epoch),
       meanPoints: weigher.meanPoints(),
       isComplete: weigher.result(head)?.inputHash === epoch.input_hash,
     };

@@ -82,8 +82,17 @@ it('rejects more processors than the host has', async () => {
   const cores = 4_096;
   const limits = { cpuCores: cores, memoryBytes: 2 ** 26, shmBytes: 2 ** 20, pids: 64 };
   const request = engine.createContainer({
-    ...{ name: `refused-${systemRandom.uuid()}`, image, labels, entrypoint: [], command: [] },
-    ...{ environment: {}, network: null, ports: [], gpuUuids: [], limits, stopGraceSeconds: 1 },
+    name: `refused-${systemRandom.uuid()}`,
+    image,
+    labels,
+    entrypoint: [],
+    command: [],
+    environment: {},
+    network: null,
+    ports: [],
+    gpuUuids: [],
+    limits,
+    stopGraceSeconds: 1,
   });
   await expect(request).rejects.toMatchObject({
     kind: 'refused',
@@ -95,8 +104,17 @@ it('distinguishes refused GPUs from other refusals', async () => {
   const limits = { cpuCores: 1, memoryBytes: 2 ** 26, shmBytes: 2 ** 20, pids: 64 };
   const gpuUuids = ['GPU-00000000-0000-4000-8000-000000000000'];
   const id = await engine.createContainer({
-    ...{ name: `gpu-${systemRandom.uuid()}`, image, labels, entrypoint: [], command: [] },
-    ...{ environment: {}, network: null, ports: [], gpuUuids, limits, stopGraceSeconds: 1 },
+    name: `gpu-${systemRandom.uuid()}`,
+    image,
+    labels,
+    entrypoint: [],
+    command: [],
+    environment: {},
+    network: null,
+    ports: [],
+    gpuUuids,
+    limits,
+    stopGraceSeconds: 1,
   });
   await expect(engine.startContainer(id)).rejects.toMatchObject({ kind: 'device' });
 });

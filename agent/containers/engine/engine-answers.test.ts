@@ -7,7 +7,9 @@ const NETWORKS = { eth0: { rx_bytes: 1, tx_bytes: 2 }, eth1: { rx_bytes: 10, tx_
 
 it('reads figures of cgroup v1 and v2', () => {
   const v1 = {
-    ...{ ...CPU, networks: NETWORKS, pids_stats: { current: 3, limit: 64 } },
+    ...CPU,
+    networks: NETWORKS,
+    pids_stats: { current: 3, limit: 64 },
     memory_stats: {
       usage: 9_000,
       stats: { total_inactive_file: 4_000, total_rss: 1_000, total_cache: 6_000, rss: 1 },
@@ -22,8 +24,12 @@ it('reads figures of cgroup v1 and v2', () => {
     },
   };
   const figures = {
-    ...{ cpuNanos: 5_000, memoryBytes: 5_000, memoryWithFilesBytes: 9_000 },
-    ...{ residentBytes: 1_000, cacheBytes: 6_000, tasks: 3 },
+    cpuNanos: 5_000,
+    memoryBytes: 5_000,
+    memoryWithFilesBytes: 9_000,
+    residentBytes: 1_000,
+    cacheBytes: 6_000,
+    tasks: 3,
     network: { receivedBytes: 11, sentBytes: 22 },
     blockIo: { readBytes: 75, writtenBytes: 80 },
   };
@@ -49,8 +55,14 @@ it('accepts missing figures, and returns null for a container that does not run'
     pids_stats: {},
   };
   expect(ContainerUsageAnswer.parse(lean)).toEqual({
-    ...{ cpuNanos: 5_000, memoryBytes: 9_000, memoryWithFilesBytes: 9_000 },
-    ...{ residentBytes: null, cacheBytes: null, tasks: null, network: null, blockIo: null },
+    cpuNanos: 5_000,
+    memoryBytes: 9_000,
+    memoryWithFilesBytes: 9_000,
+    residentBytes: null,
+    cacheBytes: null,
+    tasks: null,
+    network: null,
+    blockIo: null,
   });
   expect(ContainerUsageAnswer.parse({ cpu_stats: { cpu_usage: {} }, memory_stats: {} })).toBeNull();
 });

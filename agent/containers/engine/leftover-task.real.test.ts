@@ -27,10 +27,17 @@ it('ends the task of one container only, and reports when there is none', async 
 
     async function run(name: string): Promise<string> {
       const id = await engine.createContainer({
-        ...{ name, image: 'test:1', labels: {}, command: [], environment: {} },
+        name,
+        image: 'test:1',
+        labels: {},
+        command: [],
+        environment: {},
         entrypoint: ['/bin/busybox', 'sleep', '600'],
         limits: { cpuCores: 0.5, memoryBytes: 2 ** 26, shmBytes: 2 ** 20, pids: 16 },
-        ...{ network: null, ports: [], gpuUuids: [], stopGraceSeconds: 0 },
+        network: null,
+        ports: [],
+        gpuUuids: [],
+        stopGraceSeconds: 0,
       });
       await engine.startContainer(id);
       return id;

@@ -48,7 +48,9 @@ it('recreates a container from another image with the provider’s settings and 
   ids.push(id);
   const [before, after] = [await inspected(old.Id), await inspected(id)];
   expect(after.Config).toMatchObject({
-    ...{ Cmd: ['two'], User: '1000', Hostname: id.slice(0, 12) },
+    Cmd: ['two'],
+    User: '1000',
+    Hostname: id.slice(0, 12),
     Labels: { mine: 'yes', of: 'two', release: '7' },
   });
   const own = after.Config.Env.filter((each: string) => !each.startsWith('PATH='));

@@ -37,7 +37,11 @@ beforeAll(async () => {
   const subnet = `10.203.${systemRandom.int(256)}.${16 * systemRandom.int(16)}/28`;
   await engine.ensureNetwork(network, mark, { subnet, bridgeName });
   core = createImages({
-    ...{ executorId, engine, buildsFolder, clock: systemClock, random: systemRandom },
+    executorId,
+    engine,
+    buildsFolder,
+    clock: systemClock,
+    random: systemRandom,
     log: createLog({ name: 'test', level: 'silent' }),
     database: openDatabase(':memory:'),
     secret: systemRandom.bytes(32),
@@ -125,7 +129,8 @@ it.each([
   [`${BASE}\nCOPY . /app`, /^Line 2: COPY without --from/],
 ])('reports the line of the renter’s Dockerfile in the error for %j', async (text, message) => {
   await expect(build(text)).rejects.toMatchObject({
-    ...{ name: 'BuildFailure', message: expect.stringMatching(message) },
+    name: 'BuildFailure',
+    message: expect.stringMatching(message),
   });
 });
 

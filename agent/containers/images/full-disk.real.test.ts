@@ -36,7 +36,10 @@ it('reports a full disk, and removes the least recently used image', async () =>
   const freed: number[] = [];
   const used: string[] = [];
   const core = createImages({
-    ...{ executorId: systemRandom.uuid(), engine, clock, random: systemRandom },
+    executorId: systemRandom.uuid(),
+    engine,
+    clock,
+    random: systemRandom,
     log: createLog({ name: 'test', level: 'silent' }),
     database: openDatabase(':memory:'),
     secret: systemRandom.bytes(32),

@@ -21,7 +21,10 @@ function createHost() {
   /** Disk use in percent at each check; the last value repeats. */
   const percents = [10];
   const options = {
-    ...{ executorId: systemRandom.uuid(), engine, clock, random: systemRandom },
+    executorId: systemRandom.uuid(),
+    engine,
+    clock,
+    random: systemRandom,
     database: openDatabase(':memory:'),
     log: createLog({ name: 'test', level: 'silent' }),
     secret: new Uint8Array(32),

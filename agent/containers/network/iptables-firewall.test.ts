@@ -4,7 +4,10 @@ import { FirewallUnavailable } from './firewall.ts';
 import { createIptablesFirewall, resolversIn } from './iptables-firewall.ts';
 
 const done = (change: Partial<CommandResult> = {}): CommandResult => ({
-  ...{ exitCode: 0, stdout: '', stderr: '', ended: null },
+  exitCode: 0,
+  stdout: '',
+  stderr: '',
+  ended: null,
   ...change,
 });
 

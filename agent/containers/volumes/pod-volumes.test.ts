@@ -28,7 +28,9 @@ it('creates a labelled volume for each path', async () => {
   const { container_id } = await pod.launched({ volumes: ['/data/', '/work'] });
   expect(names()).toEqual([DATA, WORK].toSorted());
   expect(pod.engine.volumes.get(DATA)?.labels).toMatchObject({
-    ...{ [LABELS.managed]: '1', [LABELS.kind]: 'pod', [LABELS.pod]: ID },
+    [LABELS.managed]: '1',
+    [LABELS.kind]: 'pod',
+    [LABELS.pod]: ID,
     [LABELS.mountPath]: '/data',
   });
   expect(mountsOf(container_id)).toEqual([

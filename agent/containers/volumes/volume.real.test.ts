@@ -69,11 +69,17 @@ const placeOf = async (copy: string) => {
 };
 
 const backupOf = (id: string) => ({
-  ...{ operation_id: id, path: '/mnt', repository, create_repository: true },
+  operation_id: id,
+  path: '/mnt',
+  repository,
+  create_repository: true,
 });
 const restoreOf = (id: string, snapshot: string | null) => ({
-  ...{ operation_id: id, snapshot_id: snapshot, repository },
-  ...{ source_path: '/mnt', target_path: '/mnt' },
+  operation_id: id,
+  snapshot_id: snapshot,
+  repository,
+  source_path: '/mnt',
+  target_path: '/mnt',
 });
 
 /** All kinds of files that a pod may have, including cache folders and links that point outside. */

@@ -29,7 +29,10 @@ let inVolumes: number | null;
 
 function openAgent(database = openDatabase(':memory:')): Agent {
   return createTestAgent({
-    ...{ engine, clock, database, executorId: EXECUTOR },
+    engine,
+    clock,
+    database,
+    executorId: EXECUTOR,
     folderBytes: async () => inVolumes,
     folderEntries: async () => (inVolumes === null ? null : 4),
   });
@@ -82,7 +85,9 @@ it('creates a volume once, mounts it beside the pod’s data volumes, and keeps 
   const view = { id, volume_id: VOLUME, size_bytes: LIMIT, state: 'present' };
   expect(await listed()).toEqual([{ ...view, bytes: 0, files: 0, measured_age_ms: 0 }]);
   expect(engine.volumes.get(volumeCopyName(id))?.labels).toMatchObject({
-    ...{ [LABELS.managed]: '1', [LABELS.executor]: EXECUTOR, [LABELS.kind]: 'volume' },
+    [LABELS.managed]: '1',
+    [LABELS.executor]: EXECUTOR,
+    [LABELS.kind]: 'volume',
     [LABELS.volume]: VOLUME,
   });
   const podId = await launch({ volumes: ['/data'], volume: { id } });

@@ -10,15 +10,13 @@ import { createPodUsage, RETRY_FILES_MS } from './pod-usage.ts';
 
 const IMAGE = 'registry.example/one:1';
 const SPEC: ContainerSpec = {
-  ...{
-    name: 'pod',
-    image: IMAGE,
-    labels: {},
-    entrypoint: [],
-    command: [],
-    environment: {},
-    network: null,
-  },
+  name: 'pod',
+  image: IMAGE,
+  labels: {},
+  entrypoint: [],
+  command: [],
+  environment: {},
+  network: null,
   ports: [],
   gpuUuids: [],
   stopGraceSeconds: 0,

@@ -46,7 +46,11 @@ export function createChangingPod() {
 
   function boot(bootId: string) {
     const created = createTestAgent({
-      ...{ engine, clock, database: store, executorId: EXECUTOR, random: createSeededRandom(1) },
+      engine,
+      clock,
+      database: store,
+      executorId: EXECUTOR,
+      random: createSeededRandom(1),
       host: { ...TEST_HOST, bootId },
       gpus: fakeGpus(GPUS),
       portRange: { first: 20_000, last: 20_003 },

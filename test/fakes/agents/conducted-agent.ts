@@ -131,7 +131,11 @@ export async function addConductedAgent(
     return { pods: [...market.agents.host(id).pods.values()] };
   });
   const challenges = createChallengeService({
-    ...{ clock, executorId: id, workers: 1, folder: join(folder, id), proof: inline },
+    clock,
+    executorId: id,
+    workers: 1,
+    folder: join(folder, id),
+    proof: inline,
     cards: createCardChallenges({ executorId: id, gpuProof: hostCards() }),
     isRented: () => false,
   });
@@ -151,8 +155,11 @@ export async function addConductedAgent(
     stopping: signal,
   });
   const portChecks = createPortCheckService({
-    ...{ clock, executorId: id, range: { first, last } },
-    ...{ isLeased: () => false, isRented: () => false },
+    clock,
+    executorId: id,
+    range: { first, last },
+    isLeased: () => false,
+    isRented: () => false,
   });
   registerPortCheckRoutes(server, {
     portChecks: {

@@ -115,7 +115,10 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
       clock = given;
     },
     listings: () => listings,
-    ...{ wishes, questions, rewards, records },
+    wishes,
+    questions,
+    rewards,
+    records,
     clientOf(executorId) {
       const client = clientOf(host(executorId), executorId, () => clock?.now() ?? 0);
       return {
@@ -232,7 +235,8 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
         const { reboots_requested, reboots_done } = present ?? NO_REBOOTS;
         const view = {
           ...newView(id, executorId, spec, host.arrives, nowMs()),
-          ...{ reboots_requested, reboots_done },
+          reboots_requested,
+          reboots_done,
         };
         host.pods.set(id, view);
         host.specs.set(id, spec);
@@ -349,7 +353,11 @@ function isPlace(since: string | undefined): boolean {
 
 function unmeasured({ simulated }: PodView): PodMetrics {
   return {
-    ...{ simulated, age_ms: null, interval_seconds: 10, gpus: [], history: [] },
+    simulated,
+    age_ms: null,
+    interval_seconds: 10,
+    gpus: [],
+    history: [],
     idle_ms: null,
     cpu: { used_cores: null, limit_cores: 1 },
     memory: { used_bytes: null, limit_bytes: 2 ** 30 },

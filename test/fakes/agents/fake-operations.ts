@@ -54,11 +54,25 @@ export function createFakeOperations() {
       }
       requests.set(id, request);
       const view: OperationView = {
-        ...{ id, pod_id: podId, kind, stage: 'queued', percent: 0 },
-        ...{ total_files: null, processed_files: null, total_bytes: null, processed_bytes: null },
-        ...{ bytes_per_second: null, remaining_seconds: null, snapshot_id: null, quality: null },
+        id,
+        pod_id: podId,
+        kind,
+        stage: 'queued',
+        percent: 0,
+        total_files: null,
+        processed_files: null,
+        total_bytes: null,
+        processed_bytes: null,
+        bytes_per_second: null,
+        remaining_seconds: null,
+        snapshot_id: null,
+        quality: null,
         changed_files: null,
-        ...{ error: null, log: [], started_ms: nowMs, heartbeat_ms: nowMs, finished_ms: null },
+        error: null,
+        log: [],
+        started_ms: nowMs,
+        heartbeat_ms: nowMs,
+        finished_ms: null,
       };
       views.set(id, view);
       return view;
@@ -78,7 +92,9 @@ export function createFakeOperations() {
     finish(id: string, digit = 'a', quality: OperationView['quality'] = 'full'): void {
       const isBackup = get(id).kind === 'backup';
       change(id, {
-        ...{ stage: 'done', percent: 100, finished_ms: get(id).started_ms + 1 },
+        stage: 'done',
+        percent: 100,
+        finished_ms: get(id).started_ms + 1,
         ...(isBackup ? { snapshot_id: digit.repeat(64), quality } : {}),
       });
     },

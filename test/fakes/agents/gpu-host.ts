@@ -52,10 +52,16 @@ export async function createGpuHost(socketPath: string) {
   const executorId = systemRandom.uuid();
   const smi = createNvidiaSmi({ clock, runCommand, env: fake.env });
   const gpuDriver = await chooseGpuDriver({
-    ...{ mode: 'nvidia', simulatedGpus: [], executorId, smi, clock },
+    mode: 'nvidia',
+    simulatedGpus: [],
+    executorId,
+    smi,
+    clock,
   });
   const agent = createTestAgent({
-    ...{ clock, executorId, gpuDriver },
+    clock,
+    executorId,
+    gpuDriver,
     engine: createDockerodeEngine({ socketPath, clock }),
     gpus: createGpuSource(gpuDriver),
     kernelLog: createKernelLog(kernelLog),

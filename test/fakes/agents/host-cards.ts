@@ -25,7 +25,9 @@ export function hostCards(): Cards {
         const rows = rowsOf(seed, n);
         const tree = treeOf(rows);
         return indices.map((index) => ({
-          ...{ round, index, sums: rows[index]?.toString('base64') ?? '' },
+          round,
+          index,
+          sums: rows[index]?.toString('base64') ?? '',
           path: pathOf(tree, index).map(hex),
         }));
       }),

@@ -45,8 +45,11 @@ TEXT`);
   const trust = selfSignedPin(publicKey);
   if (trust === null) throw new Error('the agent has no key');
   const send = createSignedFetch({
-    ...{ baseUrl: `https://${host.address}:${PORT}`, audience: executorId, signer },
-    ...{ clock: systemClock, random: systemRandom },
+    baseUrl: `https://${host.address}:${PORT}`,
+    audience: executorId,
+    signer,
+    clock: systemClock,
+    random: systemRandom,
     transport: createSecureTransport({ trust, clock: systemClock }),
   });
   return { executorId, signer, send, client: createAgentClient({ send, clock: systemClock }) };

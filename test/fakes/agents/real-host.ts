@@ -40,7 +40,10 @@ export type RealHost = Awaited<ReturnType<typeof createRealHost>>;
 
 /** Answer of an SSH gateway that has no sessions. */
 const NO_SESSIONS = {
-  ...{ sessions: 0, sessions_total: 0, login_failures_total: 0, sessions_by_pod: {} },
+  sessions: 0,
+  sessions_total: 0,
+  login_failures_total: 0,
+  sessions_by_pod: {},
 };
 
 /** Creates an agent that listens on all addresses, with separate firewall rules beside those of other agents. */
@@ -66,7 +69,13 @@ export async function createRealHost(resolvers: readonly string[] = []) {
   const portRange = await freePorts(PORTS_PER_AGENT);
   const scratchFolder = join(tmpdir(), `podwright-scratch-${executorId}`);
   const agent: Agent = createTestAgent({
-    ...{ engine, clock: systemClock, executorId, probePort, portRange, firewall, scratchFolder },
+    engine,
+    clock: systemClock,
+    executorId,
+    probePort,
+    portRange,
+    firewall,
+    scratchFolder,
     gatewayLink: { ...NO_GATEWAY, traffic: () => NO_SESSIONS },
     log: createLog({ name: 'test-agent', level: 'silent' }),
   });

@@ -67,7 +67,11 @@ export function createContainerMethods(
           finishedMs: 0,
         };
         containers.set(id, {
-          ...{ ...never, id, name, labels, spec },
+          ...never,
+          id,
+          name,
+          labels,
+          spec,
           status: 'created',
           imageId: image.id,
           createdMs: clock.now(),

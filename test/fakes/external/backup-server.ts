@@ -46,13 +46,19 @@ export async function startBackupServer(given: Partial<BackupFolder> & { folder:
   const log = createLog({ name: 'test', level: 'silent' });
   const stopping = new AbortController();
   const server = createHttpServer({
-    ...{ log, clock: systemClock, random: systemRandom, bodyLimitBytes: 1_000 },
+    log,
+    clock: systemClock,
+    random: systemRandom,
+    bodyLimitBytes: 1_000,
     requestTimeoutMs: 200,
   });
   const backups = await openEmbeddedBackups({
     place: { bytesPerAccount: 1024 ** 3, ...given },
     secret: new Uint8Array(32).fill(7),
-    ...{ clock: systemClock, random: systemRandom, log, stopping: stopping.signal },
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    stopping: stopping.signal,
     isAlone: true,
     origin: () => `http://127.0.0.1:${(server.server.address() as AddressInfo).port}`,
   });
@@ -73,7 +79,10 @@ export async function startBackupServer(given: Partial<BackupFolder> & { folder:
     return new Promise<RestAnswer>((resolve, reject) => {
       const sent = request(
         {
-          ...{ method, port, host: '127.0.0.1', path: path.startsWith('/') ? path : base + path },
+          method,
+          port,
+          host: '127.0.0.1',
+          path: path.startsWith('/') ? path : base + path,
           headers: {
             ...(body !== undefined && stated ? { 'content-length': body.length } : {}),
             ...headers,

@@ -32,7 +32,8 @@ export function rewriteFolders(
     return renamed;
   };
   const packs = index.packs.map(({ id, blobs }) => ({
-    ...{ blobs, content: take(location, join('data', id.slice(0, 2)), id) },
+    blobs,
+    content: take(location, join('data', id.slice(0, 2)), id),
   }));
   // A folder contains the hashes of its subfolders, so the changes repeat until no hash changes.
   for (let isChanging = true; isChanging; ) {

@@ -44,12 +44,17 @@ export async function startStripeServer() {
     if (owners.get(method) !== form.get('customer')) return invalid('payment_method_not_owned');
     const declined = { type: 'card_error', code: 'card_declined', decline_code: 'do_not_honor' };
     const states: Record<string, string> = {
-      ...{ pm_ok: 'succeeded', pm_processing: 'processing' },
-      ...{ pm_declined: 'requires_payment_method', pm_action: 'requires_action' },
+      pm_ok: 'succeeded',
+      pm_processing: 'processing',
+      pm_declined: 'requires_payment_method',
+      pm_action: 'requires_action',
     };
     const intent: Intent = {
-      ...{ id: `pi_${randomUUID()}`, object: 'payment_intent' },
-      ...{ amount: Number(form.get('amount')), currency: 'usd', status: states[method] ?? 'x' },
+      id: `pi_${randomUUID()}`,
+      object: 'payment_intent',
+      amount: Number(form.get('amount')),
+      currency: 'usd',
+      status: states[method] ?? 'x',
       metadata: { top_up_id: form.get('metadata[top_up_id]') ?? '' },
       last_payment_error: method === 'pm_declined' ? declined : null,
     };
@@ -121,7 +126,8 @@ export async function startStripeServer() {
 
   return {
     options: {
-      ...{ secretKey: SECRET_KEY, callbackSecret: CALLBACK_SECRET },
+      secretKey: SECRET_KEY,
+      callbackSecret: CALLBACK_SECRET,
       api: { host: '127.0.0.1', port: address.port, protocol: 'http' as const },
     },
     intents: () => [...intents.values()],

@@ -36,7 +36,8 @@ const { scene: given, asked, haltAt, haltedFile, program } = order;
 const scene = createBackupScene({
   ...given,
   container: given.container === true,
-  ...{ made: false, repository: asked.request.repository },
+  made: false,
+  repository: asked.request.repository,
 });
 
 function halting(store: OperationStore): OperationStore {

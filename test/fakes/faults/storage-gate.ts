@@ -56,7 +56,11 @@ export async function startStorageGate(target: () => number): Promise<StorageGat
     await hook(call, 'before', nth);
     const { method, url: path, headers } = incoming;
     const upstream = request({
-      ...{ host: '127.0.0.1', port: target(), method, path, headers },
+      host: '127.0.0.1',
+      port: target(),
+      method,
+      path,
+      headers,
       // Opens a new connection for each request: a pooled one may belong to a storage that was killed.
       agent: false,
     });

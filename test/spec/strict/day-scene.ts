@@ -85,7 +85,10 @@ export async function createDayScene() {
       const { gpu_uuids: uuids = [] } = host.specs.get(podId) ?? {};
       const gpus = host.inventory.gpu.devices.filter(({ uuid }) => uuids.includes(uuid));
       host.podMetrics.set(podId, {
-        ...{ age_ms: 2_000, simulated: true, interval_seconds: 10, idle_ms: null },
+        age_ms: 2_000,
+        simulated: true,
+        interval_seconds: 10,
+        idle_ms: null,
         cpu: { used_cores: 1, limit_cores: 2 },
         memory: { used_bytes: 1, limit_bytes: 2 },
         gpus: gpus.map((gpu) => ({ ...gpu, utilization_percent: 60, processes: 1 })),

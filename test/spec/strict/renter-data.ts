@@ -27,8 +27,10 @@ export async function useVolumes(
   const { body: rented } = await scene.market.call('POST', `/executors/${second}/rent`, {
     headers,
     body: {
-      ...{ pod_name: 'with volume', template_id: DEFAULT_TEMPLATE },
-      ...{ gpu_count: 1, volume_id: made.id },
+      pod_name: 'with volume',
+      template_id: DEFAULT_TEMPLATE,
+      gpu_count: 1,
+      volume_id: made.id,
     },
   });
   await scene.settle();

@@ -78,8 +78,12 @@ export async function usePod(scene: DayScene, renter: Renter, { first }: Nodes):
   const { call } = scene.api;
   const { key: headers } = renter;
   const body = {
-    ...{ pod_name: 'first', template_id: DEFAULT_TEMPLATE, dockerfile_content: null },
-    ...{ volume_id: null, user_public_key: [OTHER_KEY], initial_port_count: null },
+    pod_name: 'first',
+    template_id: DEFAULT_TEMPLATE,
+    dockerfile_content: null,
+    volume_id: null,
+    user_public_key: [OTHER_KEY],
+    initial_port_count: null,
     gpu_count: 1,
   };
   const host = scene.market.agents.host(first);

@@ -10,8 +10,13 @@ import * as validators from './validators.ts';
 
 const BERLIN = { lat: 52.5, lon: 13.4 };
 const PASSED = {
-  ...{ check_id: 'agent', passed: true, reason_code: null },
-  ...{ measured: 'answers', required: 'answers', message: 'The agent answers', remediation: '' },
+  check_id: 'agent',
+  passed: true,
+  reason_code: null,
+  measured: 'answers',
+  required: 'answers',
+  message: 'The agent answers',
+  remediation: '',
 };
 
 /** A clock that advances, because a signature of the same second would be a replay. */
@@ -61,7 +66,9 @@ export async function checkNode(
 /** Two cards that NVLink connects. */
 function withNvlink(inventory: Inventory): Inventory {
   const gpus = inventory.gpu.devices.map(({ uuid }, row) => ({
-    ...{ uuid, numa_node: 0, cpus: null },
+    uuid,
+    numa_node: 0,
+    cpus: null,
     links: row === 0 ? ['X', 'NV18'] : ['NV18', 'X'],
   }));
   return { ...inventory, gpu: { ...inventory.gpu, topology: { gpus } } };

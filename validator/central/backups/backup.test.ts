@@ -35,17 +35,31 @@ describe('a manual backup', () => {
       },
     });
     expect(await scene.log(id)).toMatchObject({
-      ...{ id, pod_id: scene.podId, name: 'first', description: 'by hand\nindeed' },
-      ...{ status: 'IN_PROGRESS', stage: 'QUEUED', progress: 0, backup_path: '/workspace' },
-      ...{ backup_config_id: null, completed_at: null, sha256: null, error_message: null },
+      id,
+      pod_id: scene.podId,
+      name: 'first',
+      description: 'by hand\nindeed',
+      status: 'IN_PROGRESS',
+      stage: 'QUEUED',
+      progress: 0,
+      backup_path: '/workspace',
+      backup_config_id: null,
+      completed_at: null,
+      sha256: null,
+      error_message: null,
     });
     const counters = { total_files: 10, processed_files: 4, total_bytes: 100 };
     const pace = { processed_bytes: 40, bytes_per_second: 20, remaining_seconds: 3 };
     scene.operations.progress(id, { stage: 'uploading', percent: 40, ...counters, ...pace });
     await scene.later(2_000);
     expect(await scene.log(id)).toMatchObject({
-      ...{ stage: 'UPLOADING', progress: 40, ...counters, processed_bytes: 40 },
-      ...{ throughput_bytes_per_second: 20, estimated_remaining_seconds: 3, elapsed_seconds: 2 },
+      stage: 'UPLOADING',
+      progress: 40,
+      ...counters,
+      processed_bytes: 40,
+      throughput_bytes_per_second: 20,
+      estimated_remaining_seconds: 3,
+      elapsed_seconds: 2,
       last_heartbeat_at: naiveUtc(scene.market.clock.now()),
     });
     // Percent never decreases.
@@ -56,9 +70,15 @@ describe('a manual backup', () => {
     await scene.later(2_000);
     const nowMs = scene.market.clock.now();
     expect(await scene.log(id)).toMatchObject({
-      ...{ status: 'COMPLETED', progress: 100, sha256: 'a'.repeat(64), quality: 'full' },
-      ...{ completed_at: naiveUtc(nowMs), expires_at: naiveUtc(nowMs + 30 * DAY_MS) },
-      ...{ error_message: null, deletion_state: null, stage: null },
+      status: 'COMPLETED',
+      progress: 100,
+      sha256: 'a'.repeat(64),
+      quality: 'full',
+      completed_at: naiveUtc(nowMs),
+      expires_at: naiveUtc(nowMs + 30 * DAY_MS),
+      error_message: null,
+      deletion_state: null,
+      stage: null,
     });
     expect(await scene.eventsOf('backup')).toEqual(['requested', 'success']);
     const [requested, done] = (await scene.events(scene.podId)).slice(-2);
@@ -74,7 +94,9 @@ describe('a manual backup', () => {
     scene.operations.finish(id, 'a', 'partial');
     await scene.later(2_000);
     expect(await scene.log(id)).toMatchObject({
-      ...{ status: 'COMPLETED', quality: 'partial', error_message: null },
+      status: 'COMPLETED',
+      quality: 'partial',
+      error_message: null,
       status_message: 'Some files could not be read and are not in the backup',
     });
     const [event] = (await scene.events(scene.podId)).slice(-1);
@@ -89,7 +111,10 @@ describe('a manual backup', () => {
     scene.operations.finish(id);
     await scene.later(2_000);
     expect(await scene.log(id)).toMatchObject({
-      ...{ status: 'COMPLETED', quality: 'full', changed_files: paths, changed_files_total: 250 },
+      status: 'COMPLETED',
+      quality: 'full',
+      changed_files: paths,
+      changed_files_total: 250,
       status_message: '250 files changed while they were read',
     });
     const quiet = await scene.backedUp('b');
@@ -169,7 +194,8 @@ describe('a manual backup', () => {
     scene.operations.fail(id, { code: 'RepositoryNoSpace', message: 'the storage is full' });
     await scene.later(2_000);
     expect(await scene.log(id)).toMatchObject({
-      ...{ status: 'FAILED', error_code: 'RepositoryNoSpace' },
+      status: 'FAILED',
+      error_code: 'RepositoryNoSpace',
       error_message: 'the storage is full',
     });
     expect(await scene.eventsOf('backup')).toEqual(['requested', 'failed']);
@@ -181,12 +207,15 @@ describe('a manual backup', () => {
     scene.operations.refusal = new ApiError('bad_request', 'no such folder');
     const refused = await scene.backUp();
     expect(await scene.log(refused)).toMatchObject({
-      ...{ status: 'FAILED', error_message: 'no such folder' },
+      status: 'FAILED',
+      error_message: 'no such folder',
     });
     scene.operations.refusal = new ApiError('BACKUP_STORAGE_BUSY', 'something else runs');
     const waiting = await scene.backUp();
     expect(await scene.log(waiting)).toMatchObject({
-      ...{ status: 'PENDING', error_message: null, status_message: 'something else runs' },
+      status: 'PENDING',
+      error_message: null,
+      status_message: 'something else runs',
     });
     scene.operations.refusal = null;
     await scene.later(2_000);
@@ -257,7 +286,8 @@ describe('cancelling', () => {
   it('cancels a sent backup on its node', async () => {
     const id = await scene.backUp();
     expect((await cancel(id)).body).toMatchObject({
-      ...{ status: 'IN_PROGRESS', status_message: 'Being cancelled' },
+      status: 'IN_PROGRESS',
+      status_message: 'Being cancelled',
     });
     await scene.market.sync();
     expect(scene.operations.get(id).stage).toBe('cancelled');
@@ -357,7 +387,9 @@ it('deletes backups with their account, and their data within a minute', async (
   await scene.later(2_000);
   expect((await scene.log(id)).verify_error).toBe(said.message);
   await scene.call('POST', '/backup-configs', {
-    ...{ pod_id: scene.podId, backup_frequency_hours: 1, retention_days: 1 },
+    pod_id: scene.podId,
+    backup_frequency_hours: 1,
+    retention_days: 1,
     backup_path: '/workspace',
   });
   await scene.remove(scene.podId);

@@ -34,12 +34,14 @@ describe('a requested drill', () => {
   it('runs on the node of the pod and is recorded in the log of the backup', async () => {
     const requested = await scene.verify(id);
     expect(requested).toMatchObject({
-      ...{ status: 200, body: { id, status: 'COMPLETED', verify_status: 'PENDING' } },
+      status: 200,
+      body: { id, status: 'COMPLETED', verify_status: 'PENDING' },
     });
     await scene.market.sync();
     const drill = scene.drill();
     expect(scene.operations.requests.get(drill)).toEqual({
-      ...{ operation_id: drill, snapshot_id: 'a'.repeat(64) },
+      operation_id: drill,
+      snapshot_id: 'a'.repeat(64),
       sample: { seed: drill, max_files: 50, max_bytes: 256 * 1024 * 1024 },
       repository: scene.operations.requests.get(id)?.repository,
     });
@@ -48,8 +50,11 @@ describe('a requested drill', () => {
     scene.operations.finish(drill);
     await scene.later(2_000);
     const passed = {
-      ...{ verify_status: 'PASSED', verify_error: null, verify_error_code: null },
-      ...{ verified_files: 7, verified_bytes: 70 },
+      verify_status: 'PASSED',
+      verify_error: null,
+      verify_error_code: null,
+      verified_files: 7,
+      verified_bytes: 70,
       verified_at: naiveUtc(scene.market.clock.now()),
     };
     expect(await scene.log(id)).toMatchObject({ status: 'COMPLETED', ...passed });
@@ -71,14 +76,18 @@ describe('a requested drill', () => {
     scene.operations.fail(scene.drill(), { code, message: 'in its own words' });
     await scene.later(2_000);
     expect(await scene.log(id)).toMatchObject({
-      ...{ status: 'COMPLETED', verify_status: status, verify_error: 'in its own words' },
-      ...{ verify_error_code: code, verified_files: null },
+      status: 'COMPLETED',
+      verify_status: status,
+      verify_error: 'in its own words',
+      verify_error_code: code,
+      verified_files: null,
       verified_at: status === 'FAILED' ? naiveUtc(scene.market.clock.now()) : null,
     });
     const feed = (await scene.call('GET', '/users/me/events')).body;
     expect(JSON.stringify(feed)).toContain(`verify_${status.toLowerCase()}`);
     expect((await scene.events(scene.podId)).at(-1)).toMatchObject({
-      ...{ error: 'in its own words', event: { backup_log_id: id, node: scene.node.id } },
+      error: 'in its own words',
+      event: { backup_log_id: id, node: scene.node.id },
     });
   });
 
@@ -105,7 +114,8 @@ describe('a requested drill', () => {
     const next = await scene.backUp();
     expect(scene.operations.get(drill).stage).toBe('cancelled');
     expect(await scene.log(id)).toMatchObject({
-      ...{ verify_status: 'CANCELLED', verify_error_code: null },
+      verify_status: 'CANCELLED',
+      verify_error_code: null,
       verify_error: 'Cancelled for a backup, a restore or the removal of the pod',
     });
     await scene.later(2_000);
@@ -162,7 +172,9 @@ describe('a requested drill', () => {
     await scene.market.sync();
     const nowhere = await scene.verify(id);
     expect(nowhere.body).toMatchObject({
-      ...{ verify_status: 'INCONCLUSIVE', verify_error_code: 'NoNode', verified_at: null },
+      verify_status: 'INCONCLUSIVE',
+      verify_error_code: 'NoNode',
+      verified_at: null,
       verify_error: expect.stringContaining('No verified node'),
     });
     const away = await scene.market.verifiedNode({ gpus: 1 });
@@ -182,7 +194,8 @@ describe('a requested drill', () => {
     await scene.verify(id);
     await scene.market.sync();
     expect(await scene.log(id)).toMatchObject({
-      ...{ verify_status: 'INCONCLUSIVE', verify_error_code: 'Refused' },
+      verify_status: 'INCONCLUSIVE',
+      verify_error_code: 'Refused',
     });
     scene.operations.refusal = null;
     await scene.verify(id);
@@ -192,7 +205,8 @@ describe('a requested drill', () => {
     expect((await scene.log(id)).verify_status).toBe('IN_PROGRESS');
     await scene.later(30_000);
     expect(await scene.log(id)).toMatchObject({
-      ...{ verify_status: 'INCONCLUSIVE', verify_error_code: 'NodeSilent' },
+      verify_status: 'INCONCLUSIVE',
+      verify_error_code: 'NodeSilent',
     });
     scene.host.up = true;
     await scene.later(30_000);
@@ -216,7 +230,9 @@ describe('scheduled drills', () => {
   /** Creates a schedule whose next backup is far in the future. */
   async function put(podId = scene.podId, on = scene): Promise<string> {
     const { body } = await on.call('POST', '/backup-configs', {
-      ...{ pod_id: podId, backup_frequency_hours: 720, retention_days: 365 },
+      pod_id: podId,
+      backup_frequency_hours: 720,
+      retention_days: 365,
       backup_path: '/workspace',
     });
     const { db, clock } = on.market.ports;

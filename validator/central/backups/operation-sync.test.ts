@@ -84,7 +84,10 @@ it('continues an operation after a downtime of any length', async () => {
   await scene.market.clock.advance(3_600_000);
   scene.host.up = false;
   const restarted = await createCentral(scene.market.ports, {
-    ...{ validators: [], signupCreditUusd: 0, verifyEmailAtSignup: true, trustedProxies: [] },
+    validators: [],
+    signupCreditUusd: 0,
+    verifyEmailAtSignup: true,
+    trustedProxies: [],
   });
   await restarted.syncPods();
   expect((await scene.log(id)).status).toBe('IN_PROGRESS');
@@ -101,7 +104,8 @@ it('delays an operation while the storage does not answer, then fails it', async
   scene.storage.isUp = false;
   const id = await scene.backUp();
   expect(await scene.log(id)).toMatchObject({
-    ...{ status: 'PENDING', status_message: 'The backup storage does not answer' },
+    status: 'PENDING',
+    status_message: 'The backup storage does not answer',
   });
   scene.storage.isUp = true;
   await scene.later(2_000);
@@ -112,7 +116,8 @@ it('delays an operation while the storage does not answer, then fails it', async
   const other = await scene.backUp();
   for (let minutes = 0; minutes < 2; minutes += 1) await scene.later(60_000);
   expect(await scene.log(other)).toMatchObject({
-    ...{ status: 'FAILED', started_at: null },
+    status: 'FAILED',
+    started_at: null,
     error_message: expect.stringContaining('The backup storage does not answer'),
   });
   expect(scene.operations.calls).toEqual([`backup ${id}`]);

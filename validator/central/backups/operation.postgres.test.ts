@@ -26,7 +26,9 @@ afterEach(async () => {
 it('begins a scheduled backup once, sends it once and records its end once', async () => {
   const { clock } = scene.market;
   await scene.call('POST', '/backup-configs', {
-    ...{ pod_id: scene.podId, backup_frequency_hours: 1, retention_days: 1 },
+    pod_id: scene.podId,
+    backup_frequency_hours: 1,
+    retention_days: 1,
     backup_path: '/workspace',
   });
   await clock.advance(3_600_000);
@@ -49,7 +51,9 @@ it('begins a scheduled drill once, sends it once and records its end once', asyn
   const { clock } = scene.market;
   const backupId = await scene.backedUp();
   await scene.call('POST', '/backup-configs', {
-    ...{ pod_id: scene.podId, backup_frequency_hours: 720, retention_days: 365 },
+    pod_id: scene.podId,
+    backup_frequency_hours: 720,
+    retention_days: 365,
     backup_path: '/workspace',
   });
   const later = { next_at: clock.now() + 10_000 * 3_600_000 };

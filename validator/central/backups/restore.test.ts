@@ -23,7 +23,9 @@ it('runs a restore on the node and polls it until it ends', async () => {
   expect(scene.operations.requests.get(id)).toMatchObject({
     operation_id: id,
     snapshot_id: 'a'.repeat(64),
-    ...{ source_path: '/workspace', target_path: '/workspace/data', mode: 'replace' },
+    source_path: '/workspace',
+    target_path: '/workspace/data',
+    mode: 'replace',
     repository: scene.operations.requests.get(backupId)?.repository,
   });
   const stages: [node: 'queued' | 'verifying' | 'swapping', shown: string][] = [
@@ -35,9 +37,16 @@ it('runs a restore on the node and polls it until it ends', async () => {
     scene.operations.progress(id, { stage, percent: 50, log: ['one', 'two'] });
     await scene.later(2_000);
     expect((await scene.restores())[0]).toMatchObject({
-      ...{ id, backup_id: backupId, status: 'IN_PROGRESS', stage: shown, progress: 50 },
-      ...{ logs: 'one\ntwo', restore_path: '/workspace/data', mode: 'replace' },
-      ...{ backup_engine: 'restic', restore_mode: 'LIVE' },
+      id,
+      backup_id: backupId,
+      status: 'IN_PROGRESS',
+      stage: shown,
+      progress: 50,
+      logs: 'one\ntwo',
+      restore_path: '/workspace/data',
+      mode: 'replace',
+      backup_engine: 'restic',
+      restore_mode: 'LIVE',
     });
   }
   scene.operations.finish(id);
@@ -68,7 +77,9 @@ it('restores /root into a pod on another node, without volumes', async () => {
     operations.finish(id);
     await scene.later(2_000);
     expect((await scene.restores(rented.body.id))[0]).toMatchObject({
-      ...{ id, status: 'COMPLETED', restore_path: target_path },
+      id,
+      status: 'COMPLETED',
+      restore_path: target_path,
     });
   }
 });
@@ -97,7 +108,10 @@ it('reports that the node has rolled a restore back', async () => {
   await scene.later(2_000);
   const { body } = await scene.call('GET', `/pods/${scene.podId}/restore-logs`);
   expect(body).toMatchObject({
-    ...{ total: 1, page: 1, limit: 20, has_next: false },
+    total: 1,
+    page: 1,
+    limit: 20,
+    has_next: false,
     items: [{ status: 'FAILED', error_code: 'RolledBack', error_message: 'the pod did not start' }],
   });
   expect(await scene.eventsOf('restore')).toEqual(['requested', 'failed']);
@@ -141,7 +155,8 @@ it('refuses a `new_only` restore into a folder that is not empty', async () => {
   const body = { backup_id: backupId, restore_path: '/workspace/data/', mode: 'new_only' };
   const { status, body: refused } = await trigger(body);
   expect(refused).toMatchObject({
-    ...{ error: { code: 'conflict' }, message: '/workspace/data/ exists and is not empty' },
+    error: { code: 'conflict' },
+    message: '/workspace/data/ exists and is not empty',
     details: { restore_path: '/workspace/data/' },
   });
   expect([status, await scene.restores()]).toEqual([409, []]);
@@ -185,8 +200,12 @@ describe('a restore with a rental', () => {
       scene.operations.progress(waiting.id, { stage: 'swapping' });
       await scene.later(2_000);
       expect(await scene.pod(id)).toMatchObject({
-        ...{ status: 'PENDING', phase: 'restoring', reason_code: null, ssh_connect_cmd: null },
-        ...{ message: 'The backup is being restored', estimated_ready_seconds: null },
+        status: 'PENDING',
+        phase: 'restoring',
+        reason_code: null,
+        ssh_connect_cmd: null,
+        message: 'The backup is being restored',
+        estimated_ready_seconds: null,
       });
     }
     scene.host.change(id, { phase: 'running' });

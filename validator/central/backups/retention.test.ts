@@ -28,7 +28,8 @@ it('deletes a backup at once and frees its space later', async () => {
   await scene.tend();
   expect(scene.storage.pruned).toEqual([digits('b')]);
   expect(await scene.log(first)).toMatchObject({
-    ...{ deletion_state: 'DONE', physical_cleanup_at: naiveUtc(scene.market.clock.now()) },
+    deletion_state: 'DONE',
+    physical_cleanup_at: naiveUtc(scene.market.clock.now()),
   });
   expect((await remove(first)).body.deletion_state).toBe('DONE');
   await scene.tend();
@@ -65,7 +66,9 @@ it('reports that the data of single backups cannot be removed without restic', a
   await remove(first);
   await scene.tend();
   expect(await scene.log(first)).toMatchObject({
-    ...{ status: 'DELETED', deletion_state: 'BLOCKED', physical_cleanup_at: null },
+    status: 'DELETED',
+    deletion_state: 'BLOCKED',
+    physical_cleanup_at: null,
     status_message: expect.stringContaining('restic is not installed'),
   });
   await remove(second);

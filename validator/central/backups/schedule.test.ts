@@ -17,8 +17,11 @@ afterEach(() => scene.close());
 
 const put = (body: object = {}) =>
   scene.call('POST', '/backup-configs', {
-    ...{ pod_id: scene.podId, backup_frequency_hours: 6, retention_days: 7 },
-    ...{ backup_path: '/workspace/data', ...body },
+    pod_id: scene.podId,
+    backup_frequency_hours: 6,
+    retention_days: 7,
+    backup_path: '/workspace/data',
+    ...body,
   });
 const ofPod = (id = scene.podId) => scene.call('GET', `/backup-configs/pod/${id}`);
 const logs = async () => (await scene.call('GET', '/backup-logs')).body.items;
@@ -36,8 +39,12 @@ it('stores one schedule for each pod: a repeated request replaces the schedule, 
   expect(made).toMatchObject({
     status: 200,
     body: {
-      ...{ pod_id: scene.podId, pod_executor_id: scene.node.id, is_active: true },
-      ...{ backup_frequency_hours: 6, retention_days: 7, backup_path: '/workspace/data' },
+      pod_id: scene.podId,
+      pod_executor_id: scene.node.id,
+      is_active: true,
+      backup_frequency_hours: 6,
+      retention_days: 7,
+      backup_path: '/workspace/data',
       created_at: naiveUtc(scene.market.clock.now()),
     },
   });
@@ -70,11 +77,13 @@ it('accepts a node’s id instead of the pod’s id in every route of a pod, if 
   scene.operations.finish(begun.body.backup_log_id);
   await scene.later(2_000);
   const restored = await scene.call('POST', `/pods/${node}/restore`, {
-    ...{ backup_id: begun.body.backup_log_id, restore_path: '/workspace' },
+    backup_id: begun.body.backup_log_id,
+    restore_path: '/workspace',
   });
   expect(restored.status).toBe(200);
   expect((await scene.call('GET', `/pods/${node}/restore-logs`)).body).toMatchObject({
-    ...{ total: 1, items: [{ id: restored.body.restore_log_id, pod_id: scene.podId }] },
+    total: 1,
+    items: [{ id: restored.body.restore_log_id, pod_id: scene.podId }],
   });
   const none = await put({ pod_id: undefined });
   expect([none.status, none.body.validation_errors[0].field]).toEqual([422, 'body.pod_id']);
@@ -120,7 +129,9 @@ it('begins backups at the times of the schedule and sets their retention', async
   await run();
   const [log] = await logs();
   expect(log).toMatchObject({
-    ...{ backup_config_id: config.id, backup_path: '/workspace/data', status: 'IN_PROGRESS' },
+    backup_config_id: config.id,
+    backup_path: '/workspace/data',
+    status: 'IN_PROGRESS',
   });
   scene.operations.finish(log.id);
   await scene.later(2_000);
@@ -146,8 +157,10 @@ it('skips a run during another operation and reports the skipped run', async () 
   await scene.backUp();
   await run();
   expect((await logs())[0]).toMatchObject({
-    ...{ status: 'SKIPPED', status_message: 'A backup of this pod is running' },
-    ...{ started_at: null, completed_at: naiveUtc(scene.market.clock.now()) },
+    status: 'SKIPPED',
+    status_message: 'A backup of this pod is running',
+    started_at: null,
+    completed_at: naiveUtc(scene.market.clock.now()),
   });
   expect(scene.operations.requests.size).toBe(1);
   expect(await scene.eventsOf('backup')).toEqual(['requested']);

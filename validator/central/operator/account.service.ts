@@ -48,7 +48,9 @@ export function createAccountsForOperators(
       );
       return {
         account: await view(account),
-        ...{ page, limit, total },
+        page,
+        limit,
+        total,
         pods: pods.map((pod) => ({
           id: pod.id,
           pod_name: pod.pod_name,

@@ -62,7 +62,12 @@ export function createFleet(db: Database) {
         const { nodes, gpus, free } = counts.get(id) ?? NO_NODES;
         const isBanned = row.banned_at !== null;
         return {
-          ...{ id, hotkey, coldkey, email, nodes, gpus },
+          id,
+          hotkey,
+          coldkey,
+          email,
+          nodes,
+          gpus,
           free_gpus: free,
           opted_in: row.opted_in === 1,
           banned: isBanned,
@@ -83,7 +88,10 @@ function nodeOf(
 ): FleetPage['nodes'][number] {
   const { id, provider_id, hotkey, offer, validator_hotkey } = row;
   return {
-    ...{ id, provider_id, offer, validator_hotkey },
+    id,
+    provider_id,
+    offer,
+    validator_hotkey,
     huid: huidOf(id),
     miner_hotkey: hotkey,
     executor_ip_address: row.ip_address,

@@ -119,7 +119,10 @@ export async function countFleet(db: Db) {
     .groupBy(OFFER)
     .execute();
   return rows.map(({ offer, nodes, gpus, free }) => ({
-    ...{ offer, nodes: Number(nodes), gpus: Number(gpus), free: Number(free) },
+    offer,
+    nodes: Number(nodes),
+    gpus: Number(gpus),
+    free: Number(free),
   }));
 }
 
@@ -179,6 +182,9 @@ export async function countNodesOf(db: Db, providerIds: readonly string[]) {
     .groupBy('provider_id')
     .execute();
   return rows.map(({ provider_id, nodes, gpus, free }) => ({
-    ...{ provider_id, nodes: Number(nodes), gpus: Number(gpus), free: Number(free) },
+    provider_id,
+    nodes: Number(nodes),
+    gpus: Number(gpus),
+    free: Number(free),
   }));
 }

@@ -145,8 +145,14 @@ it('lists providers with their nodes, and the reason of a ban', async () => {
     1,
     [
       {
-        ...{ hotkey, banned: true, ban_reason: 'sold cards that do not exist' },
-        ...{ nodes: 1, gpus: 4, free_gpus: 4, unpaid: 0, opted_in: true },
+        hotkey,
+        banned: true,
+        ban_reason: 'sold cards that do not exist',
+        nodes: 1,
+        gpus: 4,
+        free_gpus: 4,
+        unpaid: 0,
+        opted_in: true,
       },
     ],
   ]);

@@ -132,7 +132,10 @@ it('refunds an ended pod once: the platform pays, the provider keeps its earning
   const again = await refund(body);
   expect([again.status, again.body.error.code]).toEqual([409, 'conflict']);
   expect((await audit())[0]).toMatchObject({
-    ...{ operator: operator.id, action: 'pod.refund', subject_type: 'pod', subject_id: id },
+    operator: operator.id,
+    action: 'pod.refund',
+    subject_type: 'pod',
+    subject_id: id,
     reason: 'the image did not start',
   });
   expect((await auditLedger(scene.db)).findings).toEqual([]);
@@ -217,7 +220,9 @@ it('bans and unbans a provider with an audit entry for each call', async () => {
   const change = (act: string, reason: string, of: string = hotkey) =>
     ask('POST', `/providers/${of}/${act}`, { reason });
   expect((await change('ban', 'sold cards that do not exist')).body).toEqual({
-    ...{ hotkey, banned: true, changed: true },
+    hotkey,
+    banned: true,
+    changed: true,
   });
   expect((await change('ban', 'again')).body.changed).toBe(false);
   const refused = await scene.market.rent(scene.account, scene.node.id, { gpu_count: 1 });

@@ -79,8 +79,13 @@ export function registerLedgerProof(api: HttpServer, proofs: LedgerProofs): void
 }
 
 const NO_RESULT = {
-  ...{ holds: null, transfers: null, accounts: null, open_holds: null, balance_hash: null },
-  ...{ findings: [], more_findings: 0 },
+  holds: null,
+  transfers: null,
+  accounts: null,
+  open_holds: null,
+  balance_hash: null,
+  findings: [],
+  more_findings: 0,
 };
 
 function answerOf(row: StoredProof | null): LedgerProof {
@@ -90,7 +95,9 @@ function answerOf(row: StoredProof | null): LedgerProof {
   }
   const { state, operator, error, finished_at: endedMs } = row;
   return {
-    ...{ state, operator, error },
+    state,
+    operator,
+    error,
     started_at: naiveUtc(row.started_at),
     finished_at: endedMs === null ? null : naiveUtc(endedMs),
     ...(row.result_json === null ? NO_RESULT : resultIn(row.result_json)),

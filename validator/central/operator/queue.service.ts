@@ -24,7 +24,9 @@ export function createQueues({ db, clock }: { db: Database; clock: Clock }) {
       return {
         counted_at: naiveUtc(nowMs),
         queues: waiting.map(({ kind, count, oldestMs, failing: failed }) => ({
-          ...{ kind, due: count, failing: failed },
+          kind,
+          due: count,
+          failing: failed,
           oldest_due_at: oldestMs === null ? null : naiveUtc(oldestMs),
           oldest_age_seconds: oldestMs === null ? 0 : Math.max(0, nowMs - oldestMs) / SECOND_MS,
         })),

@@ -26,8 +26,12 @@ it('reports the age of the oldest due work of each kind', async () => {
   await db
     .insertInto('due_work')
     .values({
-      ...{ kind: 'cut-off', subject: 'a', due_at: nowMs - HOUR_MS, look_at: nowMs - HOUR_MS },
-      ...{ attempts: 3, last_error: 'x' },
+      kind: 'cut-off',
+      subject: 'a',
+      due_at: nowMs - HOUR_MS,
+      look_at: nowMs - HOUR_MS,
+      attempts: 3,
+      last_error: 'x',
     })
     .execute();
   const answer = await read('/queues');
@@ -117,7 +121,11 @@ it('audits the ledger in the background, one audit at a time, and returns the vi
       return proof.state !== 'running' && proof;
     });
   expect(await done()).toMatchObject({
-    ...{ state: 'done', holds: true, findings: [], more_findings: 0, error: null },
+    state: 'done',
+    holds: true,
+    findings: [],
+    more_findings: 0,
+    error: null,
     balance_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
     transfers: expect.any(Number),
   });

@@ -101,14 +101,14 @@ it('relays texts unchanged, with any characters', async () => {
   const odd = '\u0000 \u2028 \ud800 \\ " é 😀 </script> \u202e';
   const id = '0'.repeat(64);
   const evidence = {
-    ...{
-      id,
-      executor_id: '00000000-0000-4000-8000-000000000000',
-      seq: 1,
-      finished_at: 'x',
-      verdict: 'ok',
-    },
-    ...{ signed_as: 'podwright-evidence-v1\n', document: odd, signature: `0x${'a'.repeat(128)}` },
+    id,
+    executor_id: '00000000-0000-4000-8000-000000000000',
+    seq: 1,
+    finished_at: 'x',
+    verdict: 'ok',
+    signed_as: 'podwright-evidence-v1\n',
+    document: odd,
+    signature: `0x${'a'.repeat(128)}`,
   };
   answerWith = text(200, JSON.stringify(evidence));
   const path = `/operator/validator/evidence/${id}`;

@@ -142,7 +142,9 @@ it('returns the weights of an epoch with those of the previous epoch, and explai
 
   const why = await read(`/epochs/${number}/executors/${scene.node.id}`);
   expect(why).toMatchObject({
-    ...{ epoch: number, executor_id: scene.node.id, is_complete: true },
+    epoch: number,
+    executor_id: scene.node.id,
+    is_complete: true,
     hotkey: scene.market.provider.hotkey,
     obstacles: ['its checks failed'],
   });

@@ -16,8 +16,15 @@ beforeEach(async () => {
   await db
     .insertInto('providers')
     .values({
-      ...{ id: 'north', hotkey: HOTKEY, ...empty, chat_user_id: null, chat_username: null },
-      ...{ opted_in: 1, banned_at: null, created_at: 0, updated_at: 0 },
+      id: 'north',
+      hotkey: HOTKEY,
+      ...empty,
+      chat_user_id: null,
+      chat_username: null,
+      opted_in: 1,
+      banned_at: null,
+      created_at: 0,
+      updated_at: 0,
     })
     .execute();
   await db.destroy();

@@ -308,7 +308,11 @@ it('removes a repository permanently and rejects later uploads to it', async () 
 function startUpload() {
   const { hostname, port, pathname } = new URL(append.location.slice(5));
   const sent = request({
-    ...{ hostname, port, path: `${pathname}data/${NAME}`, method: 'POST', auth: userOf(append) },
+    hostname,
+    port,
+    path: `${pathname}data/${NAME}`,
+    method: 'POST',
+    auth: userOf(append),
     headers: { 'content-length': PACK.length },
   });
   const ended = new Promise<string>((resolve) => {

@@ -72,7 +72,11 @@ function createScene() {
   }
 
   return {
-    ...{ accountId, repositoryId, tree, write, start },
+    accountId,
+    repositoryId,
+    tree,
+    write,
+    start,
     repository: join(home, 'backups', repositoryId),
     snapshots: () => readdirSync(join(home, 'backups', repositoryId, 'snapshots')),
     /** Rejects if restic does not end with status 0. */

@@ -104,7 +104,9 @@ describe('a launch that does not succeed', () => {
     crashed(id);
     await scene.later(10_000);
     expect(await scene.pod(id)).toMatchObject({
-      ...{ status: 'PENDING', phase: 'starting', reason_code: 'start_failed' },
+      status: 'PENDING',
+      phase: 'starting',
+      reason_code: 'start_failed',
       ssh_connect_cmd: null,
     });
     for (let round = 0; round < 55; round += 1) {
@@ -116,7 +118,8 @@ describe('a launch that does not succeed', () => {
     expect(await statusOf(id)).toBe('PENDING');
     await scene.later(1);
     expect(await scene.pod(id)).toMatchObject({
-      ...{ status: 'CREATION_FAILED', reason_code: 'start_failed' },
+      status: 'CREATION_FAILED',
+      reason_code: 'start_failed',
       message: 'Not running after 10 minutes: The process ended with exit code 1',
     });
     expect(await scene.freeGpus()).toBe(2);
@@ -165,7 +168,8 @@ describe('a launch that does not succeed', () => {
     await scene.later(20 * MINUTE_MS);
     await scene.later(30_000);
     expect(await scene.pod(id)).toMatchObject({
-      ...{ status: 'CREATION_FAILED', reason_code: 'provider_fault' },
+      status: 'CREATION_FAILED',
+      reason_code: 'provider_fault',
     });
   });
 

@@ -218,8 +218,12 @@ describe('nodes that were rented after they were chosen', () => {
     >[2];
     const nothing = async () => undefined;
     const deps = {
-      ...{ clock, random, launchLimitMs: 600_000 },
-      ...{ afterSpend: nothing, beginRestore: nothing, attachSecrets: nothing },
+      clock,
+      random,
+      launchLimitMs: 600_000,
+      afterSpend: nothing,
+      beginRestore: nothing,
+      attachSecrets: nothing,
     };
     const rent = (tx: Db) => rentFirstOf(tx, deps, asked, survivors);
     return db.transaction().execute(rent);
