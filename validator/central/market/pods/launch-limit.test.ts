@@ -97,6 +97,17 @@ describe('a launch that does not succeed', () => {
     host.change(id, { launched: false, ...crash, ...change } as object);
   }
 
+  it('names the exit code of the last attempt while the container starts again', async () => {
+    const id = await scene.running();
+    crashed(id, { phase: 'starting', reason: null, message: '' });
+    await scene.later(600_000);
+    expect(await scene.pod(id)).toMatchObject({
+      status: 'CREATION_FAILED',
+      reason_code: 'start_failed',
+      message: 'Not running after 10 minutes: The last attempt ended with exit code 1',
+    });
+  });
+
   it('fails with start_failed if its process runs only for moments, and only these moments are charged', async () => {
     const id = await scene.running();
     await scene.later(30_000);

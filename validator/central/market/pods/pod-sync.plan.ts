@@ -123,9 +123,13 @@ export function observedOf(pod: Pod, view: PodView, nowMs: number): Observed {
 }
 
 /** Message of a pod. A problem takes precedence over the progress of the pull. */
-function messageOf(problem: string, { pull }: PodView): string {
-  if (problem !== '' || pull === null) return problem.slice(0, MAX_TEXT_CHARS);
-  return pullMessage(pull);
+function messageOf(problem: string, view: PodView): string {
+  if (problem !== '') return problem.slice(0, MAX_TEXT_CHARS);
+  if (view.pull !== null) return pullMessage(view.pull);
+  // The agent reports no problem while it starts the container again.
+  return crashesAtStart(view)
+    ? `The last attempt ended with exit code ${view.last_exit.exit_code}`
+    : '';
 }
 
 /** State of a pod whose container is ready while the backup requested with the rental is being restored. */
@@ -185,9 +189,12 @@ function creationState(view: PodView, nowMs: number): PodState {
  * Returns true if the pod's process has ended by itself and no container has run for half a minute. Such a launch has not
  * succeeded, even if the pod was reached for a moment.
  */
-function crashesAtStart({ launched, last_exit: exit }: PodView): boolean {
+function crashesAtStart(view: PodView): view is PodView & { last_exit: Exit } {
+  const { launched, last_exit: exit } = view;
   return !launched && exit !== null && !ENDED_BY_HOST.includes(exit.reason);
 }
+
+type Exit = NonNullable<PodView['last_exit']>;
 
 /** Returns true if logins work or SSH_WAIT_MS has passed. An image without a shell never accepts logins but is usable. */
 function isLoginReady({ ssh, conditions, phase_since_ms }: PodView, nowMs: number): boolean {
