@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import {
   hostState,
   killProcesses,
@@ -29,7 +30,7 @@ async function runTests(words: readonly string[]): Promise<number> {
     stdio: 'inherit',
     // A separate session: only this process receives the signal of Ctrl-C.
     detached: true,
-    env: { ...process.env, TMPDIR: folder, [RUN_VARIABLE]: id },
+    env: { ...process.env, NODE_COMPILE_CACHE: COMPILE_CACHE, TMPDIR: folder, [RUN_VARIABLE]: id },
   });
   const run = { id, folder, session: tests.pid ?? -1 };
   let isInterrupted = false;
