@@ -88,7 +88,7 @@ export function createHealthService(options: HealthOptions) {
   ): Promise<HealthReport> {
     const { id: executorId } = collected.executor;
     const state = await inspections.load(executorId);
-    const { transportFailures, pauseMs, streaks, found } = state;
+    const { transportFailures, streaks, found } = state;
     const before = await checkHistory.load(collected);
     const line = await options.lines.facts(executorId);
     const releases = await options.releases(collected.inventory?.update?.current_digest ?? null);
@@ -97,8 +97,8 @@ export function createHealthService(options: HealthOptions) {
     const judgement = judgeAll(facts, transportFailures);
     const { report } = judgement;
     const next = {
-      transportFailures: facts.inventory === null ? transportFailures + 1 : 0,
-      pauseMs,
+      ...state,
+      ...inspections.reachabilityAfter(state, facts.inventory !== null),
       streaks: judgement.streaks,
       found: judgement.found,
     };

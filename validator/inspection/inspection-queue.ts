@@ -2,6 +2,7 @@
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { OpenFailure } from '../checks/measured.ts';
+import { TRANSPORT_FAILURES_ALLOWED } from '../checks/verdict.ts';
 import { isShared } from '../store/evidence-store.ts';
 import type { EvidenceStore, StoreDb } from '../store/tables.ts';
 import {
@@ -34,9 +35,16 @@ export type InspectionQueueOptions = {
   pauseMs: number;
 };
 
-/** State that is passed from one inspection of an executor to the next. */
-export type Memory = {
+/** Whether the agent answered in the last inspections. */
+export type Reachability = {
+  /** Consecutive inspections without an answer, as far as they count. */
   transportFailures: number;
+  /** Time of the first of them; 0 if they count without a minimum time; null while the agent answers. */
+  unreachableSinceMs: number | null;
+};
+
+/** State that is passed from one inspection of an executor to the next. */
+export type Memory = Reachability & {
   /** Consecutive failures by check, for reasons that count only when repeated. */
   streaks: Record<string, number>;
   /** Failures that no later run has resolved, by check. */
@@ -44,7 +52,11 @@ export type Memory = {
 };
 
 /** `pauseMs` is the pause that followed the last inspection. */
-export type InspectionState = Memory & { pauseMs: number | null };
+export type InspectionState = Memory & {
+  pauseMs: number | null;
+  /** Verdict of the last inspection; null before the first. */
+  verdict: HealthReport['verdict'] | null;
+};
 
 export type InspectionEnd = InspectionState & {
   executorId: string;
@@ -65,6 +77,7 @@ export class StaleVerdict extends Error {}
 
 export function createInspectionQueue(options: InspectionQueueOptions) {
   const { store, clock, holder } = options;
+  const startedMs = clock.now();
 
   function dueNow(): Due {
     const nowMs = clock.now();
@@ -105,13 +118,23 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
 
     async load(executorId: string): Promise<InspectionState> {
       const row = await findInspection(store, executorId);
-      if (row === undefined) return { transportFailures: 0, pauseMs: null, streaks: {}, found: {} };
+      if (row === undefined) return NEVER_INSPECTED;
       // This module wrote the JSON.
       const streaks = JSON.parse(row.streaks_json) as Record<string, number>;
       const found = JSON.parse(row.found_json) as Record<string, OpenFailure>;
-      const { transport_failures: transportFailures, pause_ms: pauseMs } = row;
-      return { transportFailures, pauseMs, streaks, found };
+      const { transport_failures: transportFailures, pause_ms: pauseMs, verdict } = row;
+      const { unreachable_since_ms: unreachableSinceMs } = row;
+      return { transportFailures, unreachableSinceMs, pauseMs, verdict, streaks, found };
     },
+
+    /** Returns the reachability after one more inspection. */
+    reachabilityAfter: (before: InspectionState, isAnswered: boolean): Reachability =>
+      reachabilityAfter(before, {
+        isAnswered,
+        nowMs: clock.now(),
+        startedMs,
+        intervalMs: options.intervalMs,
+      }),
 
     /**
      * Stores the result in the transaction that records the run. Throws StaleVerdict, or an Error if another process
@@ -128,6 +151,7 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
         facts_ms: ended.factsMs,
         pause_ms: pauseAfter({ ...inspected, intervalMs: options.intervalMs }),
         transport_failures: ended.transportFailures,
+        unreachable_since_ms: ended.unreachableSinceMs,
         streaks_json: JSON.stringify(ended.streaks),
         found_json: JSON.stringify(ended.found),
       };
@@ -141,6 +165,45 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
       throw new Error('another process has taken over this executor');
     },
   };
+}
+
+const NEVER_INSPECTED: InspectionState = {
+  transportFailures: 0,
+  unreachableSinceMs: null,
+  pauseMs: null,
+  verdict: null,
+  streaks: {},
+  found: {},
+};
+
+/**
+ * Returns the reachability after an inspection. An executor that had not failed before fails only after a whole check
+ * interval without an answer, so that a restart of its agent or a reboot of its host does not fail it. Time before this
+ * process started does not count, because nobody observed the agent then. Pure.
+ */
+export function reachabilityAfter(
+  {
+    transportFailures,
+    unreachableSinceMs,
+    verdict,
+  }: Reachability & Pick<InspectionState, 'verdict'>,
+  {
+    isAnswered,
+    nowMs,
+    startedMs,
+    intervalMs,
+  }: { isAnswered: boolean; nowMs: number; startedMs: number; intervalMs: number },
+): Reachability {
+  if (isAnswered) return { transportFailures: 0, unreachableSinceMs: null };
+  const failures = transportFailures + 1;
+  const isUnprotected = verdict === null || verdict === 'failed' || unreachableSinceMs === 0;
+  if (isUnprotected) return { transportFailures: failures, unreachableSinceMs: 0 };
+  // A clock that was set back does not prolong the time.
+  const firstMs = Math.min(unreachableSinceMs ?? nowMs, nowMs);
+  const sinceMs = Math.max(firstMs, startedMs);
+  const isLong = nowMs - sinceMs >= intervalMs;
+  const counted = isLong ? failures : Math.min(failures, TRANSPORT_FAILURES_ALLOWED - 1);
+  return { transportFailures: counted, unreachableSinceMs: sinceMs };
 }
 
 const FIRST_PAUSE_MS = 1_000;

@@ -27,7 +27,8 @@ export async function syncInspections(
   const known = new Set(rows.map((row) => row.executor_id));
   for (const ids of inParts([...executorIds].filter((id) => !known.has(id)))) {
     const nothing = { checked_ms: 0, verdict: null, facts_ms: 0, pause_ms: null };
-    const fresh = { ...nothing, transport_failures: 0, streaks_json: '{}', found_json: '{}' };
+    const reached = { transport_failures: 0, unreachable_since_ms: null };
+    const fresh = { ...nothing, ...reached, streaks_json: '{}', found_json: '{}' };
     await db
       .insertInto('inspections')
       .values(ids.map((id) => ({ executor_id: id, ...fresh, holder: null, held_until_ms: 0 })))

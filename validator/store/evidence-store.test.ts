@@ -99,7 +99,8 @@ it('lets one process at a time claim an executor, and another process once the c
   const [taken = ''] = first;
   const times = { checkedMs: clock.now(), factsMs: clock.now() };
   const ended = { executorId: taken, verdict: 'verified', ...times } as const;
-  const memory = { transportFailures: 0, pauseMs: null, streaks: {}, found: {} };
+  const reached = { transportFailures: 0, unreachableSinceMs: null };
+  const memory = { ...reached, pauseMs: null, streaks: {}, found: {} };
   const end = (process: typeof one) =>
     store.transaction().execute((tx) => process.end(tx, { ...ended, ...memory }, true));
   if (first.length > 0) {

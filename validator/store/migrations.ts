@@ -256,6 +256,11 @@ const chainedEpochs: Migration = ({ int }) => [
   `alter table epochs add column first_kept ${int}`,
 ];
 
+/** Time since which an executor's agent is unreachable. The time of executors that are unreachable now begins anew. */
+const unreachableSince: Migration = ({ int }) => [
+  `alter table inspections add column unreachable_since_ms ${int}`,
+];
+
 /** Ordered, forward only; the number of applied migrations is the schema number. */
 export const MIGRATIONS: readonly Migration[] = [
   foundation,
@@ -271,4 +276,5 @@ export const MIGRATIONS: readonly Migration[] = [
   signedEpochs,
   inspectionPauses,
   chainedEpochs,
+  unreachableSince,
 ];

@@ -110,8 +110,10 @@ export type InspectionsTable = {
   facts_ms: number;
   /** Pause before the next inspection of an executor that did not pass; null: inspect in the next pass. */
   pause_ms: number | null;
-  /** Consecutive inspections in which the agent was unreachable. */
+  /** Consecutive inspections in which the agent was unreachable, as far as they count. */
   transport_failures: number;
+  /** Time of the first of them; 0 if they count without a minimum time; null while the agent answers. */
+  unreachable_since_ms: number | null;
   /** Consecutive failures by check id, for reasons that count only when repeated. */
   streaks_json: string;
   /** Failures that no later run has resolved, by check id. */
