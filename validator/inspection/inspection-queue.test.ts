@@ -4,7 +4,7 @@ import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestStore } from '../../test/fakes/scenes/test-evidence-store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
-import { createInspectionQueue, pauseAfter } from './inspection-queue.ts';
+import { createInspectionQueue, pauseAfter, reachabilityAfter } from './inspection-queue.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -104,4 +104,35 @@ it('inspects an executor at once when its listing changes, and does not lengthen
   expect(await queue.load(ID)).toEqual(before);
   await end(queue, 'verified', false);
   expect((await queue.load(ID)).pauseMs).toBeNull();
+});
+
+it('counts a third failure in a row only after a whole interval, unless the executor had failed before', () => {
+  const intervalMs = 15 * MINUTE_MS;
+  const countsAt = (
+    verdict: HealthReport['verdict'] | null,
+    times: readonly number[],
+    startedMs = 0,
+  ) => {
+    let state = { transportFailures: 0, unreachableSinceMs: null as number | null, verdict };
+    return times.map((minute) => {
+      const nowMs = minute * MINUTE_MS;
+      const at = { isAnswered: false, nowMs, startedMs, intervalMs };
+      state = { ...state, ...reachabilityAfter(state, at) };
+      return state.transportFailures;
+    });
+  };
+  expect(countsAt('verified', [100, 101, 102, 114, 115, 116])).toEqual([1, 1, 1, 1, 2, 3]);
+  expect(countsAt('withheld', [100, 101, 116])).toEqual([1, 1, 2]);
+  expect(countsAt('failed', [100, 101, 102])).toEqual([1, 2, 3]);
+  expect(countsAt(null, [100, 101, 102])).toEqual([1, 2, 3]);
+  // The process started after the first failure.
+  expect(countsAt('verified', [100, 200, 201, 215], 200 * MINUTE_MS)).toEqual([1, 1, 1, 2]);
+  // The clock was set back.
+  expect(countsAt('verified', [100, 10, 24, 25])).toEqual([1, 1, 1, 2]);
+  const answered = { isAnswered: true, nowMs: 0, startedMs: 0, intervalMs };
+  const lost = { transportFailures: 1, unreachableSinceMs: 5, verdict: 'withheld' as const };
+  expect(reachabilityAfter(lost, answered)).toEqual({
+    transportFailures: 0,
+    unreachableSinceMs: null,
+  });
 });

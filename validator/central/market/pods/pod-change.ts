@@ -20,7 +20,7 @@ import {
   unmarkTemplateRented,
 } from '../templates/template-use.service.ts';
 import type { PodTemplate } from './pod.schemas.ts';
-import { POD_STATES, wirePhase } from './pod.state.ts';
+import { wirePhase } from './pod.state.ts';
 import { movePod } from './pod.store.ts';
 import { recordPodEvent } from './pod-events.ts';
 import { podKeysOf } from './pod-key.ts';
@@ -112,8 +112,7 @@ export async function beginRestart(
       ? { reboots_requested: pod.reboots_requested + 1 }
       : changeTo(pod, { kind, template, volumeCopyId })),
   };
-  const states = POD_STATES.filter((state) => state !== 'unknown');
-  if (!(await movePod(tx, pod.id, 'rebooting', change, { from: states }))) {
+  if (!(await movePod(tx, pod.id, 'rebooting', change, { from: ['running', 'reboot_failed'] }))) {
     const what = kind === 'reboot' ? 'rebooted' : 'changed';
     throw new ApiError('pod_state_conflict', `A pod that is ${statusOf(pod)} cannot be ${what}`);
   }

@@ -85,10 +85,10 @@ function isConfirmed(
 }
 
 /**
- * A lost contact. `announced` is true during maintenance that the provider has announced; `isOfNode` is true if the
- * gateway reported the lost contact.
+ * A lost contact. `announced` is true during maintenance that the provider has announced; `isNodeFault` is true if this
+ * process observed the silence of the node for CONTACT_LOST_MS.
  */
-type Loss = { lostAtMs: number; nowMs: number; announced: boolean; isOfNode: boolean };
+type Loss = { lostAtMs: number; nowMs: number; announced: boolean; isNodeFault: boolean };
 
 export type LostContactDeps = TransitionDeps & {
   db: Database;
@@ -99,6 +99,11 @@ export type LostContactDeps = TransitionDeps & {
 
 export function createLostContact(deps: LostContactDeps) {
   const { db, clock, inMaintenance, failCreation } = deps;
+  /**
+   * Time until which this process could not observe nodes, because it did not run or the gateway did not answer. The
+   * silence of a node before that time does not count against the node.
+   */
+  let blindUntilMs = clock.now();
   const unreachable = wirePhase('unknown') ?? '';
 
   /** Moves the pod to `broken` and refunds the charges since the pod was last healthy. */
@@ -120,7 +125,7 @@ export function createLostContact(deps: LostContactDeps) {
   /** Stops charging from the last contact on. A rebooting pod stays `rebooting` and changes only its phase. */
   async function markUnreachable(
     pod: Pod,
-    { lostAtMs, nowMs, announced, isOfNode }: Loss,
+    { lostAtMs, nowMs, announced, isNodeFault }: Loss,
   ): Promise<void> {
     const from = podStateOf(pod.state);
     const cause = announced ? 'maintenance' : 'contact_lost';
@@ -138,7 +143,7 @@ export function createLostContact(deps: LostContactDeps) {
       await recordTransition(tx, deps, pod, 'unknown', {
         reason: 'provider_fault',
         message: '',
-        isNodeFault: isOfNode && !announced,
+        isNodeFault: isNodeFault && !announced,
       });
     });
   }
@@ -153,6 +158,9 @@ export function createLostContact(deps: LostContactDeps) {
     isOfNode: boolean,
   ): Promise<void> {
     const nowMs = clock.now();
+    // A clock that was set back does not prolong the time.
+    blindUntilMs = isOfNode ? Math.min(blindUntilMs, nowMs) : nowMs;
+    const isNodeFault = nowMs - blindUntilMs >= CONTACT_LOST_MS;
     const silent = pods.filter((pod) => nowMs - lastContactMs(pod) >= CONTACT_LOST_MS);
     if (silent.length === 0) return;
     const announced = await inMaintenance(executorId, nowMs);
@@ -162,10 +170,11 @@ export function createLostContact(deps: LostContactDeps) {
       const isMarked =
         pod.state === 'unknown' || (pod.state === 'rebooting' && pod.phase === unreachable);
       if (!isMarked && !isBeingCreated(pod)) {
-        await markUnreachable(pod, { lostAtMs, nowMs, announced, isOfNode });
+        await markUnreachable(pod, { lostAtMs, nowMs, announced, isNodeFault });
         continue;
       }
-      const loss = announced ? null : lossReason(node, { lostAtMs, nowMs });
+      const observedLossMs = Math.max(lostAtMs, blindUntilMs);
+      const loss = announced ? null : lossReason(node, { lostAtMs: observedLossMs, nowMs });
       if (loss !== null) await markBroken(pod, loss, nowMs);
     }
   };

@@ -16,8 +16,8 @@ it('never restarts a failed creation', () => {
   ]);
 });
 
-it('allows a reboot of pods that are running, unknown or failed to reboot', () => {
-  expect(sourcesOf('rebooting')).toEqual(['running', 'reboot_failed', 'unknown']);
+it('lets only pods with a container become rebooting', () => {
+  expect(sourcesOf('rebooting')).toEqual(['running', 'reboot_failed', 'unknown', 'broken']);
 });
 
 it.each([

@@ -54,7 +54,8 @@ const MOVES: Record<PodState, readonly PodState[]> = {
   reboot_failed: ['rebooting', 'running', 'deleting'],
   unknown: ['running', 'rebooting', 'failed', 'broken', 'deleting'],
   failed: ['deleting'],
-  broken: ['deleting'],
+  // The node of a lost pod may return with the pod.
+  broken: ['running', 'rebooting', 'failed', 'deleting'],
   stopped: ['starting', 'deleting'],
   creation_failed: ['deleting', 'deleted'],
   deleting: ['deleted'],

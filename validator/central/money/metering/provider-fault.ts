@@ -14,6 +14,7 @@ import { providerShare } from '../ledger/shares.ts';
 import { costBefore } from './cost.ts';
 import { postRefund } from './refund.ts';
 import { updateRunway } from './runway.service.ts';
+import { findRefund } from './settlement.store.ts';
 import { findMeter, listSegmentsSince } from './usage.store.ts';
 
 /** Longest time that is refunded. */
@@ -21,7 +22,7 @@ const LONGEST_MS = 86_400_000;
 
 /**
  * Refunds the charges. Call it once the pod is `broken` and settled. Does nothing if the pod cost nothing since it was
- * last healthy.
+ * last healthy, or if it had a refund before: its node returned and was lost again.
  */
 export async function refundFault(
   tx: Db,
@@ -30,7 +31,7 @@ export async function refundFault(
   nowMs: number,
 ): Promise<void> {
   const meter = await findMeter(tx, pod.id);
-  if (meter === undefined) return;
+  if (meter === undefined || (await findRefund(tx, pod.id)) !== undefined) return;
   const healthyMs = pod.healthy_at ?? pod.first_running_at ?? pod.created_at;
   const fromMs = Math.max(healthyMs, nowMs - LONGEST_MS);
   const kept = costBefore(meter, await listSegmentsSince(tx, pod.id, fromMs), fromMs);

@@ -6,6 +6,7 @@ import {
   createMeteringScene,
   type MeteringScene,
 } from '../../../../test/fakes/scenes/metering-scene.ts';
+import { createTestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { CONTACT_WAIT_MS } from '../../market/pods/pod-contact.ts';
 
 const MINUTE_MS = 60_000;
@@ -26,13 +27,14 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
+const failedFor = (reason_code: string) => ({
+  verdict: 'failed' as const,
+  inventory: null,
+  checks: [CheckResult.parse({ ...FAILED_CHECK, reason_code })],
+});
+
 /** Reports a validator's failed check of the node. */
-const verdict = (reason_code: string) =>
-  scene.market.report(scene.node, {
-    verdict: 'failed',
-    inventory: null,
-    checks: [CheckResult.parse({ ...FAILED_CHECK, reason_code })],
-  });
+const verdict = (reason_code: string) => scene.market.report(scene.node, failedFor(reason_code));
 
 it('charges nothing after the last contact, and nothing twice when a silent agent answers again', async () => {
   const id = await scene.running();
@@ -181,6 +183,93 @@ it('charges nothing during announced maintenance, and marks no pod as broken bef
   await scene.later(0);
   expect(await scene.pod(id)).toMatchObject({ status: 'BROKEN', reason_code: 'provider_fault' });
   expect((await scene.meter(id)).refunded_uusd).toBe(MINUTE_MS);
+});
+
+it('returns a broken pod to running when its agent reports the pod again, and charges from then on', async () => {
+  const id = await scene.running();
+  await scene.live(MINUTE_MS);
+  scene.host.change(id, { phase: 'backoff' });
+  await scene.live(MINUTE_MS);
+  await scene.tick();
+  const isBrokenAgain = async () => {
+    scene.host.up = false;
+    await scene.later(2 * MINUTE_MS);
+    await verdict('AGENT_UNREACHABLE');
+    await scene.later(0);
+    return (await scene.pod(id)).status === 'BROKEN';
+  };
+  expect(await isBrokenAgain()).toBe(true);
+  const { charged_uusd: before, refunded_uusd: refunded } = await scene.meter(id);
+  expect(refunded).toBe(MINUTE_MS);
+  scene.host.change(id, { phase: 'running' });
+  scene.host.up = true;
+  await scene.later(MINUTE_MS);
+  expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', reason_code: null });
+  expect((await scene.events(id)).at(-1)).toMatchObject({ to_status: 'RUNNING' });
+  await scene.live(MINUTE_MS);
+  await scene.tick();
+  const meter = await scene.meter(id);
+  expect([meter.charged_uusd - before, meter.refunded_uusd]).toEqual([MINUTE_MS, refunded]);
+  // A pod has at most one refund.
+  scene.host.change(id, { phase: 'backoff' });
+  await scene.live(MINUTE_MS);
+  expect(await isBrokenAgain()).toBe(true);
+  expect((await scene.meter(id)).refunded_uusd).toBe(refunded);
+});
+
+it('leaves a broken pod broken when its agent returns without it', async () => {
+  const id = await scene.running();
+  scene.host.up = false;
+  await scene.later(2 * MINUTE_MS);
+  await scene.later(2 * HOUR_MS);
+  scene.host.pods.clear();
+  scene.host.up = true;
+  await scene.later(MINUTE_MS);
+  expect((await scene.pod(id)).status).toBe('BROKEN');
+  expect(scene.host.calls.filter((call) => call === `put ${id}`)).toHaveLength(1);
+  await scene.remove(id);
+  await scene.later(1_000);
+  expect(await scene.freeGpus()).toBe(2);
+});
+
+it('does not count the time of a gateway outage against a node', async () => {
+  const id = await scene.running();
+  await scene.live(MINUTE_MS);
+  Object.assign(scene.host, { up: false, gatewayUp: false });
+  await scene.later(MINUTE_MS);
+  await scene.later(3 * HOUR_MS);
+  expect(await scene.pod(id)).toMatchObject({ status: 'RUNNING', phase: 'unreachable' });
+  // The gateway answers again before the agent does.
+  scene.host.gatewayUp = true;
+  await verdict('AGENT_UNREACHABLE');
+  await scene.later(30_000);
+  expect((await scene.pod(id)).status).toBe('RUNNING');
+  await scene.later(2 * HOUR_MS);
+  expect((await scene.pod(id)).status).toBe('BROKEN');
+});
+
+it('does not count time in which the central API was down against a node', async () => {
+  const id = await scene.running();
+  await scene.live(MINUTE_MS);
+  scene.host.up = false;
+  await scene.market.central.close();
+  await scene.market.clock.advance(3 * HOUR_MS);
+  const { db } = scene.market.ports;
+  const { agents, clock } = scene.market;
+  const second = await createTestMarket({ db, agents, clock });
+  const laterOn = async (ms: number) => {
+    await clock.advance(ms);
+    await second.sync();
+    return db.selectFrom('pods').select(['state']).where('id', '=', id).executeTakeFirstOrThrow();
+  };
+  expect(await laterOn(0)).toEqual({ state: 'unknown' });
+  await second.report(scene.node, failedFor('AGENT_UNREACHABLE'));
+  expect(await laterOn(MINUTE_MS)).toEqual({ state: 'unknown' });
+  expect(await laterOn(2 * HOUR_MS - MINUTE_MS - 1)).toEqual({ state: 'unknown' });
+  const counted = await db.selectFrom('node_days').select('interruptions').execute();
+  expect(counted.filter(({ interruptions }) => interruptions > 0)).toEqual([]);
+  expect(await laterOn(MINUTE_MS)).toEqual({ state: 'broken' });
+  await second.central.close();
 });
 
 it('refunds at most one day of charges', async () => {
