@@ -3,7 +3,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
@@ -12,6 +13,9 @@ import { createSealing } from '#shared/signing/sealing.ts';
 import { podSpec } from '../../test/fakes/agents/test-agent.ts';
 import { gatewayPaths } from '../access/ssh/gateway-files.ts';
 import { placeOfRepository } from '../backups/run-operation.ts';
+import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
+import { podObjectLabels } from '../containers/engine/labels.ts';
+import { ensureBuiltinImage } from '../containers/images/builtin-image.ts';
 import { placeOfLogin } from '../containers/images/registry-logins.ts';
 import { openDatabase, STORE_FILE } from '../database/database.ts';
 import { openSecretKey } from '../host/secret-key.ts';
@@ -19,6 +23,7 @@ import { placeOfSecret } from '../pods/pod-secrets.ts';
 
 const LIMITS = { timeoutMs: 60_000, maxOutputBytes: 1_000_000 };
 const POD = systemRandom.uuid();
+const EXECUTOR = systemRandom.uuid();
 const SECRETS = {
   environment: 'hush of the pod',
   notebook: 'hush-of-the-notebook',
@@ -144,7 +149,7 @@ async function archive(
       PATH: process.env['PATH'] ?? '',
       NODE_COMPILE_CACHE: COMPILE_CACHE,
       AGENT_HOME: home,
-      AGENT_EXECUTOR_ID: systemRandom.uuid(),
+      AGENT_EXECUTOR_ID: EXECUTOR,
       AGENT_GPU: 'none',
       AGENT_PORT: '1',
       AGENT_UPDATE_URL: `https://me:${SECRETS.address}@central.example/digest`,
@@ -170,7 +175,28 @@ function filesIn(archive: Buffer): Record<string, string> {
 }
 
 it('writes every part and no secret while the agent is stopped', async () => {
-  const { out, files } = await archive('down.tar.gz', ['diag', '--out'], {});
+  const engine = createDockerodeEngine({
+    socketPath: '/var/run/docker.sock',
+    clock: systemClock,
+  });
+  const labels = { ...podObjectLabels(EXECUTOR, POD), 'io.podwright.test-run': inject('testRun') };
+  const image = await ensureBuiltinImage(engine, '/bin/busybox');
+  const container = await engine.createContainer({
+    name: `archive-${POD}`,
+    image,
+    labels,
+    entrypoint: [],
+    command: [],
+    environment: {},
+    network: null,
+    ports: [],
+    gpuUuids: [],
+    limits: { cpuCores: 1, memoryBytes: 2 ** 26, shmBytes: 2 ** 20, pids: 64 },
+    stopGraceSeconds: 1,
+  });
+  const { out, files } = await archive('down.tar.gz', ['diag', '--out'], {}).finally(() =>
+    engine.removeContainer(container),
+  );
   expect(files['versions.txt']).toContain('podwright ');
   expect(files['configuration.txt']).toMatch(/^AGENT_HOME +environment +\//m);
   expect(files['configuration.txt']).toContain(
@@ -180,7 +206,7 @@ it('writes every part and no secret while the agent is stopped', async () => {
   expect(files['store.txt']).toContain(`"id":"${POD}","phase":"running"`);
   expect(files['engine.json']).toContain('"storageDriver"');
   expect(files['firewall.txt']).toMatch(/^-P FORWARD /m);
-  expect(files['containers.json']).toBe('[]\n');
+  expect(JSON.parse(files['containers.json'] ?? '')).toMatchObject([{ id: container, labels }]);
   expect(files['metrics.txt']).toMatch(/^not available: /);
   expect(files['log-1-agent.log.txt']).toContain('"msg":"the last line"');
   expect(Object.keys(files)).toEqual(expect.arrayContaining(['journal.txt', 'units.txt']));

@@ -21,7 +21,7 @@ import { inspectConfig, settingsText } from '#shared/runtime/config.ts';
 import { openSqliteReadOnly } from '#shared/runtime/sqlite.ts';
 import { AGENT_CONFIG, type AgentConfig, dockerSocketOf, isSecure } from '../config.ts';
 import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
-import { LABELS } from '../containers/engine/engine.ts';
+import { executorLabels } from '../containers/engine/labels.ts';
 import { readEngineReport } from '../containers/engine/engine-report.ts';
 import { TABLE } from '../containers/network/firewall-rules.ts';
 import { STORE_FILE } from '../database/database.ts';
@@ -124,11 +124,7 @@ function engineParts({ clock, environment }: DoctorPorts, config: AgentConfig): 
       name: 'containers.json',
       async collect() {
         const engine = createDockerodeEngine({ socketPath, clock });
-        const labels = {
-          [LABELS.managed]: 'true',
-          [LABELS.executor]: config.AGENT_EXECUTOR_ID,
-        };
-        return json(await engine.listContainers(labels));
+        return json(await engine.listContainers(executorLabels(config.AGENT_EXECUTOR_ID)));
       },
     },
   ];
