@@ -35,7 +35,7 @@ export type InspectionQueueOptions = {
   pauseMs: number;
 };
 
-/** Whether the agent answered in the last inspections. */
+/** Inspections without an answer of the agent. */
 export type Reachability = {
   /** Consecutive inspections without an answer, as far as they count. */
   transportFailures: number;
@@ -179,7 +179,7 @@ const NEVER_INSPECTED: InspectionState = {
 /**
  * Returns the reachability after an inspection. An executor that had not failed before fails only after a whole check
  * interval without an answer, so that a restart of its agent or a reboot of its host does not fail it. Time before this
- * process started does not count, because nobody observed the agent then. Pure.
+ * process started does not count, because this process did not observe the agent then. Pure.
  */
 export function reachabilityAfter(
   {

@@ -2,11 +2,11 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { CheckResult } from '#shared/api/central/validator-routes.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
+import { createTestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import {
   createMeteringScene,
   type MeteringScene,
 } from '../../../../test/fakes/scenes/metering-scene.ts';
-import { createTestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { CONTACT_WAIT_MS } from '../../market/pods/pod-contact.ts';
 
 const MINUTE_MS = 60_000;
