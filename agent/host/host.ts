@@ -24,7 +24,6 @@ export type HostPorts = {
   portRange: PortRange;
   hostProbe: HostProbe;
   hostSources: ReadHostSources;
-  metrics: { collected(collector: string): void };
 };
 
 type Parts = {
@@ -84,7 +83,6 @@ function inventoryOf(ports: HostPorts, parts: Parts) {
     orphans: pods.orphans.list,
     gpuRuntimeTried: parts.gpuRuntimeTried,
     updateStatus: parts.updateStatus,
-    onCollected: ports.metrics.collected,
   });
 }
 

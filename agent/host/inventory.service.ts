@@ -31,8 +31,6 @@ export type InventoryServiceOptions = {
   /** Result of the last GPU test in a container; null before the first. */
   gpuRuntimeTried(): boolean | null;
   updateStatus(): UpdateStatus;
-  /** Called with the source's name after each success, for the metric of its age. */
-  onCollected?(collector: string): void;
 };
 
 const CACHE_MS = 2_000;
@@ -45,7 +43,6 @@ export function createInventoryService(options: InventoryServiceOptions) {
   async function engineInfo(): Promise<EngineInfo> {
     try {
       lastEngineInfo = await options.engine.info();
-      options.onCollected?.('engine');
     } catch (error) {
       // The last facts are still valid while the engine does not answer. /readyz reports that it does not answer.
       if (lastEngineInfo === null) throw unavailable('The container engine', error);
@@ -59,8 +56,6 @@ export function createInventoryService(options: InventoryServiceOptions) {
       throw unavailable('The host', error);
     });
     const sources = await options.hostSources(docker.rootDir);
-    options.onCollected?.('host');
-    if (reading.ageMs === 0) options.onCollected?.('gpu');
     return {
       executor_id: options.executorId,
       agent_version: VERSION,

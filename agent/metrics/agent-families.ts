@@ -7,9 +7,11 @@ import type { HostSample } from '../host/host-probe.ts';
 import { AGENT_PREFIX } from './instruments.ts';
 
 /** `held` by a pod, `free`, or `dirty` (a process outlived its pod). */
+const LEASE_STATES = ['held', 'free', 'dirty'] as const;
+
 export type GpuLeaseState = {
   uuid: string;
-  state: 'held' | 'free' | 'dirty';
+  state: (typeof LEASE_STATES)[number];
   podId: string | null;
 };
 
@@ -18,7 +20,7 @@ export type AgentState = {
   /** Phase of every pod. */
   phases: readonly PodPhase[];
   gpuLeases: readonly GpuLeaseState[];
-  /** GPUs that accept no new pods. */
+  /** GPUs in `gpuLeases` that accept no new pods. */
   cordonedUuids: readonly string[];
   ports: { size: number; free: number };
   logSubscribers: number;
@@ -57,14 +59,20 @@ export function stateFamilies(state: () => AgentState | null): Family[] {
           value: phases.filter((other) => other === phase).length,
         })),
     ]),
-    gauge('gpu_lease_state', '1 for the current lease state of each GPU.', [
+    gauge('gpu_lease_state', '1 for the current lease state of each GPU, 0 for the others.', [
       ['uuid', 'state'],
       (now) =>
-        now.gpuLeases.map(({ uuid, state: is }) => ({ labels: { uuid, state: is }, value: 1 })),
+        now.gpuLeases.flatMap(({ uuid, state: is }) =>
+          LEASE_STATES.map((state) => ({ labels: { uuid, state }, value: state === is ? 1 : 0 })),
+        ),
     ]),
-    gauge('gpu_cordoned', 'Always 1 for each cordoned GPU.', [
+    gauge('gpu_cordoned', '1 for each cordoned GPU, 0 for the others.', [
       ['uuid'],
-      ({ cordonedUuids }) => cordonedUuids.map((uuid) => ({ labels: { uuid }, value: 1 })),
+      ({ gpuLeases, cordonedUuids }) =>
+        gpuLeases.map(({ uuid }) => ({
+          labels: { uuid },
+          value: cordonedUuids.includes(uuid) ? 1 : 0,
+        })),
     ]),
     gauge('gpus_simulated', '1 if the GPUs are simulated.', [
       [],

@@ -1,8 +1,10 @@
 /** Counters and histograms of the agent's work. Labels never contain text from clients. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { FINAL_STAGES } from '#shared/api/agent/operations.ts';
+import { AUTH_FAILURES } from '#shared/signing/request-verifier.ts';
 import type { OperationRow } from '../backups/operation.store.ts';
 import type { FrameCounts } from '../logs/log-frames.ts';
-import type { LaunchStage } from '../pods/step-ports.ts';
+import { LAUNCH_STAGES, type LaunchStage } from '../pods/step-ports.ts';
 
 export const AGENT_PREFIX = 'podwright_agent_';
 const MS_PER_SECOND = 1_000;
@@ -11,6 +13,15 @@ const ENGINE_SECONDS = [0.01, 0.05, 0.25, 1, 5, 30];
 const RECONCILE_SECONDS = [0.01, 0.05, 0.25, 1, 5, 30];
 const LAUNCH_SECONDS = [0.1, 0.5, 1, 5, 15, 60, 300, 1_800];
 const OPERATION_SECONDS = [1, 5, 30, 120, 600, 3_600, 21_600];
+
+/** Sources whose readings have a timeout. */
+const COLLECTORS = ['gpu'] as const;
+const RECONCILE_FAILURES = ['engine_away', 'internal'] as const;
+const AUTH_REASONS = [...AUTH_FAILURES, 'address', 'unlisted_route'] as const;
+const ORPHAN_KINDS = ['container', 'network', 'volume'] as const;
+const OPERATION_KINDS = ['backup', 'restore', 'drill'] as const;
+
+export type AuthReason = (typeof AUTH_REASONS)[number];
 
 export type Instruments = ReturnType<typeof createInstruments>;
 
@@ -101,24 +112,35 @@ export function createInstruments(registry: Registry) {
     help: 'Time of the last successful reconcile pass.',
     registers,
   });
+  // Series with value 0 from the start: Prometheus computes no increase from a series that begins with the first event.
+  for (const reason of AUTH_REASONS) authFailures.inc({ reason }, 0);
+  for (const collector of COLLECTORS) timeouts.inc({ collector }, 0);
+  for (const reason of RECONCILE_FAILURES) reconcileErrors.inc({ reason }, 0);
+  for (const result of FINAL_STAGES) restores.inc({ result }, 0);
+  for (const kind of OPERATION_KINDS) backupBytes.inc({ kind }, 0);
+  for (const stage of LAUNCH_STAGES) launches.zero({ stage });
   // No value before the first pass, instead of 0 (1970).
   lastReconcile.remove();
 
   return {
-    authFailed: (reason: string) => authFailures.inc({ reason }),
+    authFailed: (reason: AuthReason) => authFailures.inc({ reason }),
     removedImage(bytes: number): void {
       imagesRemoved.inc();
       imageBytesRemoved.inc(bytes);
     },
-    setOrphans(counts: Record<string, number>): void {
-      for (const [kind, count] of Object.entries(counts)) orphans.set({ kind }, count);
+    setOrphans(counts: Record<(typeof ORPHAN_KINDS)[number], number>): void {
+      for (const kind of ORPHAN_KINDS) orphans.set({ kind }, counts[kind]);
     },
     firewallDrifted: (lines: number) => firewallDrift.inc(lines),
     pulledBytes: (bytes: number) => pulled.inc(bytes),
     eventsReopened: () => reconnects.inc(),
-    timedOut: (collector: string) => timeouts.inc({ collector }),
+    timedOut: (collector: (typeof COLLECTORS)[number]) => timeouts.inc({ collector }),
     /** Records a reconcile pass; `failure` is null for success, `nowMs` is wall-clock time. */
-    reconciled(tookMs: number, failure: 'engine_away' | 'internal' | null, nowMs: number): void {
+    reconciled(
+      tookMs: number,
+      failure: (typeof RECONCILE_FAILURES)[number] | null,
+      nowMs: number,
+    ): void {
       if (failure !== null) {
         reconcileErrors.inc({ reason: failure });
         return;
@@ -134,7 +156,7 @@ export function createInstruments(registry: Registry) {
     operationEnded({ kind, stage, progress, started_ms, finished_ms }: OperationRow): void {
       if (kind === 'restore') restores.inc({ result: stage });
       backupBytes.inc({ kind }, progress.processed_bytes ?? 0);
-      if (kind === 'backup' && stage === 'committed' && finished_ms !== null) {
+      if (kind === 'backup' && stage === 'done' && finished_ms !== null) {
         operations.observe(Math.max(0, finished_ms - started_ms) / MS_PER_SECOND);
       }
     },

@@ -19,7 +19,7 @@ import { createSamples, type SamplesPorts } from './samples.ts';
 import { createFileUsage, createKernelFiles } from './usage/kernel-usage.ts';
 import { createPodUsage } from './usage/pod-usage.ts';
 
-export type MeasurementPorts = Omit<SamplesPorts, 'records' | 'podUsage'> &
+export type MeasurementPorts = Omit<SamplesPorts, 'records' | 'podUsage' | 'onCollected'> &
   Pick<MetricsJobPorts, 'gpuMetrics' | 'hostname'> & {
     engine: ContainerEngine;
     gatewayLink: GatewayLink;
@@ -54,6 +54,7 @@ export function createMeasurements(ports: MeasurementPorts, pods: MeasuredPods, 
     ...ports,
     records,
     podUsage: createPodUsage({ ...ports, files }),
+    onCollected: metrics.collected,
   });
   const metricsJob = createMetricsJob({
     ...ports,

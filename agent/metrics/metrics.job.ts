@@ -149,8 +149,6 @@ export function createMetricsJob(ports: MetricsJobPorts) {
     /** Samples everything once. Rejects only if the agent's store cannot be read. */
     async runOnce(): Promise<void> {
       await samples.runOnce();
-      if (samples.gpus()?.reading.ageMs === 0) metrics.collected('gpu');
-      if (samples.hostFigures()?.ageMs === 0) metrics.collected('host');
       lastBackups();
       collected = collect();
       metrics.collected('pods');
@@ -201,7 +199,7 @@ function noteBackup(
   backups: Map<string, number>,
   { kind, stage, pod_id: podId, finished_ms: atMs }: OperationRow,
 ): void {
-  if (kind !== 'backup' || stage !== 'committed' || atMs === null) return;
+  if (kind !== 'backup' || stage !== 'done' || atMs === null) return;
   backups.set(podId, Math.max(atMs, backups.get(podId) ?? 0));
 }
 

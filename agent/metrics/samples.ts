@@ -33,6 +33,8 @@ export type SamplesPorts = {
   hostProbe: Pick<HostProbe, 'sample'>;
   records: Pick<PodRecords, 'get' | 'list'>;
   gatewayLink: Pick<GatewayLink, 'traffic'>;
+  /** Called when a source has returned new values, for the metric of its age. */
+  onCollected(collector: 'engine' | 'gpu' | 'host'): void;
 };
 
 /** Samples are kept in memory only; those of a pod are dropped when it is removed. */
@@ -51,6 +53,7 @@ export function createSamples(deps: SamplesPorts) {
   async function engineFolder(): Promise<string> {
     try {
       ({ rootDir } = await engine.info());
+      deps.onCollected('engine');
     } catch (error) {
       if (rootDir === null) throw error;
     }
@@ -62,6 +65,7 @@ export function createSamples(deps: SamplesPorts) {
     try {
       const figures = await deps.hostProbe.sample(await engineFolder());
       host = { atMs: clock.monotonicMs(), figures };
+      deps.onCollected('host');
     } catch (error) {
       log.debug({ detail: messageOf(error) }, 'host sample failed');
     }
@@ -119,6 +123,7 @@ export function createSamples(deps: SamplesPorts) {
     async runOnce(): Promise<void> {
       const [reading] = await Promise.all([gpuDriver.read(), sampleHost()]);
       gpus = { atMs: clock.monotonicMs(), reading };
+      if (reading.ageMs === 0) deps.onCollected('gpu');
       recordGpuReading(reading);
       await samplePods(reading);
     },

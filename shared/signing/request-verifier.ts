@@ -24,19 +24,21 @@ export type TrustedKey = {
 export const MAX_SKEW_MS = 30_000;
 
 /** Why a request was rejected, for logs and metrics. The caller receives only the error code. */
-export type AuthFailure =
-  | 'headers'
-  | 'skew'
-  | 'before_start'
-  | 'audience'
-  | 'signer'
+export const AUTH_FAILURES = [
+  'headers',
+  'skew',
+  'before_start',
+  'audience',
+  'signer',
   /** The key is not yet or no longer valid. */
-  | 'key_window'
-  | 'role'
-  | 'replay'
-  | 'body_hash'
-  | 'signature'
-  | 'cache_full';
+  'key_window',
+  'role',
+  'replay',
+  'body_hash',
+  'signature',
+  'cache_full',
+] as const;
+export type AuthFailure = (typeof AUTH_FAILURES)[number];
 
 export type IncomingRequest = {
   method: string;
