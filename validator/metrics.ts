@@ -24,6 +24,7 @@ const PREFIX = 'podwright_validator_';
 const MS_PER_SECOND = 1_000;
 const CYCLE_BUCKETS = [1, 5, 15, 30, 60, 120, 300, 600, 900];
 const PROOF_BUCKETS = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
+const DEVICES = ['cpu', 'gpu'] as const;
 const VERDICTS = ['verified', 'failed', 'withheld'] as const satisfies HealthReport['verdict'][];
 /** Label for reasons that are not in the table of checks: agents must not choose label values. */
 const OTHER_REASON = 'other';
@@ -134,6 +135,13 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
     },
   });
 
+  // Series with value 0 from the start: Prometheus computes no increase from a series that begins with the first event.
+  for (const [check, reasons] of REASONS) {
+    for (const reason of ['', ...reasons]) checks.inc({ check, reason }, 0);
+  }
+  for (const verdict of VERDICTS) judged.inc({ verdict }, 0);
+  for (const device of DEVICES) proofs.zero({ device });
+
   const secondsSince = (atMs: number) => Math.max(0, (clock.now() - atMs) / MS_PER_SECOND);
 
   function count({ check_id: check, reason_code: reason }: CheckResult): void {
@@ -156,7 +164,8 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
       verdicts = new Map([...verdicts].filter(([id]) => listed.has(id)));
       outdatedMs = new Map([...outdatedMs].filter(([id]) => listed.has(id)));
     },
-    proven: (device: 'cpu' | 'gpu', ms: number) => proofs.observe({ device }, ms / MS_PER_SECOND),
+    proven: (device: (typeof DEVICES)[number], ms: number) =>
+      proofs.observe({ device }, ms / MS_PER_SECOND),
     contentType: registry.contentType,
     /** Renders all metrics in Prometheus' text format. */
     render: () => registry.metrics(),

@@ -20,6 +20,7 @@ import { createCappedFile, type SupervisedChild, superviseChild } from './child-
 import { type DemoProvider, withdrawStaleNodes } from './demo-provider.ts';
 import { agentNames, type Home, shellVariables, writePrivateFile } from './home.ts';
 import type { LocalGpus } from './local-gpus.ts';
+import type { MetricsAddresses } from './metrics-listeners.ts';
 import { POD_PORTS_PER_AGENT, type StartOptions } from './options.ts';
 import { schemeOf } from './services.ts';
 
@@ -43,6 +44,8 @@ export type StartAgentsOptions = {
   providerSigner: LocalSigner;
   /** The only key whose commands the agents accept. */
   validatorHotkey: Hotkey;
+  /** Addresses for the agents' metrics. */
+  metrics: Pick<MetricsAddresses, 'agent'>;
   /** Environment of this process; children inherit a few variables. */
   environment: Record<string, string | undefined>;
   /** Called each time an agent or gateway starts to serve: its process id may have changed. */
@@ -103,6 +106,7 @@ function startAgent(
 ): SupervisedChild {
   const { options, home, clock, log, validatorHotkey } = parts;
   const name = `agent-${index + 1}`;
+  const metrics = parts.metrics.agent(index);
   const firstPodPort = options['pod-ports'] + index * POD_PORTS_PER_AGENT;
   const variables = {
     ...parts.gpus[index]?.environment,
@@ -111,6 +115,7 @@ function startAgent(
     AGENT_HOST: options.host,
     AGENT_PORT: String(port),
     AGENT_PORT_RANGE: `${firstPodPort}-${firstPodPort + POD_PORTS_PER_AGENT - 1}`,
+    AGENT_METRICS_LISTEN: hostAndPort(metrics.host, metrics.port),
     AGENT_TRUSTED_KEYS: `${validatorHotkey}=validator-control+validator-read`,
     // A local marketplace may use a registry on this machine.
     AGENT_ALLOW_LOCAL_REGISTRIES: 'true',

@@ -1,5 +1,6 @@
 /** `demo.json` in the home folder: everything that a script needs to use the local marketplace. */
 import { type Home, writePrivateFile } from './home.ts';
+import type { MetricsUrl } from './metrics-listeners.ts';
 
 export type DemoFile = {
   base_url: string;
@@ -15,6 +16,8 @@ export type DemoFile = {
   executors: { id: string; agent_url: string; pid: number | null }[];
   templates: { id: string; name: string }[];
   ssh: { private_key_file: string };
+  /** Metrics of every process; they do not change with a restart of an agent. */
+  metrics_urls: MetricsUrl[];
   pids: Record<string, number | null>;
 };
 

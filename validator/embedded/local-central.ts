@@ -27,7 +27,7 @@ const DEMO_BALANCE_UUSD = 1_000_000_000;
 
 export function createLocalCentral(
   { home, clock, random, log, signers, adapters, environment }: LocalCentralOptions,
-  storage: Required<Pick<CentralPorts, 'db' | 'notifier' | 'auditLedger'>>,
+  storage: Required<Pick<CentralPorts, 'db' | 'notifier' | 'auditLedger' | 'metrics'>>,
   gateway: { gatewayUrl: string; transport: Transport },
 ): Promise<Central> {
   const secret = centralSecret(home.centralSecret, random);
@@ -42,6 +42,7 @@ export function createLocalCentral(
     db: storage.db,
     notifier: storage.notifier,
     auditLedger: storage.auditLedger,
+    metrics: storage.metrics,
     clock,
     random,
     log: log.child({ part: 'central' }),

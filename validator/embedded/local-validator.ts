@@ -73,5 +73,6 @@ export function createLocalValidator(options: LocalValidatorOptions): Validator 
     checkIntervalMs: CHECK_INTERVAL_MS,
     listIntervalMs: LIST_INTERVAL_MS,
     certificates,
+    separateMonitoring: true,
   });
 }

@@ -1,6 +1,7 @@
 /** Composes a local marketplace: central API and validator in this process, agents as child processes, and demo data. */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { hostAndPort } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-process.ts';
@@ -21,6 +22,7 @@ import { logInProvider } from './demo-provider.ts';
 import { type Home, shellVariables, writePrivateFile } from './home.ts';
 import { callJson } from './json-call.ts';
 import { planGpus } from './local-gpus.ts';
+import { type MetricsAddresses, metricsUrls } from './metrics-listeners.ts';
 import type { StartOptions } from './options.ts';
 import { removePods } from './remove-pods.ts';
 import { startServices, urlsOf } from './services.ts';
@@ -87,6 +89,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     }),
     warmAgentCache(),
   ]);
+  const { validator: validatorMetrics } = services.metrics;
   // For the validator's other commands and for the doctor.
   writePrivateFile(
     home.variables('validator'),
@@ -96,6 +99,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
       VALIDATOR_SEED_FILE: home.validatorSeed,
       VALIDATOR_HOST: options.host,
       VALIDATOR_PORT: String(options['validator-port']),
+      VALIDATOR_METRICS_LISTEN: hostAndPort(validatorMetrics.host, validatorMetrics.port),
       VALIDATOR_CENTRAL_URL: urls.api,
       VALIDATOR_CENTRAL_HOTKEY: signers.central.hotkey,
       VALIDATOR_ACCEPT_SIMULATED: 'true',
@@ -129,13 +133,14 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
         provider,
         providerSigner: signers.provider,
         validatorHotkey: signers.validator.hotkey,
+        metrics: services.metrics,
         onRestart: refreshPids,
       })),
     );
     await Promise.all(agents.flatMap(childrenOf).map((child) => child.ready));
     progress.step('waiting for the validator to verify the executors');
     await untilVerified(provider, agents, { clock, progress, home });
-    demo = await describe(parts, account, signers, agents);
+    demo = await describe(parts, account, signers, { agents, metrics: services.metrics });
     writeDemoFile(home, demo);
     return { demo, simulated: gpus.some((gpu) => gpu.environment['AGENT_GPU'] !== 'nvidia'), stop };
   } catch (error) {
@@ -180,7 +185,7 @@ async function describe(
   { options, home }: MarketplaceOptions,
   account: DemoAccount,
   { central, validator, provider }: Record<'central' | 'validator' | 'provider', Signer>,
-  agents: readonly LocalAgent[],
+  { agents, metrics }: { agents: readonly LocalAgent[]; metrics: MetricsAddresses },
 ): Promise<DemoFile> {
   const urls = urlsOf(options);
   const templates = await callJson(z.array(z.object({ id: z.string(), name: z.string() })), {
@@ -198,6 +203,7 @@ async function describe(
     provider: { hotkey: provider.hotkey, seed_file: home.providerSeed },
     templates: templates.map(({ id, name }) => ({ id, name })),
     ssh: { private_key_file: home.sshPrivateKey },
+    metrics_urls: metricsUrls(metrics, agents.length),
     ...pidsOf(agents),
   };
 }

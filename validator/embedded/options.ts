@@ -17,6 +17,8 @@ export const START_HELP = `Runs the whole Podwright marketplace on this machine:
   --agents N             number of agents, 1-8 (default 2)
   --agent-port N         first agent; the others take the next ports (default 8080)
   --pod-ports N          first host port of pods; each agent gets 200 (default 20000)
+  --metrics-port N       first of ten ports on 127.0.0.1 for Prometheus; if one of them is in use, the next
+                         ten are tried (default 8100)
   --keep-pods            leave pods running when this stops (default: remove them)
   --fresh                first remove the pods and all data of DIR
   --help
@@ -39,6 +41,7 @@ const Schema = z.object({
   agents: between(1, 8).default(2),
   'agent-port': Port.default(8080),
   'pod-ports': between(1024, 63_000).default(20_000),
+  'metrics-port': Port.default(8100),
   'keep-pods': z.boolean().default(false),
   fresh: z.boolean().default(false),
   help: z.boolean().default(false),
@@ -64,6 +67,7 @@ export function parseStartOptions(argv: readonly string[]): StartOptions {
         agents: text,
         'agent-port': text,
         'pod-ports': text,
+        'metrics-port': text,
         'keep-pods': flag,
         fresh: flag,
         help: flag,
@@ -88,17 +92,7 @@ function between(min: number, max: number) {
 
 /** Throws ConfigError if two options use the same port. */
 function requireDistinctPorts(options: StartOptions): StartOptions {
-  const { port, 'validator-port': gateway, 'agent-port': agent, 'pod-ports': pods } = options;
-  const used = [
-    { option: '--port', first: port, last: port },
-    { option: '--validator-port', first: gateway, last: gateway },
-    { option: '--agent-port', first: agent, last: agent + options.agents - 1 },
-    {
-      option: '--pod-ports',
-      first: pods,
-      last: pods + options.agents * POD_PORTS_PER_AGENT - 1,
-    },
-  ];
+  const used = portsIn(options);
   for (const [index, one] of used.entries()) {
     if (one.last > MAX_PORT) {
       throw new ConfigError(
@@ -113,18 +107,52 @@ function requireDistinctPorts(options: StartOptions): StartOptions {
   return options;
 }
 
+/** Returns the ports that options assign to services and pods. */
+function portsIn(options: StartOptions) {
+  const { port, 'validator-port': gateway, 'agent-port': agent, 'pod-ports': pods } = options;
+  return [
+    { option: '--port', first: port, last: port },
+    { option: '--validator-port', first: gateway, last: gateway },
+    { option: '--agent-port', first: agent, last: agent + options.agents - 1 },
+    {
+      option: '--pod-ports',
+      first: pods,
+      last: pods + options.agents * POD_PORTS_PER_AGENT - 1,
+    },
+  ];
+}
+
+/** Ports for metrics: central API, validator, and at most eight agents. */
+const METRICS_PORTS = 10;
+
+/**
+ * Returns the first port of each block of ten ports that metrics may use, in order of preference: from
+ * `--metrics-port` upwards, without blocks that contain ports of other options.
+ */
+export function metricsBlocks(options: StartOptions): number[] {
+  const first = options['metrics-port'];
+  const count = Math.floor((MAX_PORT + 1 - first) / METRICS_PORTS);
+  return Array.from({ length: count }, (_, index) => first + index * METRICS_PORTS).filter(
+    (block) => !portsIn(options).some((used) => overlaps(used, block, block + METRICS_PORTS - 1)),
+  );
+}
+
 function overlaps(one: { first: number; last: number }, first: number, last: number): boolean {
   return one.first <= last && first <= one.last;
 }
 
 /** Rejects if the port is in use, naming the option that changes it; called before anything is started. */
 export async function requireFreePort(host: string, port: number, option: string): Promise<void> {
-  const problem = await new Promise<string | null>((resolve) => {
+  const error = await listenError(host, port);
+  if (error !== null)
+    throw new Error(listenProblem(error, { host, port }, { host: '--host', port: option }));
+}
+
+/** Listens for a moment. Returns the error, or null if the port is free. */
+export function listenError(host: string, port: number): Promise<Error | null> {
+  return new Promise((resolve) => {
     const server = createServer();
-    server.once('error', (error) =>
-      resolve(listenProblem(error, { host, port }, { host: '--host', port: option })),
-    );
+    server.once('error', resolve);
     server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)));
   });
-  if (problem !== null) throw new Error(problem);
 }

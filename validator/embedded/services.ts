@@ -1,12 +1,11 @@
 /** Composes the central API and the validator of a local marketplace in one process; they communicate over loopback. */
-import { hostAndPort } from '#shared/http/listen.ts';
+import { hostAndPort, type ListenAddress, listenOn } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { parseConfig } from '#shared/runtime/config.ts';
 import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
+import type { Validator } from '../app.ts';
 import type { Central } from '../central/app.ts';
-import { MetricsVariable } from '../central/config.ts';
 import { auditInThread } from '../central/money/ledger/ledger-audit.ts';
 import type { CentralPorts } from '../central/platform/central-deps.ts';
 import { openCentralDatabase } from '../central/platform/database/database.ts';
@@ -21,10 +20,13 @@ import { openEvidenceStore } from '../store/evidence-store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import { createLocalCentral, type LocalCentralOptions } from './local-central.ts';
 import { createLocalValidator, type LocalValidatorOptions } from './local-validator.ts';
+import { chooseMetricsAddresses, type MetricsAddresses } from './metrics-listeners.ts';
 import type { StartOptions } from './options.ts';
 
 export type Services = {
   central: Central;
+  /** Addresses of the metrics of both services, and addresses for the agents' metrics. */
+  metrics: MetricsAddresses;
   /** Closes each service after the service that calls it. */
   close(): Promise<void>;
 };
@@ -79,6 +81,7 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
     const services = await startOn({ db, notifier, auditLedger, store }, parts);
     return {
       central: services.central,
+      metrics: services.metrics,
       async close() {
         await services.close();
         await closeStorage();
@@ -103,7 +106,7 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
   const transport = transportTo(certificates, parts.clock);
   const metrics = createCentralMetrics(parts.clock);
   const gateway = { gatewayUrl: urls.validator, transport };
-  const central = await createLocalCentral(parts, storage, gateway);
+  const central = await createLocalCentral(parts, { ...storage, metrics }, gateway);
   const validator = createLocalValidator({
     ...parts,
     store: storage.store,
@@ -115,15 +118,16 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     await validator.close();
   };
   try {
-    const spec = { schema: MetricsVariable, prefix: 'CENTRAL_' };
-    const { CENTRAL_METRICS_LISTEN: address } = parseConfig(spec, parts.environment);
     await central.server.listen({ host: options.host, port: options.port });
     await validator.server.listen({ host: options.host, port: options['validator-port'] });
-    const monitoring = await listenForScrapes(address, { ...parts, metrics });
+    const addresses = await chooseMetricsAddresses(options, parts.environment);
+    const monitoring = await listenForScrapes(addresses.central, { ...parts, metrics });
+    await listenForValidatorScrapes(validator, addresses.validator);
     central.start();
     validator.start();
     return {
       central,
+      metrics: addresses,
       async close() {
         await monitoring?.close();
         await close();
@@ -134,6 +138,14 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     await close();
     throw error;
   }
+}
+
+async function listenForValidatorScrapes(
+  { monitoring }: Validator,
+  address: ListenAddress,
+): Promise<void> {
+  if (monitoring === null) return;
+  await listenOn(monitoring, address, { host: '--metrics-port', port: '--metrics-port' });
 }
 
 /** Trusts the gateway's certificate by its pin. */

@@ -113,14 +113,13 @@ const ROWS: readonly Row[] = [
   ],
   [
     'jobs_oldest_due_seconds',
-    'Seconds since the oldest due work became due, by kind.',
+    'Seconds since the oldest due work became due, by kind; 0 if none is due.',
     ['kind'],
     ({ waiting, nowMs }) =>
-      waiting.flatMap(({ kind, oldestMs }) =>
-        oldestMs === null
-          ? []
-          : [{ labels: { kind }, value: Math.max(0, nowMs - oldestMs) / MS_PER_SECOND }],
-      ),
+      waiting.map(({ kind, oldestMs }) => ({
+        labels: { kind },
+        value: Math.max(0, nowMs - (oldestMs ?? nowMs)) / MS_PER_SECOND,
+      })),
   ],
   [
     'jobs_failing',

@@ -57,6 +57,8 @@ export function createCentralMetrics(clock: Clock) {
     labelNames: ['result'],
     registers,
   });
+  // Prometheus computes no increase from a series that begins with the first event.
+  rents.inc({ result: 'done' }, 0);
   registerFamily(registry, {
     name: `${CENTRAL_PREFIX}build_info`,
     help: 'Always 1; the label is the version of the program.',
