@@ -16,6 +16,8 @@ const OPERATION_SECONDS = [1, 5, 30, 120, 600, 3_600, 21_600];
 
 /** Sources whose readings have a timeout. */
 const COLLECTORS = ['gpu'] as const;
+/** Errors of the list call that mean that the engine does not answer. */
+const SILENT_ENGINE = ['unavailable', 'deadline'] as const;
 const RECONCILE_FAILURES = ['engine_away', 'internal'] as const;
 const AUTH_REASONS = [...AUTH_FAILURES, 'address', 'unlisted_route'] as const;
 const ORPHAN_KINDS = ['container', 'network', 'volume'] as const;
@@ -119,6 +121,7 @@ export function createInstruments(registry: Registry) {
   for (const result of FINAL_STAGES) restores.inc({ result }, 0);
   for (const kind of OPERATION_KINDS) backupBytes.inc({ kind }, 0);
   for (const stage of LAUNCH_STAGES) launches.zero({ stage });
+  for (const code of SILENT_ENGINE) engineCalls.zero({ op: 'listContainers', code });
   // No value before the first pass, instead of 0 (1970).
   lastReconcile.remove();
 

@@ -114,7 +114,8 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
   CENTRAL_HOST: 'listen address',
   CENTRAL_PORT: 'listen port',
   CENTRAL_METRICS_LISTEN: {
-    meaning: 'plain HTTP address for `/metrics`, such as `127.0.0.1:9101`; also for `npm start`',
+    meaning:
+      'plain HTTP address for `/metrics`, such as `127.0.0.1:9101`; for `npm start`, replaces the first port of `--metrics-port`',
     unset: 'no metrics',
   },
   CENTRAL_GATEWAY_URL: 'address of the validator’s gateway; `https:` unless it is on this host',

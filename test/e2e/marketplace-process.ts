@@ -36,11 +36,12 @@ export function removeHome(home: string): void {
 
 /** Returns free ports as flags: a restart on the same home must use the same ports. */
 export async function freePortFlags(): Promise<string[]> {
-  const [central, validator, agents, pods] = await freePorts();
+  const [central, validator, agents, metrics, pods] = await freePorts();
   return [
     ['--port', central],
     ['--validator-port', validator],
     ['--agent-port', agents],
+    ['--metrics-port', metrics],
     ['--pod-ports', pods],
   ].flatMap(([flag, port]) => [String(flag), String(port)]);
 }
@@ -112,7 +113,7 @@ export async function startMarketplaceProcess(
 async function freePorts(): Promise<number[]> {
   const base = 10_000 + (process.pid % 80) * 100;
   const found: number[] = [];
-  for (let port = base; found.length < 3; port += 10) {
+  for (let port = base; found.length < 4; port += 10) {
     if (await isFree(port)) found.push(port);
   }
   return [...found, 20_000 + (process.pid % 24) * 500];

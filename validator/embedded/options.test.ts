@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseStartOptions } from './options.ts';
+import { metricsBlocks, parseStartOptions } from './options.ts';
 
 it('has the documented defaults', () => {
   expect(parseStartOptions([])).toEqual({
@@ -10,6 +10,7 @@ it('has the documented defaults', () => {
     agents: 2,
     'agent-port': 8080,
     'pod-ports': 20_000,
+    'metrics-port': 8100,
     'keep-pods': false,
     fresh: false,
     help: false,
@@ -27,4 +28,13 @@ it.each([
   [['stray'], /stray/],
 ])('rejects %j and names the option', (argv, message) => {
   expect(() => parseStartOptions(argv)).toThrow(message);
+});
+
+it('prefers the given ports for metrics, and skips blocks with ports of other options', () => {
+  const blocksOf = (...argv: string[]) => metricsBlocks(parseStartOptions(argv));
+  expect(blocksOf().slice(0, 2)).toEqual([8100, 8110]);
+  const used = ['--port', '9115', '--validator-port', '9139', '--agent-port', '9145'];
+  expect(blocksOf('--metrics-port', '9110', ...used).slice(0, 2)).toEqual([9120, 9150]);
+  expect(blocksOf('--metrics-port', '65530')).toEqual([]);
+  expect(blocksOf('--metrics-port', '65526')).toEqual([65_526]);
 });

@@ -1,6 +1,6 @@
 /** A real Prometheus with our configuration and rules, in a temporary folder and on a free port. */
 import { spawn } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -9,9 +9,7 @@ import { eventually } from '../eventually.ts';
 import { freePorts } from '../free-ports.ts';
 
 const RULES = 'podwright.rules.yml';
-const AGENT_PLACE = '127.0.0.1:9100';
-const CENTRAL_PLACE = '127.0.0.1:9101';
-const VALIDATOR_PLACE = '127.0.0.1:9102';
+const SHIPPED = new URL('../../../systemd/prometheus', import.meta.url).pathname;
 const ANSWER_WITHIN_MS = 10_000;
 
 const Answer = z.object({ status: z.literal('success'), data: z.unknown() });
@@ -23,25 +21,26 @@ const Vector = z.object({
     }),
   ),
 });
+const Matrix = z.object({
+  result: z.array(z.object({ values: z.array(z.tuple([z.number(), z.string()])) })),
+});
 const Metadata = z.record(z.string(), z.unknown());
 
 export type Prometheus = Awaited<ReturnType<typeof startPrometheus>>;
 
-/** Starts Prometheus, which scrapes the addresses every second. Resolves once it serves. */
-export async function startPrometheus(places: {
-  agent: string;
-  central: string;
-  validator: string;
-}) {
+/**
+ * Starts Prometheus with a configuration that names the shipped alert rules. It scrapes and evaluates every second.
+ * `isImmediate`: alerts fire without the time of their `for`. Resolves once Prometheus serves.
+ */
+export async function startPrometheus(config: string, { isImmediate = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-prometheus-'));
-  const ours = new URL('../../../systemd/prometheus', import.meta.url).pathname;
-  const text = readFileSync(join(ours, 'prometheus.yml'), 'utf8')
-    .replace(AGENT_PLACE, places.agent)
-    .replace(CENTRAL_PLACE, places.central)
-    .replace(VALIDATOR_PLACE, places.validator)
-    .replace(/scrape_interval: \w+/, 'scrape_interval: 1s');
+  const text = config
+    .replace(/(?<=(?:scrape|evaluation)_interval"?: *"?)\w+/g, '1s')
+    .replace(/[\w./-]*podwright\.rules\.yml/, RULES);
   writeFileSync(join(folder, 'prometheus.yml'), text);
-  copyFileSync(join(ours, RULES), join(folder, RULES));
+  const rules = readFileSync(join(SHIPPED, RULES), 'utf8');
+  const shortened = rules.replace(/^( +for:).+$/gm, '$1 0s');
+  writeFileSync(join(folder, RULES), isImmediate ? shortened : rules);
   const { first: port } = await freePorts(1);
   const child = spawn(
     'prometheus',
@@ -58,6 +57,7 @@ export async function startPrometheus(places: {
     // Emitted if the program is not installed.
     child.once('error', () => resolve());
   });
+  const startedMs = systemClock.now();
   const origin = `http://127.0.0.1:${port}`;
 
   async function ask(path: string): Promise<unknown> {
@@ -90,6 +90,19 @@ export async function startPrometheus(places: {
     /** Returns the current series of an expression. Rejects with Prometheus's message if the expression is invalid. */
     query: async (expression: string) =>
       Vector.parse(await ask(`/api/v1/query?query=${encodeURIComponent(expression)}`)).result,
+    /**
+     * Returns whether an expression has a value since Prometheus started, as a dashboard with this range shows it. NaN is
+     * not a value. Rejects with Prometheus's message if the expression is invalid.
+     */
+    async hasData(expression: string): Promise<boolean> {
+      const seconds = Math.ceil((systemClock.now() - startedMs) / 1_000);
+      const range = { start: startedMs / 1_000, end: startedMs / 1_000 + seconds, step: 1 };
+      const query = Object.entries({ query: expression, ...range }).map(
+        ([name, value]) => `${name}=${encodeURIComponent(value)}`,
+      );
+      const { result } = Matrix.parse(await ask(`/api/v1/query_range?${query.join('&')}`));
+      return result.some(({ values }) => values.some(([, value]) => value !== 'NaN'));
+    },
     /** Returns the names of all scraped metrics, with or without series. */
     names: async () => new Set(Object.keys(Metadata.parse(await ask('/api/v1/metadata')))),
   };
