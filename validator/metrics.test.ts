@@ -58,7 +58,8 @@ it('counts checks, verdicts, passes and proofs; agents cannot choose label value
   metrics.proven('cpu', 2_000);
   metrics.proven('gpu', 30_000);
   await clock.advance(HOUR_MS);
-  expect(await shown('checks_total{check="agent_version"')).toEqual([
+  const checks = await shown('checks_total{check="agent_version"');
+  expect(checks.filter((line) => !line.endsWith(' 0'))).toEqual([
     'checks_total{check="agent_version",reason=""} 2',
     'checks_total{check="agent_version",reason="AGENT_OUTDATED"} 1',
     'checks_total{check="agent_version",reason="other"} 1',
@@ -81,6 +82,20 @@ it('counts checks, verdicts, passes and proofs; agents cannot choose label value
   expect(await shown('executor_update_lag_seconds')).toEqual(['executor_update_lag_seconds 3600']);
   metrics.checked('two', reportOf('verified'));
   expect(await shown('executor_update_lag_seconds')).toEqual(['executor_update_lag_seconds 0']);
+});
+
+it('exports counters with 0 before the first event', async () => {
+  expect(await shown('checks_total{check="agent_version"', 'verdicts_total{')).toEqual(
+    expect.arrayContaining([
+      'checks_total{check="agent_version",reason=""} 0',
+      'checks_total{check="agent_version",reason="AGENT_OUTDATED"} 0',
+      'verdicts_total{verdict="withheld"} 0',
+    ]),
+  );
+  expect(await shown('proof_seconds_count')).toEqual([
+    'proof_seconds_count{device="cpu"} 0',
+    'proof_seconds_count{device="gpu"} 0',
+  ]);
 });
 
 it('reports outbox and weights from the evidence store', async () => {

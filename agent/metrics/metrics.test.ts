@@ -171,6 +171,37 @@ it('exports values for up to three missed collections, with the age of each sour
   );
 });
 
+it('exports the age of every source after each collection', async () => {
+  await agent.metricsJob.runOnce();
+  await clock.advance(10 * SECOND_MS);
+  await agent.metricsJob.runOnce();
+  await clock.advance(SECOND_MS);
+  const ages = (await scrape()).filter((line) => /^podwright_agent_collector_age/.test(line));
+  expect(ages.toSorted()).toEqual(
+    ['engine', 'gpu', 'host', 'pods'].map(
+      (source) => `podwright_agent_collector_age_seconds{collector="${source}"} 1`,
+    ),
+  );
+});
+
+it('exports counters and states with 0 before the first event', async () => {
+  await agent.metricsJob.runOnce();
+  const [uuid] = await cardUuids();
+  expect(await scrape()).toEqual(
+    expect.arrayContaining([
+      'podwright_agent_auth_failures_total{reason="skew"} 0',
+      'podwright_agent_collector_timeouts_total{collector="gpu"} 0',
+      'podwright_agent_reconcile_errors_total{reason="engine_away"} 0',
+      'podwright_agent_restore_total{result="failed"} 0',
+      'podwright_agent_backup_bytes_total{kind="drill"} 0',
+      'podwright_agent_pod_launch_duration_seconds_count{stage="pull"} 0',
+      `podwright_agent_gpu_lease_state{uuid="${uuid}",state="free"} 1`,
+      `podwright_agent_gpu_lease_state{uuid="${uuid}",state="dirty"} 0`,
+      `podwright_agent_gpu_cordoned{uuid="${uuid}"} 0`,
+    ]),
+  );
+});
+
 it('exports pods and their use, GPU leases, and finished work', async () => {
   const { id, uuid } = await launch();
   await agent.core.reconcile.runOnce();

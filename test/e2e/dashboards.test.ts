@@ -114,9 +114,14 @@ async function useMarketplace(): Promise<void> {
     await eventually('the open stream', seen, WITHIN_MS);
   });
   expect((await api(market.demo(), 'GET', '/pods/none')).status).toBe(422);
-  await call('POST', `/pods/${id}/backup`, {});
-  const backup = () => figureOf('podwright_agent_backup_last_success_timestamp_seconds');
-  await eventually('the backup', backup, WITHIN_MS);
+  const { backup_log_id: backup } = (await call('POST', `/pods/${id}/backup`, {})) as {
+    backup_log_id: string;
+  };
+  const isDone = async () =>
+    ((await call('GET', `/backup-logs/${backup}`)) as { status: string }).status === 'COMPLETED';
+  await eventually('the backup', isDone, WITHIN_MS);
+  const counted = () => figureOf('podwright_agent_backup_duration_seconds_count > 0');
+  await eventually('the duration of the backup', counted, WITHIN_MS);
   await pullSlowly();
 }
 

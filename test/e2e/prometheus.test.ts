@@ -136,6 +136,25 @@ it('the alert rules pass promtool’s tests and use existing metrics', async () 
   expect(queried.filter((name) => !names.has(name))).toEqual([]);
 });
 
+it('the alerts round their figures', () => {
+  const rules = readFileSync(RULE_TEST.replace('.test.yml', '.yml'), 'utf8');
+  const figures = [...rules.matchAll(/\{\{ *\$value(.*?)\}\}/g)].map(([, format = '']) =>
+    format.trim(),
+  );
+  expect(figures.length).toBeGreaterThan(8);
+  expect(figures.filter((format) => !/^\| (?:humanize\w*|printf "%\.\df")$/.test(format))).toEqual(
+    [],
+  );
+});
+
+it('scrapes only the agent that the first variables file starts, until addresses are added', () => {
+  const config = readFileSync(join(SHIPPED, 'prometheus.yml'), 'utf8');
+  const targets = [...config.matchAll(/targets: \[(.*?)\]/g)].map(([, list]) => list);
+  const example = readFileSync(join(SHIPPED, '../agent.env.example'), 'utf8');
+  const place = /^AGENT_METRICS_LISTEN=(\S+)$/m.exec(example)?.[1];
+  expect(targets).toEqual([`'${place}'`, '', '']);
+});
+
 /** Returns the shipped configuration with these addresses. */
 function shippedConfig(places: { agent: string; central: string; validator: string }): string {
   const jobs = Object.entries(places);

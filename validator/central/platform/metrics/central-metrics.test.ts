@@ -34,7 +34,9 @@ it('counts requests by route template, errors by code, and rents by result', asy
   expect(told).toMatch(/^podwright_central_rents_total\{result="validation_error"\} 1$/m);
   expect(told).toMatch(/^podwright_central_executors\{state="verified"\} 1$/m);
   expect(told).toMatch(/^podwright_central_gpus_free 2$/m);
+  expect(told).toMatch(/^podwright_central_rents_total\{result="done"\} 0$/m);
   expect(told).toMatch(/^podwright_central_jobs_due\{kind="mail"\} 0$/m);
+  expect(told).toMatch(/^podwright_central_jobs_oldest_due_seconds\{kind="mail"\} 0$/m);
   expect(told).not.toContain('secret-words');
   expect(execFileSync('promtool', ['check', 'metrics'], { input: told, encoding: 'utf8' })).toBe(
     '',
