@@ -21,6 +21,23 @@ it('reports the version of cgroups from which pods’ usage is read', () => {
   });
 });
 
+it('reports a probe that ran into a deadline as unknown', () => {
+  const steps = [{ name: 'start', status: 'failed' as const, ms: 60_000, message: 'no answer' }];
+  const failed = { ok: false, reason_code: 'CONTAINER_START_FAILED', simulated: false, steps };
+  const probed = (verified: ContainerFacts['verified']) =>
+    findingsOf(CONTAINER_CHECKS, {
+      verified,
+      gpuCount: 0,
+      quota: { value: 'poll' },
+      usage: { value: 2 },
+    })[0];
+  expect(probed({ value: { ...failed, timedOut: true } })).toMatchObject({
+    status: 'unknown',
+    timed_out: true,
+  });
+  expect(probed({ value: failed })).toMatchObject({ status: 'fail', timed_out: false });
+});
+
 it('warns if usage must be queried from the engine, and reports unknown if no container starts', () => {
   const usage = { problem: 'process 12 belongs to another container in this namespace' };
   expect(figures({ usage })).toMatchObject({

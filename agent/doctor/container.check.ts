@@ -1,17 +1,17 @@
 /** Checks that start containers: those that a pod and the validator's probe would need. Removes them afterwards. */
 import type { DiskQuota, VerifyResult } from '#shared/api/agent/inventory.ts';
-import { fail, ok, unknown, warn } from '#shared/check/check.ts';
+import { fail, ok, type Problem, unlessTimedOut, unread, warn } from '#shared/check/check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import { type Observed, observe } from '#shared/check/observe.ts';
-import type { Clock } from '#shared/runtime/clock.ts';
+import { type Clock, isTimeout } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { type ContainerEngine, LABELS } from '../containers/engine/engine.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import { createFileUsage, createKernelFiles } from '../metrics/usage/kernel-usage.ts';
 
 export type ContainerFacts = {
-  /** Result of the validator's probe with all GPUs that nvidia-smi lists. */
-  verified: Observed<VerifyResult>;
+  /** Result of the validator's probe with all GPUs that nvidia-smi lists. `timedOut`: why a step of it failed. */
+  verified: Observed<VerifyResult & Pick<Problem, 'timedOut'>>;
   gpuCount: number;
   quota: Observed<DiskQuota>;
   /** Version of cgroups whose files report a container's usage. */
@@ -53,14 +53,21 @@ export async function tryContainers(options: {
     random,
     ensureBuiltinImage: () => ensureBuiltinImage(engine, busybox),
   };
+  let timedOut = false;
   const verify = verifying.createVerifyService({
     ...common,
     clock,
     gpu: gpuUuids.length > 0 ? ENGINE_DECIDES : NO_GPUS,
     probeKind: PROBE_KIND,
+    onFailure(error) {
+      timedOut ||= isTimeout(error);
+    },
   });
   const request = { gpu_uuids: [...gpuUuids] };
-  const verified = await observe(clock, VERIFY_MS, () => verify.verify(request));
+  const verified = await observe(clock, VERIFY_MS, async () => {
+    const result = await verify.verify(request);
+    return timedOut ? { ...result, timedOut: true as const } : result;
+  });
   const quota = await observe(clock, QUOTA_MS, () => quotas.createDiskQuotaProbe(common).find());
   const usage = await observe(clock, USAGE_MS, () => tryUsageFiles(common));
   return { verified, gpuCount: gpuUuids.length, quota, usage };
@@ -147,7 +154,9 @@ export const CONTAINER_CHECKS: readonly DoctorCheck<ContainerFacts>[] = [
     detects: 'a host on which the validator’s probe container fails',
     required: 'a container with all GPUs starts, runs and ends',
     judge({ verified, gpuCount }) {
-      if ('problem' in verified) return unknown(`no container was started: ${verified.problem}`);
+      if ('problem' in verified) {
+        return unread(verified, `no container was started: ${verified.problem}`);
+      }
       const { ok: isFine, steps, reason_code: reason } = verified.value;
       if (isFine) {
         const tookMs = steps.reduce((sum, { ms }) => sum + ms, 0);
@@ -156,7 +165,8 @@ export const CONTAINER_CHECKS: readonly DoctorCheck<ContainerFacts>[] = [
       }
       const failed = steps.find(({ status }) => status === 'failed');
       const measured = `${reason} at step ${failed?.name}: ${failed?.message}`;
-      return fail(measured, REMEDIES[reason ?? ''] ?? 'journalctl -u docker -n 50');
+      const remedy = REMEDIES[reason ?? ''] ?? 'journalctl -u docker -n 50';
+      return unlessTimedOut({ ...verified.value, problem: measured }, fail(measured, remedy));
     },
   },
   {
@@ -168,12 +178,14 @@ export const CONTAINER_CHECKS: readonly DoctorCheck<ContainerFacts>[] = [
         return ok(`pods’ usage is read from control groups of version ${usage.value}`);
       }
       // If no container starts at all, its usage files are not the problem.
-      if ('problem' in verified || !verified.value.ok)
-        return unknown(`not tried: ${usage.problem}`);
-      return warn(
+      if ('problem' in verified || !verified.value.ok) {
+        return unread(usage, `not tried: ${usage.problem}`);
+      }
+      const queried = warn(
         `the agent queries pods’ usage from the engine, with one request per pod: ${usage.problem}`,
         'run the agent on the host itself, or its container with --pid=host --cgroupns=host -v /sys/fs/cgroup:/sys/fs/cgroup:ro',
       );
+      return unlessTimedOut(usage, queried);
     },
   },
 ];

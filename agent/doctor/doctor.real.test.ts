@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { z } from 'zod';
-import { CHECK_STATUSES } from '#shared/check/check.ts';
+import { Finding } from '#shared/check/doctor.ts';
 import { agentArguments } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createAgentHome } from '../../test/fakes/agents/agent-process.ts';
@@ -16,14 +16,7 @@ import { mustRun } from '../../test/fakes/agents/real-host.ts';
 import { freePorts } from '../../test/fakes/free-ports.ts';
 
 const KEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY=validator-control';
-const Report = z.array(
-  z.strictObject({
-    id: z.string(),
-    status: z.enum(CHECK_STATUSES),
-    finding: z.string().min(1),
-    remedy: z.string().min(1).nullable(),
-  }),
-);
+const Report = z.array(Finding);
 const folder = mkdtempSync(join(tmpdir(), 'podwright-doctor-'));
 const smi = createFakeNvidiaSmi();
 afterAll(() => {
@@ -58,7 +51,8 @@ async function findings(environment: Record<string, string>, ...args: string[]) 
   const list = Report.parse(JSON.parse(out));
   const ids = list.map(({ id }) => id);
   expect(new Set(ids).size).toBe(ids.length);
-  expect(status).toBe(list.some((each) => each.status === 'fail') ? 1 : 0);
+  const isFailed = list.some((each) => each.status === 'fail');
+  expect(status).toBe(isFailed ? 1 : list.some(({ timed_out }) => timed_out) ? 3 : 0);
   const needy = list.filter((each) => ['warn', 'fail'].includes(each.status));
   expect(needy.filter(({ remedy }) => remedy === null)).toEqual([]);
   return (id: string) => {
@@ -128,7 +122,8 @@ it('checks the host without a valid configuration, an engine or a responsive nvi
   });
   expect(find('container').status).toBe('unknown');
   expect(find('nvidia-driver')).toMatchObject({
-    status: 'fail',
+    status: 'unknown',
+    timed_out: true,
     finding: expect.stringContaining('did not end within'),
   });
   expect(find('pod-ports-ephemeral')).toMatchObject({
@@ -168,7 +163,8 @@ it('does not wait for an engine that accepts connections and never answers', asy
   await new Promise<void>((resolve) => server.listen(socket, resolve));
   const find = await findings({ AGENT_DOCKER_SOCKET: socket, AGENT_GPU: 'none' });
   expect(find('docker')).toMatchObject({
-    status: 'fail',
+    status: 'unknown',
+    timed_out: true,
     remedy: expect.stringContaining('restart'),
   });
   server.close();

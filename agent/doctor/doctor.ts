@@ -7,6 +7,8 @@ import type { CheckDefinition } from '#shared/check/check.ts';
 import { CLOCK_CHECKS, readClockFacts } from '#shared/check/clock.check.ts';
 import {
   ARCHIVE_OPTIONS,
+  DOCTOR_EXIT_HELP,
+  DOCTOR_JSON_HELP,
   DOCTOR_OPTIONS,
   type Doctor,
   type DoctorOptions,
@@ -68,10 +70,11 @@ export const AGENT_CHECKS: readonly CheckDefinition[] = [
 const HELP = `Usage: npm run agent -- doctor [options]
 
 Checks this host and reports what would prevent it from being rented, each with a remedy. Run it with the
-variables and as the user of the agent, which may be running. Exit status: 0 no check fails, 1 at least
-one does, 2 wrong usage.
+variables and as the user of the agent, which may be running.
 
-  --json            print [{"id","status","finding","remedy"}] instead of lines
+${DOCTOR_EXIT_HELP}
+
+  --json            ${DOCTOR_JSON_HELP} instead of lines
   --no-container    start no container (otherwise the validator's probe is run once)
   --address HOST    name or address at which clients reach this host
   --time-from URL   compare the clock with the Date header of this URL, such as the central API

@@ -33,6 +33,16 @@ const facts = (
 const engineFindings = (found: Omit<EngineFacts, 'gpuLinks'>, gpuLinks: boolean | null) =>
   findingsOf(ENGINE_CHECKS, { ...found, gpuLinks });
 
+it('reports an engine that did not answer in time as unknown', () => {
+  const report = { problem: 'no answer within 5000 ms', timedOut: true as const };
+  const findings = engineFindings({ ...facts(), report }, true);
+  expect(findings.map(({ status, timed_out }) => [status, timed_out])).toEqual(
+    ENGINE_CHECKS.map(() => ['unknown', true]),
+  );
+  const refused = engineFindings({ ...facts(), report: { problem: 'ECONNREFUSED' } }, true);
+  expect(refused[0]).toMatchObject({ status: 'fail', timed_out: false });
+});
+
 it('reports no fault of a suitable engine', () => {
   const findings = engineFindings(facts(), true);
   expect(findings.filter(({ status }) => status !== 'ok')).toEqual([]);

@@ -1,6 +1,14 @@
 /** Checks of the container engine, from its own report. */
 import type { DiskQuota } from '#shared/api/agent/inventory.ts';
-import { fail, type Outcome, ok, unknown, warn } from '#shared/check/check.ts';
+import {
+  fail,
+  type Outcome,
+  ok,
+  type Problem,
+  unlessTimedOut,
+  unread,
+  warn,
+} from '#shared/check/check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import type { Observed } from '#shared/check/observe.ts';
 import type { EngineReport } from '../containers/engine/engine-report.ts';
@@ -26,7 +34,7 @@ export const ENGINE_CHECKS: readonly DoctorCheck<EngineFacts>[] = [
     detects: 'a Docker engine that is unreachable, too old or rootless',
     required: `Docker ${OLDEST_ENGINE.join('.')} or newer, run by root`,
     judge({ report, socketPath }) {
-      if ('problem' in report) return unreachable(socketPath, report.problem);
+      if ('problem' in report) return unlessTimedOut(report, unreachable(socketPath, report));
       const { version, apiVersion, rootless } = report.value;
       const measured = `Docker ${version}, API ${apiVersion}, at ${socketPath}`;
       if (!isAtLeast(version, OLDEST_ENGINE) || !isAtLeast(apiVersion, OLDEST_API)) {
@@ -89,10 +97,10 @@ function judgeReport(
   report: EngineFacts['report'],
   judge: (engine: EngineReport) => Outcome,
 ): Outcome {
-  return 'value' in report ? judge(report.value) : unknown('the engine does not answer');
+  return 'value' in report ? judge(report.value) : unread(report, 'the engine does not answer');
 }
 
-function unreachable(socketPath: string, problem: string): Outcome {
+function unreachable(socketPath: string, { problem }: Problem): Outcome {
   const measured = `the engine at ${socketPath} does not answer: ${problem}`;
   if (/EACCES|EPERM/.test(problem)) {
     return fail(measured, 'run the doctor and the agent as root, or: usermod -aG docker USER');
@@ -117,7 +125,9 @@ function storage(engine: EngineReport, quota: EngineFacts['quota']): Outcome {
     const measured = `${driver}: only volumes of pods can be backed up, no other folders`;
     return warn(measured, `before the first pod, ${remedy}`);
   }
-  if ('problem' in quota) return unknown(`${driver}; disk limits not tried: ${quota.problem}`);
+  if ('problem' in quota) {
+    return unread(quota, `${driver}; disk limits not tried: ${quota.problem}`);
+  }
   if (quota.value === 'kernel') return ok(`${driver}; the kernel enforces pods’ disk limits`);
   return warn(
     `${driver}: the kernel does not enforce pods’ disk limits, so the agent measures them`,

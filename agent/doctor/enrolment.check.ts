@@ -1,7 +1,7 @@
 /** The check of the agent's enrolment: its key, signed by the provider's hotkey. Reads files, writes none. */
 
 import { type Enrolment, isEnrolmentSigned, readEnrolment } from '#shared/api/agent/identity.ts';
-import { fail, ok, unknown, warn } from '#shared/check/check.ts';
+import { fail, ok, unread, warn } from '#shared/check/check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import { type Observed, observe } from '#shared/check/observe.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -52,7 +52,8 @@ export const ENROLMENT_CHECKS: readonly DoctorCheck<EnrolmentFacts>[] = [
     detects: 'an agent that validators do not trust',
     required: 'the agent’s key and executor id, signed by the provider’s hotkey and not expired',
     judge({ files, executorId }) {
-      if ('problem' in files) return unknown(files.problem, 'run the doctor as the agent’s user');
+      if ('problem' in files)
+        return unread(files, files.problem, 'run the doctor as the agent’s user');
       const { publicKey, enrolment, nowMs } = files.value;
       if (enrolment === null) return fail('not enrolled: no validator trusts this agent', ENROL);
       const mismatch = mismatchIn(enrolment, publicKey, executorId);

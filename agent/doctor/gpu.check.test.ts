@@ -9,6 +9,7 @@ import {
   createFakeNvidiaSmi,
   type FakeNvidiaSmi,
 } from '../../test/fakes/agents/fake-nvidia-smi.ts';
+import type { EngineReport } from '../containers/engine/engine-report.ts';
 import type { GpuMode } from '../gpu/choose-gpu-driver.ts';
 import { createNvidiaSmi } from '../gpu/nvidia/nvidia-smi.ts';
 import { areLinked, GPU_CHECKS, uuidsIn } from './gpu.check.ts';
@@ -53,6 +54,24 @@ function installCards(): void {
   put('bin/nvidia-container-runtime-hook');
 }
 
+/** An engine without a way to pass GPUs to containers. */
+const ENGINE: EngineReport = {
+  version: '27.3.1',
+  apiVersion: '1.47',
+  storageDriver: 'overlay2',
+  backingFilesystem: 'xfs',
+  cgroupDriver: 'systemd',
+  cgroupVersion: '2',
+  runtimes: ['runc'],
+  defaultRuntime: 'runc',
+  cdiSpecDirs: [],
+  rootDir: '/var/lib/docker',
+  seccomp: true,
+  rootless: false,
+  liveRestore: true,
+  limits: { memory: true, pids: true, cpu: true },
+};
+
 const read = (mode: GpuMode = 'auto'): Promise<GpuFacts> =>
   readGpuFacts({
     clock: systemClock,
@@ -68,7 +87,8 @@ const read = (mode: GpuMode = 'auto'): Promise<GpuFacts> =>
     root,
   });
 
-const gpuFindings = (facts: GpuFacts) => findingsOf(GPU_CHECKS, { ...facts, engine: null });
+const gpuFindings = (facts: GpuFacts, engine: EngineReport | null = ENGINE) =>
+  findingsOf(GPU_CHECKS, { ...facts, engine });
 const statuses = (facts: GpuFacts) =>
   Object.fromEntries(gpuFindings(facts).map(({ id, status }) => [id, status]));
 const finding = (facts: GpuFacts, id: string) => gpuFindings(facts).find((each) => each.id === id);
@@ -95,6 +115,18 @@ it('reports no fault of a host whose GPUs work', async () => {
 it('detects device nodes without links in /dev/char', async () => {
   installCards();
   expect(areLinked(await read())).toBe(false);
+});
+
+it('reports cards as unknown while nvidia-smi hangs or the engine does not answer', async () => {
+  installCards();
+  const facts = await read();
+  const problem = 'nvidia-smi did not end within 10000 ms';
+  const hung = { ...facts, smi: { stdout: '', complete: false, problem, exitCode: null } };
+  expect(finding(hung, 'nvidia-driver')).toMatchObject({ status: 'unknown', timed_out: true });
+  expect(finding(hung, 'gpu-sources')).toMatchObject({ status: 'unknown', timed_out: true });
+  rmSync(join(root, 'bin'), { recursive: true });
+  const unasked = gpuFindings(await read(), null).find(({ id }) => id === 'nvidia-runtime');
+  expect(unasked?.status).toBe('unknown');
 });
 
 it('names a missing card and the source that does not list it', async () => {

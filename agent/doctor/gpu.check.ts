@@ -1,6 +1,6 @@
 /** Checks of the GPUs: driver, agreement of bus, module and nvidia-smi, device nodes, container toolkit. */
 
-import { fail, type Outcome, ok, unknown, warn } from '#shared/check/check.ts';
+import { fail, type Outcome, ok, unknown, unread, warn } from '#shared/check/check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import { valueOrNull } from '#shared/check/observe.ts';
 import type { EngineReport } from '../containers/engine/engine-report.ts';
@@ -105,6 +105,11 @@ function findsNoCard({ smi }: GpuFacts): boolean {
   return /could not be started|no devices were found|couldn't communicate/i.test(output);
 }
 
+/** Returns true if nvidia-smi did not end in time, so that the cards are unknown. */
+function isHung({ smi }: GpuFacts): boolean {
+  return /did not end|still hangs/.test(smi.problem ?? '');
+}
+
 function driver(facts: Facts): Outcome {
   const { mode, smi } = facts;
   if (mode === 'simulated') {
@@ -124,10 +129,10 @@ function driver(facts: Facts): Outcome {
       'the driver was upgraded under the kernel module: reboot, or rmmod nvidia_uvm nvidia and modprobe nvidia';
     return fail(`nvidia-smi: ${output}`, remedy);
   }
-  if (/did not end|still hangs/.test(output)) {
+  if (isHung(facts)) {
     const remedy =
-      'the driver hangs: search dmesg for Xid; reset the card (nvidia-smi -r) or reboot';
-    return fail(output, remedy);
+      'repeat the doctor; if the driver hangs, search dmesg for Xid, and reset the card (nvidia-smi -r) or reboot';
+    return unread({ problem: output, timedOut: true }, output, remedy);
   }
   const cards = cardsIn(facts);
   if (cards.length > 0 && smi.problem === null) {
@@ -143,7 +148,10 @@ function driver(facts: Facts): Outcome {
 
 function sources(facts: Facts): Outcome {
   if ('problem' in facts.tree) {
-    return unknown(`the driver’s files cannot be read: ${facts.tree.problem}`);
+    return unread(facts.tree, `the driver’s files cannot be read: ${facts.tree.problem}`);
+  }
+  if (isHung(facts)) {
+    return unread({ problem: '', timedOut: true }, 'nvidia-smi did not list its cards in time');
   }
   const { onBus, inModule } = facts.tree.value;
   const listed = {
@@ -175,6 +183,7 @@ function runtime({ tree, engine }: Facts): Outcome {
     engine !== null && engine.cdiSpecDirs.length > 0 && cdiSpecs.length > 0 ? 'CDI' : [],
   ].flat();
   if (ways.length > 0) return ok(`Docker passes GPUs by ${ways.join(', ')}`);
+  if (engine === null) return unknown('the engine does not answer');
   return fail(
     'Docker cannot pass GPUs to pods: the NVIDIA container toolkit is missing',
     'apt install nvidia-container-toolkit; nvidia-ctk runtime configure --runtime=docker; systemctl restart docker while no pod runs',

@@ -5,7 +5,7 @@
 import { access, constants, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { z } from 'zod';
-import { fail, type Outcome, ok, unknown, warn } from '#shared/check/check.ts';
+import { fail, type Outcome, ok, unread, warn } from '#shared/check/check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import { type Observed, observe, valueOrNull } from '#shared/check/observe.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -174,7 +174,7 @@ export const HOME_CHECKS: readonly DoctorCheck<Facts>[] = [
 
 function folder({ home, folder: observed }: Facts): Outcome {
   if ('problem' in observed) {
-    return unknown(`${home} cannot be read: ${observed.problem}`, AS_AGENT);
+    return unread(observed, `${home} cannot be read: ${observed.problem}`, AS_AGENT);
   }
   if (observed.value === null) return ok(`${home} does not exist yet: the agent creates it`);
   const { mode, writable } = observed.value;
@@ -189,7 +189,7 @@ function folder({ home, folder: observed }: Facts): Outcome {
 function agent({ holder, home, answers }: Facts): Outcome {
   if ('problem' in holder) {
     if (answers) return ok('runs');
-    return unknown(`the lock cannot be read: ${holder.problem}`, AS_AGENT);
+    return unread(holder, `the lock cannot be read: ${holder.problem}`, AS_AGENT);
   }
   if (holder.value !== null && answers) return ok(`runs as process ${holder.value}`);
   if (holder.value !== null) {
@@ -207,7 +207,7 @@ function agent({ holder, home, answers }: Facts): Outcome {
 
 function gateway({ gateway: observed, answers }: Facts): Outcome {
   if ('problem' in observed) {
-    return unknown(`the gateway’s files cannot be read: ${observed.problem}`, AS_AGENT);
+    return unread(observed, `the gateway’s files cannot be read: ${observed.problem}`, AS_AGENT);
   }
   const { pods, pid, alive, complaints } = observed.value;
   if (!alive) {

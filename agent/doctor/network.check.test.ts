@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { findingsOf } from '#shared/check/doctor.ts';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { parseCidr } from '../containers/network/subnets.ts';
-import { NETWORK_CHECKS, type NetworkFacts, routesIn } from './network.check.ts';
+import { NETWORK_CHECKS, type NetworkFacts, readNetworkFacts, routesIn } from './network.check.ts';
 
 const range = (text: string) => parseCidr(text) ?? { base: 0, prefix: 32 };
 const jumps = (inFront: boolean) => [{ parent: 'INPUT', chain: 'X', found: [], inFront }];
@@ -18,6 +19,19 @@ const GOOD: NetworkFacts = {
 const RUNS = { agentRuns: true, required: false };
 const routes = (device: string, text: string) => ({
   routes: { value: [{ device, range: range(text) }] },
+});
+
+it('reports a packet filter that does not answer in time as unknown, also if it is required', async () => {
+  const facts = await readNetworkFacts({
+    clock: systemClock,
+    runCommand: async () => ({ exitCode: null, stdout: '', stderr: '', ended: 'timeout' }),
+    pool: range('10.201.0.0/16'),
+  });
+  const findings = findingsOf(NETWORK_CHECKS, { ...facts, agentRuns: true, required: true });
+  expect(findings.filter(({ timed_out }) => timed_out)).toMatchObject([
+    { id: 'firewall', status: 'unknown', finding: expect.stringContaining('did not end in time') },
+    { id: 'forward-policy', status: 'unknown' },
+  ]);
 });
 
 it('reports no fault of a suitable network', () => {
@@ -41,7 +55,7 @@ it.each<[string, string, string, Partial<NetworkFacts>]>([
   ['firewall', 'fail', 'do not come first', { rules: rules(false) }],
   ['firewall', 'warn', 'legacy', { warnings: '# Warning: iptables-legacy tables present' }],
   ['forward-policy', 'warn', 'ACCEPT', { forwardPolicy: { value: 'ACCEPT' } }],
-  ['forward-policy', 'unknown', 'root', { forwardPolicy: { problem: 'denied' } }],
+  ['forward-policy', 'unknown', 'denied', { forwardPolicy: { problem: 'denied' } }],
   ['ip-forwarding', 'fail', 'no network', { forwarding: { value: false } }],
   ['pod-subnets', 'fail', '10.201.7.0/24 (tun0)', routes('tun0', '10.201.7.0/24')],
   ['pod-subnets', 'fail', '10.0.0.0/8 (eth1)', routes('eth1', '10.0.0.0/8')],

@@ -1,8 +1,16 @@
 /** Checks of the host's packet filter, forwarding and routes. Rules are listed, never changed. */
 import { readFile } from 'node:fs/promises';
-import { fail, type Outcome, ok, unknown, warn } from '#shared/check/check.ts';
+import {
+  fail,
+  type Outcome,
+  ok,
+  unknown,
+  unlessTimedOut,
+  unread,
+  warn,
+} from '#shared/check/check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
-import { type Observed, observe } from '#shared/check/observe.ts';
+import { type Observed, observe, outputOf } from '#shared/check/observe.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import {
@@ -54,14 +62,9 @@ export async function readNetworkFacts(options: {
   let warnings = '';
   const iptables = (...args: string[]): Promise<Observed<string>> =>
     observe(clock, DEADLINE_MS, async () => {
-      const { exitCode, stdout, stderr, ended } = await options.runCommand(
-        'iptables',
-        args,
-        COMMAND,
-      );
-      const errors = stderr.trim();
-      if (exitCode !== 0) throw new Error(errors || ended || `exit status ${exitCode}`);
-      warnings += errors;
+      const result = await options.runCommand('iptables', args, COMMAND);
+      const stdout = outputOf('iptables', result);
+      warnings += result.stderr.trim();
       return stdout;
     });
   const [version, mangle, forward, forwarding, routes] = await Promise.all([
@@ -118,7 +121,8 @@ export const NETWORK_CHECKS: readonly DoctorCheck<Facts>[] = [
     required: 'the policy of the chain FORWARD is DROP',
     judge({ forwardPolicy: policy }) {
       if ('problem' in policy) {
-        return unknown('only root can list the chain FORWARD', 'run the doctor as root');
+        const measured = `the chain FORWARD cannot be listed: ${policy.problem}`;
+        return unread(policy, measured, 'run the doctor as root');
       }
       // With DROP, Docker opens only the published ports. With ACCEPT, this host routes packets for its neighbours.
       if (policy.value !== 'ACCEPT') return ok(`FORWARD: ${policy.value}`);
@@ -134,7 +138,7 @@ export const NETWORK_CHECKS: readonly DoctorCheck<Facts>[] = [
     required: 'net.ipv4.ip_forward is 1',
     judge({ forwarding }) {
       if ('problem' in forwarding) {
-        return unknown(`net.ipv4.ip_forward cannot be read: ${forwarding.problem}`);
+        return unread(forwarding, `net.ipv4.ip_forward cannot be read: ${forwarding.problem}`);
       }
       if (forwarding.value) return ok('IPv4 is forwarded');
       const remedy =
@@ -155,14 +159,15 @@ function firewall(facts: Facts): Outcome {
   const problem = required ? fail : warn;
   if ('problem' in iptables) {
     const measured = `iptables cannot be run (${iptables.problem}): pods reach this host and its neighbours`;
-    return problem(measured, 'apt install iptables');
+    return unlessTimedOut(iptables, problem(measured, 'apt install iptables'));
   }
   if ('problem' in rules) {
     if (/permission denied|must be root/i.test(rules.problem)) {
       return unknown(`${iptables.value}; only root can list its rules`, 'run the doctor as root');
     }
     const measured = `${iptables.value} does not work: ${rules.problem}`;
-    return problem(measured, 'modprobe ip_tables nf_tables; iptables -t mangle -S');
+    const remedy = 'modprobe ip_tables nf_tables; iptables -t mangle -S';
+    return unlessTimedOut(rules, problem(measured, remedy));
   }
   const isFirst = rules.value.jumps.every(({ inFront }) => inFront);
   if (agentRuns && !isFirst) {
@@ -182,7 +187,7 @@ function firewall(facts: Facts): Outcome {
 }
 
 function subnets({ routes, pool }: Facts): Outcome {
-  if ('problem' in routes) return unknown(`the routes cannot be read: ${routes.problem}`);
+  if ('problem' in routes) return unread(routes, `the routes cannot be read: ${routes.problem}`);
   const name = formatCidr(pool);
   const clashes = routes.value.filter(
     ({ device, range }) => !device.startsWith(RULE_NAMES.bridges) && overlap(range, pool),

@@ -3,7 +3,15 @@ import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { z } from 'zod';
-import { fail, type Outcome, ok, unknown, warn } from '#shared/check/check.ts';
+import {
+  fail,
+  type Outcome,
+  ok,
+  unknown,
+  unlessTimedOut,
+  unread,
+  warn,
+} from '#shared/check/check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import { type Observed, observe } from '#shared/check/observe.ts';
 import { isPublicAddress } from '#shared/http/addresses.ts';
@@ -192,7 +200,7 @@ function agentPort({ agentPort: port, answers, executorId, range }: PortFacts): 
 
 function ephemeral({ ephemeral: observed, range }: PortFacts): Outcome {
   if ('problem' in observed) {
-    return unknown(`the kernel’s range cannot be read: ${observed.problem}`);
+    return unread(observed, `the kernel’s range cannot be read: ${observed.problem}`);
   }
   const { first, last } = observed.value;
   const pods = `${range.first}-${range.last}`;
@@ -212,7 +220,9 @@ function podPorts({ listening, refused, tried, range }: PortFacts): Outcome {
     const remedy = 'find the listeners: ss -lntup; move them or AGENT_PORT_RANGE';
     return refused.length === tried ? fail(measured, remedy) : warn(measured, remedy);
   }
-  if ('problem' in listening) return unknown(`listeners cannot be read: ${listening.problem}`);
+  if ('problem' in listening) {
+    return unread(listening, `listeners cannot be read: ${listening.problem}`);
+  }
   const inUse = `${listening.value.length} of ${size} ports have a listener`;
   if (listening.value.length > size * MOST_IN_USE) {
     return warn(inUse, 'widen AGENT_PORT_RANGE, and open the new ports in the firewall');
@@ -245,7 +255,10 @@ function reachability(facts: PortFacts): Outcome {
   const { answered } = outside;
   if ('problem' in answered) {
     const remedy = `allow TCP ${port} and the ports of pods in this host’s firewall, to ${outside.address}`;
-    return fail(`nothing answers at ${place} (${answered.problem})`, remedy);
+    return unlessTimedOut(
+      answered,
+      fail(`nothing answers at ${place} (${answered.problem})`, remedy),
+    );
   }
   if (answered.value !== executorId) {
     const remedy = 'correct the address or the port forwarding';

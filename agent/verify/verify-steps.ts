@@ -18,7 +18,8 @@ export type VerifyReason = (typeof VERIFY_REASONS)[number];
 
 const MAX_MESSAGE_CHARS = 1_000;
 
-export function createSteps(clock: Clock) {
+/** `onFailure` is called with the error of each failed step. */
+export function createSteps(clock: Clock, onFailure: (error: unknown) => void = () => undefined) {
   const steps: VerifyResult['steps'] = [];
   let reason: VerifyReason | null = null;
 
@@ -33,6 +34,7 @@ export function createSteps(clock: Clock) {
       done('ok', '');
     } catch (error) {
       done('failed', messageOf(error));
+      onFailure(error);
       // The first failure is the cause; later failures follow from the first.
       reason ??= reasonFor(name, error);
     }

@@ -35,6 +35,8 @@ export type VerifyServiceOptions = {
   ensureBuiltinImage(): Promise<string>;
   /** Label of the probe containers. Default: `probe`; a process that runs beside the agent needs another label. */
   probeKind?: string;
+  /** Called with the error of each failed step of a probe. */
+  onFailure?(error: unknown): void;
 };
 
 /** Interval and maximum number of attempts to determine whether GPUs reach containers. */
@@ -97,13 +99,14 @@ export function createVerifyService(options: VerifyServiceOptions) {
     const deadline = clock.deadline(PROBE_DEADLINE_MS);
     const exitCode = await engine.waitContainer(id, deadline).catch((error: unknown) => {
       if (!deadline.aborted) throw error;
-      throw new EngineError('deadline', `the probe did not end in ${PROBE_DEADLINE_MS} ms`);
+      const message = `the probe did not end in ${PROBE_DEADLINE_MS} ms`;
+      throw new EngineError('deadline', message, { cause: error });
     });
     if (exitCode !== 0) throw new Error(`the probe ended with exit status ${exitCode}`);
   }
 
   async function probe(request: z.output<typeof VerifyRequest>): Promise<VerifyResult> {
-    const steps = createSteps(clock);
+    const steps = createSteps(clock, options.onFailure);
     let image = '';
     let id: string | null = null;
     await steps.run('engine_ping', () => engine.ping());

@@ -23,6 +23,15 @@ export type Outcome<S extends CheckStatus = CheckStatus> = {
   measured: string;
   /** Steps to take, commands included. Absent if nothing is to be done or the check's standard remedy applies. */
   remedy?: string;
+  /** True if a deadline expired before the facts were known. */
+  timedOut?: true;
+};
+
+/** Why facts are unavailable. */
+export type Problem = {
+  problem: string;
+  /** True if a deadline expired: the requirement may hold or not. */
+  timedOut?: true;
 };
 
 /** A pure function that judges facts that were collected before. */
@@ -48,4 +57,19 @@ export function fail(measured: string, remedy: string): Outcome<'fail'> {
 /** Outcome: the facts are missing, so it is unknown whether the requirement holds. */
 export function unknown(measured: string, remedy?: string): Outcome<'unknown'> {
   return { status: 'unknown', measured, ...(remedy === undefined ? {} : { remedy }) };
+}
+
+/** Outcome of facts that are unavailable: `unknown`, which records whether a deadline expired. */
+export function unread(problem: Problem, measured: string, remedy?: string): Outcome<'unknown'> {
+  const outcome = unknown(measured, remedy);
+  return problem.timedOut === true ? { ...outcome, timedOut: true } : outcome;
+}
+
+/**
+ * Outcome of facts whose absence is a fault: `otherwise`, or `unknown` after an expired deadline, which also a busy host
+ * or network causes.
+ */
+export function unlessTimedOut(problem: Problem, otherwise: Outcome): Outcome {
+  if (problem.timedOut !== true) return otherwise;
+  return unread(problem, otherwise.measured, otherwise.remedy);
 }

@@ -2,7 +2,7 @@
 import { type Clock, parseHttpDate } from '../runtime/clock.ts';
 import type { RunCommand } from '../runtime/run-command.ts';
 import { MAX_SKEW_MS } from '../signing/request-verifier.ts';
-import { fail, ok, unknown, warn } from './check.ts';
+import { fail, ok, unknown, unread, warn } from './check.ts';
 import type { DoctorCheck } from './doctor.ts';
 import { type Observed, observe } from './observe.ts';
 
@@ -75,8 +75,12 @@ export const CLOCK_CHECKS: readonly DoctorCheck<ClockFacts>[] = [
         const measured = `NTP synchronisation cannot be read: ${synchronised.problem}`;
         // If the clock can be compared with another one, clock-skew detects the fault.
         return skew === null
-          ? unknown(measured, 'compare with another clock: doctor --time-from https://CENTRAL-API/')
-          : unknown(measured);
+          ? unread(
+              synchronised,
+              measured,
+              'compare with another clock: doctor --time-from https://CENTRAL-API/',
+            )
+          : unread(synchronised, measured);
       }
       if (synchronised.value) return ok('NTP synchronises the clock');
       return warn(
@@ -94,7 +98,8 @@ export const CLOCK_CHECKS: readonly DoctorCheck<ClockFacts>[] = [
         return unknown('no other clock to compare with', 'doctor --time-from https://CENTRAL-API/');
       }
       const { url, observed } = skew;
-      if ('problem' in observed) return unknown(`${url} did not answer: ${observed.problem}`);
+      if ('problem' in observed)
+        return unread(observed, `${url} did not answer: ${observed.problem}`);
       const { ms, withinMs } = observed.value;
       const seconds = (value: number) => (value / MS_PER_SECOND).toFixed(1);
       const measured = `the clock is ${seconds(ms)} s (± ${seconds(withinMs)} s) ahead of ${url}`;

@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Clock } from '../runtime/clock.ts';
 import type { RunCommand } from '../runtime/run-command.ts';
-import { fail, type Outcome, ok, unknown, warn } from './check.ts';
-import { type Observed, observe } from './observe.ts';
+import { fail, type Outcome, ok, unread, warn } from './check.ts';
+import { type Observed, observe, outputOf } from './observe.ts';
 
 /** Shares from 0 to 1; `inodesUsed` is null on file systems without a fixed number of inodes. */
 export type DiskUse = { path: string; used: number; freeBytes: number; inodesUsed: number | null };
@@ -27,10 +27,7 @@ export function readDiskUse(options: {
   const { path } = options;
 
   async function df(...flags: string[]): Promise<number[]> {
-    const ran = await options.runCommand('df', [...flags, path], COMMAND);
-    const { exitCode, stdout, stderr, ended } = ran;
-    if (exitCode !== 0) throw new Error(stderr.trim() || ended || `df: exit status ${exitCode}`);
-    return columnsIn(stdout);
+    return columnsIn(outputOf('df', await options.runCommand('df', [...flags, path], COMMAND)));
   }
 
   return observe(options.clock, DEADLINE_MS, async (): Promise<DiskUse> => {
@@ -66,7 +63,8 @@ export function nearestFolder(path: string): string {
 export const DISK_REQUIRED = `at most ${WARN_SHARE * 100} % of the space and of the inodes used`;
 
 export function judgeDisk(observed: Observed<DiskUse>, remedy: string): Outcome {
-  if ('problem' in observed) return unknown(`its disk cannot be read: ${observed.problem}`);
+  if ('problem' in observed)
+    return unread(observed, `its disk cannot be read: ${observed.problem}`);
   const { path, used, freeBytes, inodesUsed } = observed.value;
   const inodes = inodesUsed === null ? '' : `, ${percent(inodesUsed)} of its inodes`;
   const free = `${(freeBytes / BYTES_PER_GIB).toFixed(1)} GiB free`;

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../runtime/clock.ts';
+import { DeadlineError, systemClock } from '../runtime/clock.ts';
 import { createCommandProgress } from '../runtime/progress.ts';
-import { fail, ok, warn } from './check.ts';
+import { fail, type Outcome, ok, unknown, unlessTimedOut, warn } from './check.ts';
 import {
   type Doctor,
   type DoctorOptions,
@@ -17,17 +17,21 @@ import {
   textReport,
   UsageError,
 } from './doctor.ts';
+import { problemOf } from './observe.ts';
 
+const finding = (id: string, outcome: Outcome) =>
+  findingOf({ id, required: `a good ${id}` }, outcome);
 const FINDINGS = [
-  findingOf('docker', ok('Docker 27')),
-  findingOf('nvidia-driver', fail('said \u001b[2Jthis\nand \u202ethat', 'reboot')),
+  finding('docker', ok('Docker 27')),
+  finding('nvidia-driver', fail('said \u001b[2Jthis\nand \u202ethat', 'reboot')),
 ];
 
-it('prints a line for each finding with its remedy below, without control characters', () => {
+it('prints a line for each finding, with requirement and remedy below a fault, without control characters', () => {
   expect(textReport(FINDINGS, false)).toBe(
     [
       'ok       docker         Docker 27',
       'fail     nvidia-driver  said  [2Jthis and  that',
+      '         required: a good nvidia-driver',
       '         → reboot',
       '',
       '1 ok, 0 warn, 1 fail, 0 unknown',
@@ -52,7 +56,7 @@ it('leaves out checks that do not apply', () => {
   ];
   expect(findingsOf(checks, 1).map(({ id }) => id)).toEqual(['always', 'odd']);
   expect(findingsOf(checks, 2)).toEqual([
-    { id: 'always', status: 'ok', finding: '2', remedy: null },
+    { id: 'always', status: 'ok', required: 'y', finding: '2', timed_out: false, remedy: null },
   ]);
 });
 
@@ -91,13 +95,26 @@ describe('a doctor', () => {
   });
 
   it('exits with 1 only if a check fails', async () => {
-    const warned = [findingOf('a', warn('slow', 'wait'))];
-    const failed = [...warned, findingOf('b', fail('broken', 'mend it'))];
+    const warned = [finding('a', warn('slow', 'wait')), finding('c', unknown('hidden'))];
+    const failed = [...warned, finding('b', fail('broken', 'mend it'))];
     expect(await run([], { findings: warned })).toMatchObject({ status: 0 });
     expect(await run([], { findings: failed, ...options({ json: true }) })).toEqual({
       status: 1,
       out: jsonReport(failed),
       error: '',
+    });
+  });
+
+  it('exits with 3 if no check fails, but one ran into its time limit', async () => {
+    const late = problemOf(new Error('fetch failed', { cause: new DeadlineError('no answer') }));
+    const findings = [finding('a', unlessTimedOut(late, fail('no answer', 'start it')))];
+    expect(findings[0]).toMatchObject({ status: 'unknown', timed_out: true, remedy: 'start it' });
+    expect(await run([], { findings })).toMatchObject({ status: 3 });
+    const failed = [...findings, finding('b', fail('broken', 'mend it'))];
+    expect(await run([], { findings: failed })).toMatchObject({ status: 1 });
+    const refused = problemOf(new Error('ECONNREFUSED'));
+    expect(unlessTimedOut(refused, fail('no answer', 'start it'))).toMatchObject({
+      status: 'fail',
     });
   });
 

@@ -3,6 +3,7 @@
  * the report and returns the exit status. With `--archive FILE` it writes the diagnosis archive instead.
  */
 import type { ParseArgsOptionsConfig } from 'node:util';
+import { z } from 'zod';
 import { type Clock, systemClock } from '../runtime/clock.ts';
 import type { Environment } from '../runtime/config.ts';
 import { messageOf } from '../runtime/errors.ts';
@@ -10,7 +11,13 @@ import { createCommandProgress, type Progress } from '../runtime/progress.ts';
 import { type Random, systemRandom } from '../runtime/random.ts';
 import { type RunCommand, runCommand } from '../runtime/run-command.ts';
 import { type ArchiveSource, readArchiveOptions, writeArchiveFile } from './archive/archive.ts';
-import { CHECK_STATUSES, type Check, type CheckStatus, type Outcome } from './check.ts';
+import {
+  CHECK_STATUSES,
+  type Check,
+  type CheckDefinition,
+  type CheckStatus,
+  type Outcome,
+} from './check.ts';
 
 export type DoctorCheck<Facts> = Check<Facts> & {
   /** Returns false if the report omits the check. Absent: the report always contains it. */
@@ -18,23 +25,32 @@ export type DoctorCheck<Facts> = Check<Facts> & {
 };
 
 /** One line of a report, and one object of its JSON. */
-export type Finding = {
-  id: string;
-  status: CheckStatus;
+export const Finding = z.strictObject({
+  id: z.string(),
+  status: z.enum(CHECK_STATUSES),
+  /** The condition that must hold. */
+  required: z.string(),
   /** The measured value. */
-  finding: string;
-  remedy: string | null;
-};
+  finding: z.string(),
+  /** True if a deadline expired before the value was known. */
+  timed_out: z.boolean(),
+  remedy: z.string().nullable(),
+});
+export type Finding = z.output<typeof Finding>;
 
-export function findingOf(id: string, { status, measured, remedy }: Outcome): Finding {
-  return { id, status, finding: measured, remedy: remedy ?? null };
+export function findingOf(
+  { id, required }: Pick<CheckDefinition, 'id' | 'required'>,
+  { status, measured, remedy, timedOut }: Outcome,
+): Finding {
+  const timed_out = timedOut === true;
+  return { id, status, required, finding: measured, timed_out, remedy: remedy ?? null };
 }
 
 /** Runs the checks that apply, in the given order. */
 export function findingsOf<Facts>(checks: readonly DoctorCheck<Facts>[], facts: Facts): Finding[] {
   return checks
     .filter(({ applies }) => applies?.(facts) ?? true)
-    .map(({ id, judge }) => findingOf(id, judge(facts)));
+    .map((check) => findingOf(check, check.judge(facts)));
 }
 
 /** Ports with which the facts are collected. */
@@ -105,9 +121,24 @@ export function doctorTerminal({ NO_COLOR }: Environment): DoctorTerminal {
   };
 }
 
+const FAILED = 1;
 const WRONG_USAGE = 2;
+const TIMED_OUT = 3;
 
-/** Returns the exit status: 0 if no check fails, 1 if one does or the archive cannot be written, 2 for wrong usage. */
+/** Returns the exit status of a report. Unknown facts count only if a deadline expired: repeating may clarify them. */
+function statusOf(findings: readonly Finding[]): number {
+  if (findings.some(({ status }) => status === 'fail')) return FAILED;
+  return findings.some(({ timed_out }) => timed_out) ? TIMED_OUT : 0;
+}
+
+/** Description of the report and of the exit status, for the help of every doctor. */
+export const DOCTOR_EXIT_HELP = `Exit status: 0 no check fails, 1 at least one does, 2 wrong usage, 3 no check fails, but at least one ran into
+its time limit (status unknown, timed_out): repeat the command when the host is less busy.`;
+export const DOCTOR_JSON_HELP = 'print [{"id","status","required","finding","timed_out","remedy"}]';
+
+/**
+ * Returns the exit status: that of the report, 1 if the archive cannot be written, 2 for wrong usage.
+ */
 export async function runDoctor<Options extends DoctorOptions>(
   doctor: Doctor<Options>,
   args: readonly string[],
@@ -138,7 +169,7 @@ export async function runDoctor<Options extends DoctorOptions>(
     const findings = await doctor.examine(options);
     terminal.progress.end();
     terminal.out(options.json ? jsonReport(findings) : textReport(findings, terminal.colours));
-    return findings.some(({ status }) => status === 'fail') ? 1 : 0;
+    return statusOf(findings);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     return refuse(error.message);
@@ -174,14 +205,19 @@ const COLOURS: Record<CheckStatus, number> = { ok: 32, warn: 33, fail: 31, unkno
 const STATUS_WIDTH = 'unknown'.length;
 const MAX_CHARS = 500;
 
-/** Formats a line per finding, a line per remedy, and a line with totals. */
+/** Formats a line per finding, for those that are not ok the requirement and the remedy, and a line with totals. */
 export function textReport(findings: readonly Finding[], colours: boolean): string {
   const width = Math.max(...findings.map(({ id }) => id.length));
-  const lines = findings.flatMap(({ id, status, finding, remedy }) => {
+  const indent = `${' '.repeat(STATUS_WIDTH)}  `;
+  const lines = findings.flatMap(({ id, status, required, finding, remedy }) => {
     const padded = status.padEnd(STATUS_WIDTH);
     const shown = colours ? `\u001b[${COLOURS[status]}m${padded}\u001b[0m` : padded;
     const first = `${shown}  ${id.padEnd(width)}  ${plain(finding)}`;
-    return remedy === null ? [first] : [first, `${' '.repeat(STATUS_WIDTH)}  → ${plain(remedy)}`];
+    return [
+      first,
+      ...(status === 'ok' ? [] : [`${indent}required: ${plain(required)}`]),
+      ...(remedy === null ? [] : [`${indent}→ ${plain(remedy)}`]),
+    ];
   });
   const totals = CHECK_STATUSES.map(
     (status) => `${findings.filter((finding) => finding.status === status).length} ${status}`,

@@ -116,6 +116,21 @@ export class DeadlineError extends Error {
   override name = 'DeadlineError';
 }
 
+const TIMEOUT_NAMES = ['DeadlineError', 'TimeoutError'];
+const TIMEOUT_CODES = ['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT'];
+const MAX_CAUSES = 5;
+
+/** Returns true if the error or one of its causes is an expired deadline, of this process or of a connection. */
+export function isTimeout(error: unknown): boolean {
+  let at = error;
+  for (let depth = 0; depth < MAX_CAUSES && at instanceof Error; depth += 1) {
+    if (TIMEOUT_NAMES.includes(at.name)) return true;
+    if ('code' in at && TIMEOUT_CODES.includes(String(at.code))) return true;
+    at = at.cause;
+  }
+  return false;
+}
+
 /**
  * Resolves or rejects as `work` does, or rejects with DeadlineError after `ms`. Late outcomes are dropped, including
  * rejections. For work that accepts an AbortSignal, pass it `clock.deadline` instead: that also ends the work.

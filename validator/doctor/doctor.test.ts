@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
-import { CHECK_STATUSES } from '#shared/check/check.ts';
+import { Finding } from '#shared/check/doctor.ts';
 import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
@@ -19,14 +19,7 @@ import { openEvidenceStore } from '../store/evidence-store.ts';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 const LIMITS = { timeoutMs: 60_000, maxOutputBytes: 1_000_000 };
-const Report = z.array(
-  z.strictObject({
-    id: z.string(),
-    status: z.enum(CHECK_STATUSES),
-    finding: z.string().min(1),
-    remedy: z.string().min(1).nullable(),
-  }),
-);
+const Report = z.array(Finding);
 const SEED = '07'.repeat(32);
 const { hotkey } = createSigner(new Uint8Array(32).fill(7));
 
@@ -73,7 +66,8 @@ async function findings(environment: Record<string, string>) {
   const { exitCode, stdout, stderr } = await run(['doctor', '--json'], environment);
   expect(stderr).toBe('');
   const list = Report.parse(JSON.parse(stdout));
-  expect(exitCode).toBe(list.some(({ status }) => status === 'fail') ? 1 : 0);
+  const isFailed = list.some(({ status }) => status === 'fail');
+  expect(exitCode).toBe(isFailed ? 1 : list.some(({ timed_out }) => timed_out) ? 3 : 0);
   const needy = list.filter(({ status }) => status === 'warn' || status === 'fail');
   expect(needy.filter(({ remedy }) => remedy === null)).toEqual([]);
   return Object.fromEntries(list.map(({ id, status, finding }) => [id, `${status}: ${finding}`]));

@@ -4,6 +4,8 @@ import type { CheckDefinition } from '#shared/check/check.ts';
 import { CLOCK_CHECKS } from '#shared/check/clock.check.ts';
 import {
   ARCHIVE_OPTIONS,
+  DOCTOR_EXIT_HELP,
+  DOCTOR_JSON_HELP,
   DOCTOR_OPTIONS,
   type Doctor,
   type DoctorPorts,
@@ -29,10 +31,11 @@ const HELP = `Usage: npm run validator -- doctor [options]
 
 Checks what this validator depends on and reports what is wrong, with remedies: configuration, key, evidence store,
 policies, the central API and whether it accepts our signature, gateway, registry, clock, disk. Run it with the
-variables and as the user of the validator, which may be running. Exit status: 0 no check fails, 1 at least one
-does, 2 wrong usage.
+variables and as the user of the validator, which may be running.
 
-  --json           print [{"id","status","finding","remedy"}] instead of lines
+${DOCTOR_EXIT_HELP}
+
+  --json           ${DOCTOR_JSON_HELP} instead of lines
   --archive FILE   write this report and more (versions, configuration, journal, metrics, a summary of the store;
                    no secrets) to FILE, a tar.gz for support, instead of printing it
   --log FILE       add the end of this log to the archive; may be repeated

@@ -1,5 +1,13 @@
 /** Checks of what the validator depends on: key, evidence store, policies, central API, gateway, registry. */
-import { fail, type Outcome, ok, unknown, warn } from '#shared/check/check.ts';
+import {
+  fail,
+  type Outcome,
+  ok,
+  unknown,
+  unlessTimedOut,
+  unread,
+  warn,
+} from '#shared/check/check.ts';
 import { DISK_REQUIRED, type DiskUse, judgeDisk } from '#shared/check/disk.check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import type { Observed } from '#shared/check/observe.ts';
@@ -47,7 +55,8 @@ export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = 
     required: 'valid policies for weights and checks',
     judge({ policies }) {
       if ('value' in policies) return ok(policies.value);
-      return fail(policies.problem, 'correct the file: the validator does not start with it');
+      const remedy = 'correct the file: the validator does not start with it';
+      return unlessTimedOut(policies, fail(policies.problem, remedy));
     },
   },
   {
@@ -59,7 +68,8 @@ export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = 
         return warn('no file is named: no weights are computed', 'set VALIDATOR_METAGRAPH');
       }
       if ('value' in metagraph) return ok(`${metagraph.value} registered`);
-      return fail(metagraph.problem, 'correct the file: no weights are computed without it');
+      const remedy = 'correct the file: no weights are computed without it';
+      return unlessTimedOut(metagraph, fail(metagraph.problem, remedy));
     },
   },
   {
@@ -102,10 +112,8 @@ function key({ key: observed, config }: ValidatorFacts): Outcome {
   const isMissing =
     observed.problem.startsWith('there is no file') && config.VALIDATOR_KEY_FILE === undefined;
   if (!isMissing) {
-    return fail(
-      observed.problem,
-      'only the owner may read the file: chmod 600; see encrypt-key in --help',
-    );
+    const remedy = 'only the owner may read the file: chmod 600; see encrypt-key in --help';
+    return unlessTimedOut(observed, fail(observed.problem, remedy));
   }
   const remedy =
     'name the key that is registered in the subnet: VALIDATOR_SEED_FILE or VALIDATOR_KEY_FILE';
@@ -114,7 +122,9 @@ function key({ key: observed, config }: ValidatorFacts): Outcome {
 
 function home({ home: observed, config: { VALIDATOR_HOME: path } }: ValidatorFacts): Outcome {
   const remedy = 'run the doctor as the validator’s user';
-  if ('problem' in observed) return unknown(`${path} cannot be read: ${observed.problem}`, remedy);
+  if ('problem' in observed) {
+    return unread(observed, `${path} cannot be read: ${observed.problem}`, remedy);
+  }
   if (observed.value === null) return ok(`${path} does not exist yet: the validator creates it`);
   const { mode, writable } = observed.value;
   const measured = `${path}, mode 0${mode.toString(8)}`;
@@ -127,10 +137,9 @@ function home({ home: observed, config: { VALIDATOR_HOME: path } }: ValidatorFac
 
 function evidenceStore({ ledger: observed }: ValidatorFacts): Outcome {
   if ('problem' in observed) {
-    return fail(
-      observed.problem,
-      'check that the server of VALIDATOR_DATABASE runs and accepts this user; restore a database file',
-    );
+    const remedy =
+      'check that the server of VALIDATOR_DATABASE runs and accepts this user; restore a database file';
+    return unlessTimedOut(observed, fail(observed.problem, remedy));
   }
   if (observed.value === null) return ok('does not exist yet: the validator creates it');
   const { schema, known, tables } = observed.value;
@@ -152,14 +161,15 @@ function central({ central: observed, config }: ValidatorFacts): Outcome {
     return fail(`${url} rejects our signature: ${observed.problem}`, remedy);
   }
   const remedy = `curl -sS ${url}/openapi.json; VALIDATOR_CENTRAL_URL ends in /api`;
-  return fail(`${url}: ${observed.problem}`, remedy);
+  return unlessTimedOut(observed, fail(`${url}: ${observed.problem}`, remedy));
 }
 
 function centralHotkey({ centralHotkey: observed, config }: ValidatorFacts): Outcome {
   const { VALIDATOR_CENTRAL_URL: url, VALIDATOR_CENTRAL_HOTKEY: expected } = config;
   if ('problem' in observed) {
     const remedy = `curl -sS ${url}/version: its hotkey has to be ${expected}`;
-    return unknown(`${url} does not report the key it signs with: ${observed.problem}`, remedy);
+    const measured = `${url} does not report the key it signs with: ${observed.problem}`;
+    return unread(observed, measured, remedy);
   }
   if (observed.value === expected) return ok(`${url} signs with VALIDATOR_CENTRAL_HOTKEY`);
   return fail(
@@ -173,7 +183,8 @@ function gateway({ gateway: observed, key: own, config }: ValidatorFacts): Outco
   if ('problem' in observed) {
     const remedy =
       'npm run validator, with the same variables; or find what uses the port: ss -ltnp';
-    return warn(`no validator answers at ${place}: ${observed.problem}`, remedy);
+    const absent = warn(`no validator answers at ${place}: ${observed.problem}`, remedy);
+    return unlessTimedOut(observed, absent);
   }
   if ('value' in own && own.value !== observed.value) {
     const remedy =
@@ -187,8 +198,7 @@ function registry({ registry: observed, config }: ValidatorFacts): Outcome {
   const image = `${config.VALIDATOR_AGENT_IMAGE}:${config.VALIDATOR_AGENT_TAG}`;
   if (observed === null) return ok('VALIDATOR_AGENT_IMAGE is not set: no image is signed');
   if ('value' in observed) return ok(`${image} is ${observed.value}`);
-  return fail(
-    `${image}: ${observed.problem}`,
-    'make the image readable, publicly or with the login in VALIDATOR_AGENT_LOGIN_FILE',
-  );
+  const remedy =
+    'make the image readable, publicly or with the login in VALIDATOR_AGENT_LOGIN_FILE';
+  return unlessTimedOut(observed, fail(`${image}: ${observed.problem}`, remedy));
 }

@@ -2,13 +2,16 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { CHECK_STATUSES } from '#shared/check/check.ts';
+import { unread } from '#shared/check/check.ts';
 import {
+  DOCTOR_EXIT_HELP,
+  DOCTOR_JSON_HELP,
   DOCTOR_OPTIONS,
   type Doctor,
   type DoctorOptions,
   doctorTerminal,
-  type Finding,
+  Finding,
+  findingOf,
   runDoctor,
   systemDoctorPorts,
   UsageError,
@@ -27,23 +30,19 @@ const HELP = `Checks this machine and the marketplace that npm start runs on it,
 
   --home DIR         the marketplace's home (default ./var)
   --no-container     start no container (otherwise the validator's probe is run once)
-  --json             print [{"id","status","finding","remedy"}] instead of lines
+  --json             ${DOCTOR_JSON_HELP} instead of lines
   --help
 
-The marketplace may be running; if it is not, checks that need its processes are left out. Exit status: 0 no
-check fails, 1 at least one does, 2 wrong usage or no marketplace in DIR.
+The marketplace may be running; if it is not, checks that need its processes are left out. Without a marketplace
+in DIR the exit status is 2.
+
+${DOCTOR_EXIT_HELP}
 `;
 
 /** Limits of a doctor process. The timeout exceeds the sum of the deadlines in the agent's doctor. */
 const LIMITS = { timeoutMs: 180_000, maxOutputBytes: 1_000_000 };
-const Findings: z.ZodType<Finding[]> = z.array(
-  z.object({
-    id: z.string(),
-    status: z.enum(CHECK_STATUSES),
-    finding: z.string(),
-    remedy: z.string().nullable(),
-  }),
-);
+const Findings = z.array(Finding);
+const OWN_CHECK = { id: 'doctor', required: 'the agent’s doctor ends within three minutes' };
 
 type Options = DoctorOptions & { home: string; container: boolean };
 
@@ -93,10 +92,14 @@ async function examineAgent(variables: Variables, container: boolean): Promise<F
   const { PATH = '/usr/bin:/bin', DOCKER_HOST, NODE_COMPILE_CACHE } = process.env;
   const env = { PATH, ...definedVariables({ DOCKER_HOST, NODE_COMPILE_CACHE }), ...variables };
   const args = ['doctor', '--json', ...(container ? [] : ['--no-container'])];
-  const { stdout, stderr } = await runCommand(process.execPath, agentArguments(...args), {
+  const { stdout, stderr, ended } = await runCommand(process.execPath, agentArguments(...args), {
     ...LIMITS,
     env,
   });
+  if (ended === 'timeout') {
+    const problem = 'the agent’s doctor did not end in time';
+    return [findingOf(OWN_CHECK, unread({ problem, timedOut: true }, problem))];
+  }
   if (stdout === '') throw new Error(`the agent's doctor printed nothing: ${stderr.trim()}`);
   return Findings.parse(JSON.parse(stdout));
 }

@@ -4,7 +4,7 @@ import { findingOf } from '#shared/check/doctor.ts';
 import { marketFindings } from './market-report.ts';
 
 const START = 'npm start -- --home here';
-const finding = (id: string, outcome: Outcome) => findingOf(id, outcome);
+const finding = (id: string, outcome: Outcome) => findingOf({ id, required: 'required' }, outcome);
 const ofAgent = (port: number) => [
   finding('executor-id', ok(`of ${port}`)),
   finding('docker', ok('answers')),

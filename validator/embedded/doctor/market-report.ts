@@ -12,6 +12,7 @@ export type Reports = {
 
 /** Checks that are reported for each agent. All others concern the machine and are the same for every agent. */
 const PER_AGENT: ReadonlySet<string> = new Set([
+  'doctor',
   'configuration',
   'executor-id',
   'trusted-keys',
@@ -80,8 +81,9 @@ export function marketFindings(
   );
   const ofValidator = validator.filter((each) => !NOT_OF_VALIDATOR.has(each.id) && applies(each));
   const stopped = warn('it does not run: checks that need its processes are left out', start);
+  const marketplace = { id: 'marketplace', required: 'the marketplace runs' };
   return [
-    ...(runs ? [] : [findingOf('marketplace', stopped)]),
+    ...(runs ? [] : [findingOf(marketplace, stopped)]),
     ...machine,
     ...ofAgents,
     ...ofValidator.map((each) => named('validator', each)),

@@ -1,0 +1,41 @@
+import { expect, it } from 'vitest';
+import { findingsOf } from '#shared/check/doctor.ts';
+import { parseConfig } from '#shared/runtime/config.ts';
+import { VALIDATOR_CONFIG } from '../config.ts';
+import { VALIDATOR_SERVICE_CHECKS } from './validator.check.ts';
+import type { ValidatorFacts } from './validator-facts.ts';
+
+const config = parseConfig(VALIDATOR_CONFIG, {
+  VALIDATOR_CENTRAL_URL: 'http://127.0.0.1:8000/api',
+  VALIDATOR_CENTRAL_HOTKEY: '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY',
+});
+
+const factsOf = (problem: { problem: string; timedOut?: true }): ValidatorFacts => ({
+  config,
+  key: problem,
+  home: problem,
+  ledger: problem,
+  policies: problem,
+  metagraph: problem,
+  central: problem,
+  centralHotkey: problem,
+  gateway: problem,
+  registry: problem,
+  time: { synchronised: problem, skew: null },
+  disk: problem,
+});
+
+it('reports facts that were not read in time as unknown, with their remedies', () => {
+  const late = factsOf({ problem: 'no answer within 10000 ms', timedOut: true });
+  const findings = findingsOf(VALIDATOR_SERVICE_CHECKS, late);
+  expect(findings.map(({ id, status, timed_out }) => ({ id, status, timed_out }))).toEqual(
+    VALIDATOR_SERVICE_CHECKS.map(({ id }) => ({ id, status: 'unknown', timed_out: true })),
+  );
+  expect(findings.filter(({ remedy }) => remedy === null)).toEqual([]);
+});
+
+it('reports facts that cannot be read at all as failures', () => {
+  const findings = findingsOf(VALIDATOR_SERVICE_CHECKS, factsOf({ problem: 'ECONNREFUSED' }));
+  const failed = findings.filter(({ status }) => status === 'fail').map(({ id }) => id);
+  expect(failed).toEqual(['key', 'ledger', 'policies', 'metagraph', 'central', 'registry']);
+});
