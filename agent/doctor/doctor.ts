@@ -16,6 +16,7 @@ import {
   type Finding,
   findingsOf,
 } from '#shared/check/doctor.ts';
+import { DEFAULT_LIMITS, Limits } from '#shared/check/limits.ts';
 import { observe, valueOrNull } from '#shared/check/observe.ts';
 import { dockerSocketOf, isSecure } from '../config.ts';
 import { readEngineReport } from '../containers/engine/engine-report.ts';
@@ -50,7 +51,12 @@ export type AgentDoctorOptions = DoctorOptions & {
   address: string | null;
   /** URL of the server with whose clock the host's clock is compared; null for no comparison. */
   timeFrom: string | null;
+  /** Free space on Docker's disk that validators require. */
+  minFreeGib: number;
 };
+
+/** Options that the checks use. */
+type Examination = Pick<AgentDoctorOptions, 'container' | 'address' | 'timeFrom' | 'minFreeGib'>;
 
 /** Every check of the agent's doctor, in the order of the report. */
 export const AGENT_CHECKS: readonly CheckDefinition[] = [
@@ -78,6 +84,7 @@ ${DOCTOR_EXIT_HELP}
   --no-container    start no container (otherwise the validator's probe is run once)
   --address HOST    name or address at which clients reach this host
   --time-from URL   compare the clock with the Date header of this URL, such as the central API
+  --min-free-disk GIB  free space that validators require on Docker's disk (default ${DEFAULT_LIMITS.min_free_disk_gib}, as in the default check policy)
   --archive FILE    write this report and more (versions, configuration, journal, metrics, a summary of the
                     store; no secrets) to FILE, a tar.gz for support, instead of printing it
   --log FILE        add the end of this log to the archive; may be repeated
@@ -89,7 +96,12 @@ Statuses: ok, warn (works now, will cause trouble), fail (pods will not run, or 
 
 const HOST = /^[A-Za-z0-9.:-]{1,253}$/;
 const ENGINE_MS = 5_000;
-const NO_CONTAINER = { container: false, address: null, timeFrom: null };
+const NO_CONTAINER: Examination = {
+  container: false,
+  address: null,
+  timeFrom: null,
+  minFreeGib: DEFAULT_LIMITS.min_free_disk_gib,
+};
 const BYTES_PER_MIB = 2 ** 20;
 
 export function agentDoctor(ports: DoctorPorts): Doctor<AgentDoctorOptions> {
@@ -116,6 +128,7 @@ export function readOptions(args: readonly string[]): AgentDoctorOptions {
       'no-container': { type: 'boolean', default: false },
       address: { type: 'string' },
       'time-from': { type: 'string' },
+      'min-free-disk': { type: 'string', default: String(DEFAULT_LIMITS.min_free_disk_gib) },
     },
   });
   const { 'time-from': timeFrom = null } = values;
@@ -127,7 +140,12 @@ export function readOptions(args: readonly string[]): AgentDoctorOptions {
   if (timeFrom !== null && !isHttp(timeFrom)) {
     throw new Error(`--time-from ${timeFrom}: not an http(s) URL`);
   }
-  return { ...values, container: !values['no-container'], address, timeFrom };
+  const minFree = Limits.shape.min_free_disk_gib.safeParse(Number(values['min-free-disk']));
+  if (!minFree.success || values['min-free-disk'] === '') {
+    throw new Error(`--min-free-disk ${values['min-free-disk']}: not a number of GiB`);
+  }
+  const container = !values['no-container'];
+  return { ...values, container, address, timeFrom, minFreeGib: minFree.data };
 }
 
 function isHttp(text: string): boolean {
@@ -135,10 +153,7 @@ function isHttp(text: string): boolean {
 }
 
 /** Collects the facts and returns the findings. Leaves nothing on the host except the built-in image. */
-export async function examine(
-  ports: DoctorPorts,
-  options: Pick<AgentDoctorOptions, 'container' | 'address' | 'timeFrom'>,
-): Promise<Finding[]> {
+export async function examine(ports: DoctorPorts, options: Examination): Promise<Finding[]> {
   const configuration = readConfiguration(ports.environment);
   const first = await readIndependentFacts(ports, options.timeFrom, configuration);
   const second = await readDependentFacts(ports, options, configuration, first);
@@ -176,7 +191,7 @@ async function readIndependentFacts(
 /** Collects the facts that depend on the engine's report, or on whether the agent runs. */
 async function readDependentFacts(
   { clock, random, runCommand }: DoctorPorts,
-  options: Pick<AgentDoctorOptions, 'container' | 'address'>,
+  options: Examination,
   { config, executorId }: ConfigurationFacts,
   { socketPath, report, gpu, home }: IndependentFacts,
 ) {
@@ -198,6 +213,7 @@ async function readDependentFacts(
       runCommand,
       engineRoot: valueOrNull(report)?.rootDir ?? null,
       home: config.AGENT_HOME,
+      minFreeGib: options.minFreeGib,
     }),
     tryIfPossible(),
   ]);

@@ -10,6 +10,7 @@ import {
   readDiskUse,
 } from '#shared/check/disk.check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
+import { DEFAULT_LIMITS, LEAST_POD_BYTES } from '#shared/check/limits.ts';
 import type { Observed } from '#shared/check/observe.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
@@ -26,8 +27,6 @@ export type HostFacts = {
 const OLDEST_KERNEL = [5, 4] as const;
 /** Minimum reserve of memory: with less, a busy host kills its own services for lack of memory. */
 const LEAST_RESERVE_BYTES = 512 * 2 ** 20;
-/** Minimum memory for all pods together: with less the host cannot be rented. */
-const LEAST_FOR_PODS_BYTES = 2 ** 30;
 const BYTES_PER_MIB = 2 ** 20;
 const SYSTEMD = '/run/systemd/system';
 
@@ -68,11 +67,11 @@ export const HOST_CHECKS: readonly DoctorCheck<HostFacts>[] = [
   {
     id: 'memory',
     detects: 'too little memory for pods or for the host',
-    required: `${LEAST_FOR_PODS_BYTES / BYTES_PER_MIB} MiB for pods and ${LEAST_RESERVE_BYTES / BYTES_PER_MIB} MiB for the host`,
+    required: `${LEAST_POD_BYTES / BYTES_PER_MIB} MiB for pods and ${LEAST_RESERVE_BYTES / BYTES_PER_MIB} MiB for the host`,
     judge({ memoryBytes, reserveBytes }) {
       const mib = (bytes: number) => `${Math.round(bytes / BYTES_PER_MIB)} MiB`;
       const measured = `${mib(memoryBytes)}, of which ${mib(reserveBytes)} are reserved for the host`;
-      if (memoryBytes - reserveBytes < LEAST_FOR_PODS_BYTES) {
+      if (memoryBytes - reserveBytes < LEAST_POD_BYTES) {
         return fail(`${measured}: too little is left for pods`, 'lower AGENT_MEMORY_RESERVE_MIB');
       }
       if (reserveBytes >= LEAST_RESERVE_BYTES) return ok(measured);
@@ -81,7 +80,12 @@ export const HOST_CHECKS: readonly DoctorCheck<HostFacts>[] = [
   },
 ];
 
-export type DiskFacts = { engine: Observed<DiskUse>; home: Observed<DiskUse> };
+export type DiskFacts = {
+  engine: Observed<DiskUse>;
+  home: Observed<DiskUse>;
+  /** Free space on Docker's disk that validators require. */
+  minFreeGib: number;
+};
 
 export async function readDiskFacts(options: {
   clock: Clock;
@@ -90,33 +94,37 @@ export async function readDiskFacts(options: {
   engineRoot: string | null;
   /** AGENT_HOME. */
   home: string;
+  minFreeGib: number;
 }): Promise<DiskFacts> {
-  const { engineRoot } = options;
+  const { engineRoot, minFreeGib } = options;
   const [engine, home] = await Promise.all([
     engineRoot === null
       ? { problem: 'the engine did not report its folder' }
       : readDiskUse({ ...options, path: engineRoot }),
     readDiskUse({ ...options, path: nearestFolder(options.home) }),
   ]);
-  return { engine, home };
+  return { engine, home, minFreeGib };
 }
 
 export const DISK_CHECKS: readonly DoctorCheck<DiskFacts>[] = [
   {
     id: 'docker-disk',
     detects: 'a full disk below Docker’s folder',
-    required: DISK_REQUIRED,
-    judge: ({ engine }) =>
-      judgeDisk(
-        engine,
-        'docker system df; remove images that your pods do not need: docker image ls',
-      ),
+    required: `${DISK_REQUIRED}, and at least the free space that validators require (default policy: ${DEFAULT_LIMITS.min_free_disk_gib} GiB)`,
+    judge: ({ engine, minFreeGib }) =>
+      judgeDisk(engine, {
+        minFreeGib,
+        remedy: 'docker system df; remove images that your pods do not need: docker image ls',
+      }),
   },
   {
     id: 'home-disk',
     detects: 'a full disk below AGENT_HOME',
     required: DISK_REQUIRED,
     judge: ({ home }) =>
-      judgeDisk(home, 'du -xsh /var/* | sort -h; or move AGENT_HOME to another disk'),
+      judgeDisk(home, {
+        minFreeGib: 0,
+        remedy: 'du -xsh /var/* | sort -h; or move AGENT_HOME to another disk',
+      }),
   },
 ];

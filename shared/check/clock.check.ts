@@ -1,9 +1,9 @@
 /** Checks of the host's clock: signed requests with a wrong time are rejected. */
 import { type Clock, parseHttpDate } from '../runtime/clock.ts';
 import type { RunCommand } from '../runtime/run-command.ts';
-import { MAX_SKEW_MS } from '../signing/request-verifier.ts';
 import { fail, ok, unknown, unread, warn } from './check.ts';
 import type { DoctorCheck } from './doctor.ts';
+import { DEFAULT_LIMITS } from './limits.ts';
 import { type Observed, observe } from './observe.ts';
 
 export type ClockFacts = {
@@ -19,7 +19,7 @@ const DEADLINE_MS = 4_000;
 const HTTP_MS = 5_000;
 /** Resolution of the Date header: whole seconds. */
 const HEADER_STEP_MS = 1_000;
-const WARN_SKEW_MS = MAX_SKEW_MS / 6;
+const { clock_warn_ms: WARN_MS, clock_fail_ms: FAIL_MS } = DEFAULT_LIMITS;
 const MS_PER_SECOND = 1_000;
 const REMEDY = 'apt install systemd-timesyncd; timedatectl set-ntp true';
 
@@ -92,7 +92,7 @@ export const CLOCK_CHECKS: readonly DoctorCheck<ClockFacts>[] = [
   {
     id: 'clock-skew',
     detects: 'a clock that differs from the marketplace’s',
-    required: `at most ${MAX_SKEW_MS / MS_PER_SECOND} s from the clock of the central API`,
+    required: `at most ${WARN_MS / MS_PER_SECOND} s from the clock of the central API; from ${FAIL_MS / MS_PER_SECOND} s on, commands are rejected`,
     judge({ skew }) {
       if (skew === null) {
         return unknown('no other clock to compare with', 'doctor --time-from https://CENTRAL-API/');
@@ -104,8 +104,8 @@ export const CLOCK_CHECKS: readonly DoctorCheck<ClockFacts>[] = [
       const seconds = (value: number) => (value / MS_PER_SECOND).toFixed(1);
       const measured = `the clock is ${seconds(ms)} s (± ${seconds(withinMs)} s) ahead of ${url}`;
       const atLeastMs = Math.max(0, Math.abs(ms) - withinMs);
-      if (atLeastMs > MAX_SKEW_MS) return fail(`${measured}: every command is rejected`, REMEDY);
-      return atLeastMs > WARN_SKEW_MS ? warn(measured, REMEDY) : ok(measured);
+      if (atLeastMs > FAIL_MS) return fail(`${measured}: every command is rejected`, REMEDY);
+      return atLeastMs > WARN_MS ? warn(measured, REMEDY) : ok(measured);
     },
   },
 ];

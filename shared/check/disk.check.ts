@@ -60,17 +60,23 @@ export function nearestFolder(path: string): string {
   return existsSync(path) || path === '/' ? path : nearestFolder(dirname(path));
 }
 
-export const DISK_REQUIRED = `at most ${WARN_SHARE * 100} % of the space and of the inodes used`;
+export const DISK_REQUIRED = `at most ${percent(WARN_SHARE)} of the space and of the inodes used`;
 
-export function judgeDisk(observed: Observed<DiskUse>, remedy: string): Outcome {
+/** `minFreeGib`: free space that must remain; 0 for no such limit. */
+export function judgeDisk(
+  observed: Observed<DiskUse>,
+  { minFreeGib, remedy }: { minFreeGib: number; remedy: string },
+): Outcome {
   if ('problem' in observed)
     return unread(observed, `its disk cannot be read: ${observed.problem}`);
   const { path, used, freeBytes, inodesUsed } = observed.value;
   const inodes = inodesUsed === null ? '' : `, ${percent(inodesUsed)} of its inodes`;
-  const free = `${(freeBytes / BYTES_PER_GIB).toFixed(1)} GiB free`;
+  const freeGib = freeBytes / BYTES_PER_GIB;
+  const minimum = minFreeGib === 0 ? '' : ` of the required ${minFreeGib} GiB`;
+  const free = `${freeGib.toFixed(1)} GiB free${minimum}`;
   const measured = `${path}: ${percent(used)} used${inodes}, ${free}`;
   const worst = Math.max(used, inodesUsed ?? 0);
-  if (worst >= FAIL_SHARE) return fail(measured, remedy);
+  if (worst >= FAIL_SHARE || freeGib < minFreeGib) return fail(measured, remedy);
   return worst >= WARN_SHARE ? warn(measured, remedy) : ok(measured);
 }
 

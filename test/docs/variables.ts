@@ -307,7 +307,7 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
     'executors that one process checks at the same time; a higher number needs more memory',
   VALIDATOR_CHECK_POLICY: {
     meaning: 'limits and modes of the checks',
-    unset: '`validator/checks/default-check-policy.json`',
+    unset: '`shared/check/default-check-policy.json`',
   },
   VALIDATOR_WEIGHT_POLICY: {
     meaning: 'policy of the weights',

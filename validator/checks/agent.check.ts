@@ -71,7 +71,8 @@ export const agentVersion = defineCheck({
 export const clock = defineCheck({
   id: 'clock',
   detects: 'a clock error, which affects signatures and bills',
-  required: 'a clock that differs by at most 30 s from the validator’s clock',
+  required:
+    'a clock that differs by at most `clock_fail_ms` of the policy from the validator’s clock',
   category: 'env',
   whileRented: true,
   judge({ inventory, receivedMs, measured: { asked_ms }, policy }) {

@@ -1,9 +1,9 @@
 /** The check policy: limits and modes of checks in a versioned file. Evidence stores its hash, so that verdicts can be replayed. */
-import { join } from 'node:path';
 import { z } from 'zod';
 import { EgressCheckRequest, ImageCheckRequest } from '#shared/api/agent/host-checks.ts';
 import { ImageReference } from '#shared/api/agent/pod.ts';
 import { CHECK_MODES, type CheckMode } from '#shared/api/central/validator-routes.ts';
+import { DEFAULT_CHECK_POLICY_FILE, Limits } from '#shared/check/limits.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
@@ -24,6 +24,7 @@ const lines = <T>(value: z.ZodType<T>) =>
     .refine((record) => Object.keys(record).length <= MAX_LINES, `More than ${MAX_LINES} lines`);
 
 export const CheckPolicy = z.strictObject({
+  ...Limits.shape,
   version: z.int().min(1).max(1_000_000),
   /**
    * Replaces a check's default mode from a time on. Keys: check id, or check id and reason (`pow_cpu POW_MISMATCH`).
@@ -31,8 +32,6 @@ export const CheckPolicy = z.strictObject({
   modes: lines(z.strictObject({ mode: z.enum(CHECK_MODES), from: Day.nullable() })),
   /** Oldest accepted version of the agent. */
   min_agent_version: VersionText,
-  clock_warn_ms: z.int().min(0).max(600_000),
-  clock_fail_ms: z.int().min(0).max(600_000),
   max_gpus: z.int().min(1).max(1_024),
   /** Minimum and maximum memory in MiB, by full GPU name. */
   models: lines(z.tuple([z.int().min(1), z.int().min(1)])),
@@ -56,7 +55,6 @@ export const CheckPolicy = z.strictObject({
   /** Banned providers, and banned cards by UUID, in addition to those that the central API bans. */
   banned_hotkeys: z.array(Hotkey).max(10_000),
   banned_gpus: z.array(z.string().max(200)).max(10_000),
-  min_free_disk_gib: z.int().min(0).max(1_000_000),
   /**
    * Minimum mean of the slower direction, after two measurements. `bandwidth_floor_mbit` is the minimum after the
    * first.
@@ -77,12 +75,6 @@ export const CheckPolicy = z.strictObject({
 });
 export type CheckPolicy = z.output<typeof CheckPolicy>;
 
-/** Path of the default policy. */
-export const DEFAULT_CHECK_POLICY_FILE: string = join(
-  import.meta.dirname,
-  'default-check-policy.json',
-);
-
 /** Throws ConfigError that names the file and every wrong field. */
 export function readCheckPolicy(path: string = DEFAULT_CHECK_POLICY_FILE): CheckPolicy {
   return readPolicyFile(CheckPolicy, path, { what: 'checks', maxBytes: MAX_POLICY_BYTES });
@@ -91,6 +83,16 @@ export function readCheckPolicy(path: string = DEFAULT_CHECK_POLICY_FILE): Check
 /** SHA-256 of the policy's canonical JSON, hex. */
 export function checkPolicyHashOf(policy: CheckPolicy): string {
   return sha256Hex(canonicalJson(policy));
+}
+
+/** Adds the values of the policy's fields that a requirement names: "at least `min_free_disk_gib` (100) are free". */
+export function withValues(required: string, policy: CheckPolicy): string {
+  const fields: Record<string, unknown> = { ...policy, driver_min: policy.driver_min.version };
+  return required.replaceAll(/`(\w+)`/g, (name, field: string) => {
+    const value = fields[field];
+    const isShown = typeof value === 'number' || typeof value === 'string';
+    return isShown ? `${name} (${value})` : name;
+  });
 }
 
 /** The mode of a check at a time. An entry for check and reason takes precedence over one for the check. */

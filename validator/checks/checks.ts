@@ -1,11 +1,12 @@
 /** Every check of the validator, in the order of a run and of its report. */
 
+import { DEFAULT_CHECK_POLICY_FILE } from '#shared/check/limits.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { nearestName } from '#shared/runtime/nearest-name.ts';
 import * as agent from './agent.check.ts';
 import { bandwidth } from './bandwidth.check.ts';
 import type { Check } from './check.ts';
-import { type CheckPolicy, DEFAULT_CHECK_POLICY_FILE, readCheckPolicy } from './check-policy.ts';
+import { type CheckPolicy, readCheckPolicy } from './check-policy.ts';
 import * as container from './container.check.ts';
 import * as inventory from './gpu-inventory.check.ts';
 import * as model from './gpu-model.check.ts';

@@ -42,6 +42,15 @@ const failedProbe = (reason_code: string | null) => ({
   simulated: false,
 });
 
+it('prints the required value of the policy beside the measured one', () => {
+  const low = resultOf('disk_floor', factsOf({ checks: { min_free_disk_gib: 10_000 } }));
+  expect(low).toMatchObject({
+    required: 'at least `min_free_disk_gib` (10000) of the policy are free',
+  });
+  expect(low?.measured).toMatch(/^\d+ GiB$/);
+  expect(resultOf('clock', factsOf())?.required).toContain('`clock_fail_ms` (30000)');
+});
+
 it.each<Failing>([
   ['agent_version', 'AGENT_OUTDATED', { checks: { min_agent_version: '0.2.0' } }],
   ['mem_truth', 'MEMORY_OVERSTATED', { inventory: sourcesWith({ memory_kib: 1_000 }) }],

@@ -8,7 +8,7 @@ import { unknown } from '#shared/check/check.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { lineSpeeds } from './bandwidth.check.ts';
 import type { Check, CheckOutcome, Facts, Failure } from './check.ts';
-import { modeOf } from './check-policy.ts';
+import { modeOf, withValues } from './check-policy.ts';
 import { CHECKS } from './checks.ts';
 import { MAX_MEASURED_CHARS, type OpenFailure } from './measured.ts';
 
@@ -146,7 +146,7 @@ function toCheckResult(
   const common = {
     check_id: check.id,
     measured: outcome.measured.slice(0, MAX_MEASURED_CHARS),
-    required: check.required,
+    required: withValues(check.required, facts.policy.checks),
     mode,
     category: check.category,
     fatal: check.fatal,

@@ -103,7 +103,11 @@ export const VALIDATOR_DISK_CHECKS: readonly DoctorCheck<Observed<DiskUse>>[] = 
     id: 'home-disk',
     detects: 'a full disk below VALIDATOR_HOME',
     required: DISK_REQUIRED,
-    judge: (disk) => judgeDisk(disk, 'du -xsh /var/* | sort -h; or move VALIDATOR_HOME'),
+    judge: (disk) =>
+      judgeDisk(disk, {
+        minFreeGib: 0,
+        remedy: 'du -xsh /var/* | sort -h; or move VALIDATOR_HOME',
+      }),
   },
 ];
 

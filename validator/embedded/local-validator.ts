@@ -7,16 +7,13 @@ import type { Random } from '#shared/runtime/random.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
 import { createValidator, type Validator } from '../app.ts';
-import { type CheckPolicy, readCheckPolicy } from '../checks/check-policy.ts';
+import { readCheckPolicy } from '../checks/check-policy.ts';
 import { SMALL_LINE } from '../inspection/lines/measure-line.ts';
 import { SMALL_PROOF } from '../inspection/proof/host-proof.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import { localMetagraph } from '../weights/metagraph.ts';
-import {
-  DEFAULT_POLICY_FILE,
-  readWeightPolicy,
-  type WeightPolicy,
-} from '../weights/weight-policy.ts';
+import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.ts';
+import { LOCAL_CHECKS, LOCAL_WEIGHTS } from './local-policies.ts';
 
 export type LocalValidatorOptions = {
   clock: Clock;
@@ -35,16 +32,6 @@ const CHECK_INTERVAL_MS = 60_000;
 const LIST_INTERVAL_MS = 1_000;
 /** Short, so that weights appear soon after a start. */
 const EPOCH_MS = 120_000;
-/** For a machine that has other uses and perhaps no internet connection. */
-const LOCAL_CHECKS: Partial<CheckPolicy> = {
-  min_free_disk_gib: 0,
-  egress_image: null,
-  template_images: [],
-  // Bandwidth within one machine depends only on its load.
-  min_bandwidth_mbit: 0,
-  bandwidth_floor_mbit: 0,
-};
-const LOCAL_WEIGHTS: Partial<WeightPolicy> = { min_bandwidth_mbit: 0 };
 const EVIDENCE_KEPT_DAYS = 2;
 
 export function createLocalValidator(options: LocalValidatorOptions): Validator {

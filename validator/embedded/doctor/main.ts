@@ -22,6 +22,7 @@ import { agentArguments } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { examine as examineValidator } from '../../doctor/doctor.ts';
 import { agentNames, type Home, homeAt, type Variables, variablesIn } from '../home.ts';
+import { LOCAL_CHECKS } from '../local-policies.ts';
 import { marketFindings } from './market-report.ts';
 
 const HELP = `Checks this machine and the marketplace that npm start runs on it, and reports what is wrong, with remedies.
@@ -91,7 +92,9 @@ function read(home: Home, name: string): Variables {
 async function examineAgent(variables: Variables, container: boolean): Promise<Finding[]> {
   const { PATH = '/usr/bin:/bin', DOCKER_HOST, NODE_COMPILE_CACHE } = process.env;
   const env = { PATH, ...definedVariables({ DOCKER_HOST, NODE_COMPILE_CACHE }), ...variables };
-  const args = ['doctor', '--json', ...(container ? [] : ['--no-container'])];
+  const minFree = String(LOCAL_CHECKS.min_free_disk_gib);
+  const args = ['doctor', '--json', '--min-free-disk', minFree];
+  if (!container) args.push('--no-container');
   const { stdout, stderr, ended } = await runCommand(process.execPath, agentArguments(...args), {
     ...LIMITS,
     env,

@@ -1,6 +1,7 @@
 /** Spec of the pod that a rental probe launches: the same as for a renter of the whole host, except the image. Pure. */
 import { type Inventory, isRentable } from '#shared/api/agent/inventory.ts';
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
+import { LEAST_POD_BYTES } from '#shared/check/limits.ts';
 
 /** The agent removes the pod after this time, even if the validator stopped. */
 export const LIFETIME_S = 600;
@@ -53,7 +54,12 @@ export function probeSpec(
 }
 
 /** Limits of a pod that every usable host can run. */
-const LEAST = { cpuCores: 1, memoryBytes: 1024 ** 3, diskBytes: 1024 ** 3, pids: 64 } as const;
+const LEAST = {
+  cpuCores: 1,
+  memoryBytes: LEAST_POD_BYTES,
+  diskBytes: 1024 ** 3,
+  pids: 64,
+} as const;
 
 /** Smallest rentable part of the host: one card, one core. */
 export function leastSpec(

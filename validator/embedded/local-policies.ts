@@ -1,0 +1,15 @@
+/** Differences of a local marketplace's policies from the default ones. Pure data. */
+import type { CheckPolicy } from '../checks/check-policy.ts';
+import type { WeightPolicy } from '../weights/weight-policy.ts';
+
+/** For a machine that has other uses and perhaps no internet connection. */
+export const LOCAL_CHECKS = {
+  min_free_disk_gib: 0,
+  egress_image: null,
+  template_images: [],
+  // Bandwidth within one machine depends only on its load.
+  min_bandwidth_mbit: 0,
+  bandwidth_floor_mbit: 0,
+} satisfies Partial<CheckPolicy>;
+
+export const LOCAL_WEIGHTS: Partial<WeightPolicy> = { min_bandwidth_mbit: 0 };
