@@ -14,7 +14,7 @@ import {
 import { withoutUrlSecrets } from '#shared/runtime/secrets.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
-import { servesTls, TLS_MODES, tlsProblems } from '#shared/tls/tls-mode.ts';
+import { TLS_MODES, tlsProblems } from '#shared/tls/tls-mode.ts';
 import { ImageName } from '#shared/updates/update-manifest.ts';
 import { formatCidr, isPrivateRange, parseCidr, parsePool } from './containers/network/subnets.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
@@ -111,7 +111,8 @@ const Schema = z.object({
   AGENT_HOME: AbsolutePath.default('/var/lib/podwright'),
   AGENT_HOST: z.string().default('0.0.0.0'),
   AGENT_PORT: Port.default(8080),
-  AGENT_TLS: z.enum(TLS_MODES).default('auto'),
+  /** `auto`, an older default, is the same as `on`. */
+  AGENT_TLS: z.enum(TLS_MODES).default('on'),
   AGENT_TLS_CERT: AbsolutePath.optional(),
   AGENT_TLS_KEY: AbsolutePath.optional(),
   AGENT_TLS_OFF_EXPOSED: z.stringbool().default(false),
@@ -223,8 +224,9 @@ export function updateOf(config: AgentConfig): UpdateConfig | null {
   return name === undefined ? null : { url, image, place: { kind: 'container', name } };
 }
 
-export function isSecure({ AGENT_TLS: mode, AGENT_HOST: host }: AgentConfig): boolean {
-  return servesTls(mode, host);
+/** Returns true if the agent serves TLS. The address does not matter, because a validator may be on the same host. */
+export function isSecure({ AGENT_TLS: mode }: Pick<AgentConfig, 'AGENT_TLS'>): boolean {
+  return mode !== 'off';
 }
 
 const DEFAULT_SOCKET = '/var/run/docker.sock';
@@ -257,7 +259,7 @@ export function engineProblems(
 export const CONFIG_HELP = `AGENT_EXECUTOR_ID         required: the node's id in the marketplace, a UUID
 AGENT_HOME                folder of the store (/var/lib/podwright)
 AGENT_HOST, AGENT_PORT    listen address (0.0.0.0, 8080)
-AGENT_TLS                 auto (unless AGENT_HOST is the loopback address), on or off (auto)
+AGENT_TLS                 on, or off: plain HTTP, which validators do not use by default; auto is the same as on (on)
 AGENT_TLS_CERT, AGENT_TLS_KEY  PEM files (a self-signed certificate)
 AGENT_TLS_OFF_EXPOSED     accept AGENT_TLS=off if other hosts can reach the listener (false)
 AGENT_METRICS_LISTEN      plain HTTP address for /metrics, /healthz and /readyz, 127.0.0.1:9100; the main

@@ -56,7 +56,7 @@ export type ValidatorOptions = {
   checksAtOnce?: number;
   /** Certificate of the gateway; null, the default, serves plain HTTP. */
   certificates?: CertificateSource | null;
-  /** `auto`, the default, uses plain HTTP for agents on this machine. */
+  /** Default: `on`. */
   agentTls?: InspectionOptions['agentTls'];
   /** Serves metrics on a separate plain listener, and not on the gateway's. */
   separateMonitoring?: boolean;
@@ -145,7 +145,7 @@ export function createValidator(options: ValidatorOptions) {
     proof: options.proof,
     line: options.line ?? null,
     coordinates: options.coordinates ?? null,
-    agentTls: options.agentTls ?? 'auto',
+    agentTls: options.agentTls ?? 'on',
     checkIntervalMs: options.checkIntervalMs,
     listIntervalMs,
     checksAtOnce: options.checksAtOnce ?? CHECKS_AT_ONCE,

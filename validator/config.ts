@@ -55,8 +55,8 @@ const Schema = z.object({
   VALIDATOR_TLS_KEY: z.string().optional(),
   /** Accepts VALIDATOR_TLS=off on an address that other machines can reach. */
   VALIDATOR_TLS_OFF_EXPOSED: z.stringbool().default(false),
-  /** `on` uses TLS for agents on this machine too. */
-  VALIDATOR_AGENT_TLS: z.enum(['auto', 'on']).default('auto'),
+  /** `off` uses plain HTTP for agents on loopback addresses. `auto`, an older default, is the same as `on`. */
+  VALIDATOR_AGENT_TLS: z.enum(TLS_MODES).default('on'),
   /** Separate plain listener for health and `/metrics`, which the gateway then does not serve. */
   VALIDATOR_METRICS_LISTEN: ListenAddress.optional(),
   /** Base URL of the central API, including `/api`. */

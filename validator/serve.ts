@@ -70,7 +70,7 @@ export async function serve(
     checksAtOnce: config.VALIDATOR_CHECKS_AT_ONCE,
     listIntervalMs: config.VALIDATOR_LIST_INTERVAL_S * 1000,
     certificates: gatewayCertificates(config),
-    agentTls: config.VALIDATOR_AGENT_TLS,
+    agentTls: config.VALIDATOR_AGENT_TLS === 'off' ? 'off' : 'on',
     releaseSource: releaseSourceOf(config, signer.hotkey),
     separateMonitoring: config.VALIDATOR_METRICS_LISTEN !== undefined,
     signaturesWaiting: keys.waiting,

@@ -200,7 +200,7 @@ it('reports an invalid policy, taken ports and a wrong clock', async () => {
   expect(find('clock-skew').status).toBe('fail');
   expect(find('agent-port')).toMatchObject({
     status: 'fail',
-    finding: expect.stringContaining('not an agent'),
+    finding: expect.stringContaining('the port answers plain HTTP; the doctor sent TLS'),
   });
   expect(find('pod-ports-free')).toMatchObject({
     status: 'warn',

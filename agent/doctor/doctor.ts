@@ -239,7 +239,7 @@ function judge(
 ): Finding[] {
   const { config, executorId } = configuration;
   const { socketPath, report, gpu, network, agentRuns, ports, container } = facts;
-  const answers = executorId !== null && ports.answers.executorId === executorId;
+  const answers = executorId !== null && valueOrNull(ports.local) === executorId;
   const { quota } = container;
   return [
     ...findingsOf(CONFIGURATION_CHECKS, configuration),

@@ -10,7 +10,8 @@ const RUNNING: PortFacts = {
   range: { first: 20_000, last: 20_099 },
   executorId: ID,
   ephemeral: { value: { first: 32_768, last: 60_999 } },
-  answers: { executorId: ID, listening: true },
+  local: { value: ID },
+  isListening: true,
   listening: { value: [20_001] },
   refused: null,
   tried: 0,
@@ -18,7 +19,8 @@ const RUNNING: PortFacts = {
 };
 const STOPPED = {
   ...RUNNING,
-  answers: { executorId: null, listening: false },
+  local: { problem: 'the port answers plain HTTP; the doctor sent TLS' },
+  isListening: false,
   refused: [],
   tried: 24,
 };
@@ -31,15 +33,10 @@ it.each<[string, string, string, PortFacts]>([
   [
     'agent-port',
     'fail',
-    'not an agent',
-    { ...STOPPED, answers: { executorId: null, listening: true } },
+    'not answer as an agent: the port answers plain HTTP; the doctor sent TLS',
+    { ...STOPPED, isListening: true },
   ],
-  [
-    'agent-port',
-    'fail',
-    'another executor',
-    { ...STOPPED, answers: { executorId: 'x', listening: true } },
-  ],
+  ['agent-port', 'fail', 'another executor', { ...RUNNING, local: { value: 'x' } }],
   ['agent-port', 'fail', 'AGENT_PORT_RANGE', { ...STOPPED, agentPort: 20_005 }],
   ['pod-ports-ephemeral', 'ok', 'outside', RUNNING],
   [

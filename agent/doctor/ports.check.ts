@@ -17,6 +17,7 @@ import { type Observed, observe } from '#shared/check/observe.ts';
 import { isPublicAddress } from '#shared/http/addresses.ts';
 import { hostAndPort, localHost } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import { explainUrl } from '#shared/tls/port-protocol.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import { isLocalRegistry as isLocalName } from '../containers/images/image-name.ts';
 import type { PortProbe, PortRange } from '../leases/port.service.ts';
@@ -30,8 +31,10 @@ export type PortFacts = {
   executorId: string | null;
   /** The kernel's range for outgoing connections. */
   ephemeral: Observed<PortRange>;
-  /** `executorId`: id of the agent that responds at the port; null if nothing or another program does. */
-  answers: { executorId: string | null; listening: boolean };
+  /** Executor id of the agent that responds at the port on this host. */
+  local: Observed<string>;
+  /** True if a program listens at the port. */
+  isListening: boolean;
   /** Ports of the range on which a program listens. */
   listening: Observed<readonly number[]>;
   /** Ports that could not be bound; null if none were tried because the agent may run. */
@@ -85,7 +88,8 @@ export async function readPortFacts(options: {
     range,
     executorId,
     ephemeral,
-    answers: { executorId: 'value' in local ? local.value : null, listening: isListening },
+    local,
+    isListening,
     listening: 'value' in listening ? { value: listening.value.filter(inRange) } : listening,
     refused: options.agentMayRun ? null : sample.filter((_, index) => free[index] === false),
     tried: sample.length,
@@ -95,15 +99,28 @@ export async function readPortFacts(options: {
 
 type Listener = { clock: Clock; agentPort: number; secure: boolean };
 
-/** Returns the executor id of the agent at `host`. Accepts any certificate: validators check the key. */
-function agentAt({ clock, agentPort, secure }: Listener, host: string): Promise<Observed<string>> {
+/**
+ * Returns the executor id of the agent at `host`. Accepts any certificate: validators check the key. A problem names what
+ * the port answers.
+ */
+async function agentAt(listener: Listener, host: string): Promise<Observed<string>> {
+  const { clock, agentPort, secure } = listener;
+  const url = new URL(`${secure ? 'https' : 'http'}://${hostAndPort(host, agentPort)}/version`);
+  const answered = await readExecutorId(listener, url);
+  if ('value' in answered) return answered;
+  const cause = await explainUrl(clock, url.href, 'the doctor');
+  return { ...answered, problem: `${answered.problem}; ${cause}` };
+}
+
+function readExecutorId({ clock, secure }: Listener, url: URL): Promise<Observed<string>> {
   return observe(clock, DIAL_MS, async () => {
-    const url = new URL(`${secure ? 'https' : 'http'}://${hostAndPort(host, agentPort)}/version`);
     const transport = secure ? createSecureTransport({ trust: 'anybody', clock }) : PLAIN_TRANSPORT;
     try {
       const init = { method: 'GET', headers: {}, signal: clock.deadline(DIAL_MS) };
       const response = await transport.fetch(url, init);
-      return VersionAnswer.parse(await response.json()).executor_id;
+      const answer = VersionAnswer.safeParse(await response.json().catch(() => undefined));
+      if (!answer.success) throw new Error('the answer to /version is not that of an agent');
+      return answer.data.executor_id;
     } finally {
       transport.close();
     }
@@ -178,22 +195,22 @@ export const PORT_CHECKS: readonly DoctorCheck<PortFacts>[] = [
   },
 ];
 
-function agentPort({ agentPort: port, answers, executorId, range }: PortFacts): Outcome {
+function agentPort(facts: PortFacts): Outcome {
+  const { agentPort: port, local, executorId, range } = facts;
   if (port >= range.first && port <= range.last) {
     return fail(`AGENT_PORT ${port} is in AGENT_PORT_RANGE`, 'choose a port outside the range');
   }
-  if (answers.executorId !== null && answers.executorId === executorId) {
-    return ok(`this agent answers at ${port}`);
-  }
-  if (answers.executorId !== null) {
+  if ('value' in local) {
+    if (local.value === executorId) return ok(`this agent answers at ${port}`);
     return fail(
-      `the agent of another executor (${answers.executorId}) answers at ${port}`,
+      `the agent of another executor (${local.value}) answers at ${port}`,
       'set a different AGENT_PORT for each agent of a host, or correct AGENT_EXECUTOR_ID',
     );
   }
-  if (answers.listening) {
-    const remedy = `find the listener: ss -ltnp 'sport = :${port}'; stop it or set AGENT_PORT`;
-    return fail(`another program listens at ${port}; it is not an agent`, remedy);
+  if (facts.isListening) {
+    const remedy = `run the doctor with the agent’s variables (AGENT_TLS); or find the listener: ss -ltnp 'sport = :${port}'; stop it or set AGENT_PORT`;
+    const measured = `a program listens at ${port} that does not answer as an agent: ${local.problem}`;
+    return unlessTimedOut(local, fail(measured, remedy));
   }
   return ok(`${port} is free; the agent is not running`);
 }
@@ -235,7 +252,7 @@ const FROM_INSIDE =
   'this host cannot find out whether a firewall or NAT in front of it allows inbound connections';
 
 function reachability(facts: PortFacts): Outcome {
-  const { outside, executorId, answers, agentPort: port, agentHost, secure } = facts;
+  const { outside, executorId, local, agentPort: port, agentHost, secure } = facts;
   if (agentHost.startsWith('127.') || agentHost === '::1' || agentHost === 'localhost') {
     return warn(
       `AGENT_HOST=${agentHost}: validators on other hosts cannot reach this agent`,
@@ -245,11 +262,10 @@ function reachability(facts: PortFacts): Outcome {
   if (outside === null) {
     return unknown('this host has no default route', 'name its address: doctor --address ADDRESS');
   }
-  if (answers.executorId !== executorId || executorId === null) {
-    return unknown(
-      'this executor’s agent does not answer on this host',
-      'start the agent, then run the doctor again',
-    );
+  if ('problem' in local || local.value !== executorId) {
+    const problem = 'problem' in local ? local : { problem: 'another agent answers' };
+    const measured = `this executor’s agent does not answer on this host: ${problem.problem}`;
+    return unread(problem, measured, 'start the agent, then run the doctor again');
   }
   const place = hostAndPort(outside.address, port);
   const { answered } = outside;

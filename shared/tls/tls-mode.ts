@@ -1,4 +1,4 @@
-/** When TLS is required: on every connection except over loopback. Pure. */
+/** When a listener serves TLS, and which addresses are loopback. Agents serve TLS on all addresses. Pure. */
 
 import { allOrNone, type ConfigProblem, type IsSet } from '../runtime/config.ts';
 

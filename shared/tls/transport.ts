@@ -1,4 +1,4 @@
-/** Transport of requests: plain HTTP over loopback, otherwise TLS 1.3 to a verified peer. */
+/** Transports of requests: TLS 1.3 to a verified peer, and plain HTTP for loopback addresses. */
 import type { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';

@@ -214,6 +214,7 @@ function healthOf(store: EvidenceStore, onLook: () => void) {
       listPods: async () => [],
       verify: async () => ({ ok: true, reason_code: null, steps: [], simulated: false }),
     }),
+    observePort: async () => ({ found: 'refused', sent: 'tls' }),
     identityOf: async () => ({ publicKey: 'ab'.repeat(32), enrolledUntilMs: 2 ** 43 }),
     inspections: createInspectionQueue({
       store,

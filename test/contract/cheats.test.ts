@@ -126,6 +126,7 @@ beforeEach(async () => {
       retentionDays: 14,
     },
     checkIntervalMs: CYCLE_MS,
+    agentTls: 'off',
     listIntervalMs: CYCLE_MS,
     line: LINE,
     releaseSource: {

@@ -33,7 +33,8 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
   AGENT_HOME: 'folder with the agent’s state',
   AGENT_HOST: 'listen address',
   AGENT_PORT: 'listen port',
-  AGENT_TLS: '`auto`: TLS 1.3 unless the listener is on the loopback address; `on`, `off`',
+  AGENT_TLS:
+    '`on`: TLS 1.3 on every address; `off`: plain HTTP, which a validator uses only with `VALIDATOR_AGENT_TLS=off`; `auto`: the same as `on`',
   AGENT_TLS_CERT: { meaning: 'PEM file of the certificate', unset: 'self-signed' },
   AGENT_TLS_KEY: { meaning: 'PEM file of the certificate’s key', unset: 'self-signed' },
   AGENT_TLS_OFF_EXPOSED: 'accepts `AGENT_TLS=off` on a listener that other hosts can reach',
@@ -299,7 +300,8 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
       'plain HTTP address for `/metrics` and health, such as `127.0.0.1:9102`; the gateway’s listener then serves no metrics',
     unset: 'gateway’s listener',
   },
-  VALIDATOR_AGENT_TLS: '`on`: agents on this host serve TLS too',
+  VALIDATOR_AGENT_TLS:
+    '`on`: TLS 1.3 to every agent; `off`: plain HTTP to agents on loopback addresses, which need `AGENT_TLS=off`; `auto`: the same as `on`',
   VALIDATOR_CHECK_INTERVAL_S:
     'seconds between two checks of an executor; also the length of a cycle',
   VALIDATOR_LIST_INTERVAL_S: 'seconds between two reads of the executor list',

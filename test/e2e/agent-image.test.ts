@@ -31,7 +31,12 @@ afterAll(async () => {
 });
 
 it('the image contains only the release, and its agent responds', async () => {
-  const variables = { AGENT_EXECUTOR_ID: executorId, AGENT_GPU: 'none', AGENT_HOST: '127.0.0.1' };
+  const variables = {
+    AGENT_EXECUTOR_ID: executorId,
+    AGENT_GPU: 'none',
+    AGENT_HOST: '127.0.0.1',
+    AGENT_TLS: 'off',
+  };
   const flags = Object.entries(variables).flatMap(([key, value]) => ['--env', `${key}=${value}`]);
   const place = ['--name', name, '--label', RUN_LABEL, '--network', 'none'];
   await mustRun('docker', 'run', '--detach', ...place, ...flags, image);

@@ -91,6 +91,7 @@ beforeAll(async () => {
     AGENT_EXECUTOR_ID: executorId,
     AGENT_HOME: home,
     AGENT_HOST: '127.0.0.1',
+    AGENT_TLS: 'off',
     AGENT_PORT: String(port),
     AGENT_GPU: 'none',
     AGENT_LOG_LEVEL: 'warn',

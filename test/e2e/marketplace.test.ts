@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readSse } from '#shared/http/event-stream.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
+import { createSecureTransport } from '#shared/tls/transport.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
 import { LABELS } from '../../agent/containers/engine/engine.ts';
 import { logInProvider } from '../../validator/embedded/demo-provider.ts';
@@ -418,21 +419,25 @@ it('manages the same container after its agent was killed', async () => {
 
 it('rejects agent requests without a signature', async () => {
   const [executor] = market.demo().executors;
+  const agent = createSecureTransport({ trust: 'anybody', clock: systemClock });
   for (const [method, path] of [
     ['GET', '/v1/pods'],
     ['GET', '/v1/inventory'],
     ['DELETE', '/v1/pods/11111111-1111-4111-8111-111111111111'],
     ['PUT', '/v1/pods/11111111-1111-4111-8111-111111111111'],
   ] as const) {
-    const response = await fetch(`${executor?.agent_url}${path}`, {
+    const response = await agent.fetch(new URL(`${executor?.agent_url}${path}`), {
       method,
-      ...(method === 'PUT' ? { body: '{}', headers: { 'content-type': 'application/json' } } : {}),
+      headers: method === 'PUT' ? { 'content-type': 'application/json' } : {},
+      ...(method === 'PUT' ? { body: '{}' } : {}),
     });
     expect([method, path, response.status]).toEqual([method, path, 401]);
   }
   for (const path of ['/healthz', '/readyz', '/version']) {
-    expect((await fetch(`${executor?.agent_url}${path}`)).status).toBe(200);
+    const url = new URL(`${executor?.agent_url}${path}`);
+    expect((await agent.fetch(url, { method: 'GET', headers: {} })).status).toBe(200);
   }
+  agent.close();
 });
 
 it('Ctrl-C stops the marketplace and removes its pods; the next start has the same data', async () => {

@@ -32,6 +32,7 @@ beforeAll(async () => {
 AGENT_EXECUTOR_ID=${EXECUTOR}
 AGENT_GPU=none
 AGENT_HOST=127.0.0.1
+AGENT_TLS=off
 ${updates.variables}
 TEXT
     sh /src/systemd/install.sh --component agent --probation 0`);

@@ -46,6 +46,7 @@ beforeAll(async () => {
     VALIDATOR_CENTRAL_URL: `${origin}/api`,
     VALIDATOR_CENTRAL_HOTKEY: testSigner(5).hotkey,
     VALIDATOR_LIST_INTERVAL_S: '1',
+    VALIDATOR_AGENT_TLS: 'off',
     VALIDATOR_CHECKS_AT_ONCE: String(AT_ONCE),
   };
 });

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { Amount, Name, Text } from '#shared/api/agent/bounds.ts';
 import { EgressCheckResult, ImageAvailability } from '#shared/api/agent/host-checks.ts';
 import type { GpuDevice, Inventory } from '#shared/api/agent/inventory.ts';
+import { PORT_PROTOCOLS, SENT_PROTOCOLS } from '#shared/tls/port-protocol.ts';
 import { Digest, Permille } from '#shared/updates/update-manifest.ts';
 
 const Ms = z.number().nonnegative();
@@ -164,9 +165,15 @@ export const Unanswered = z.object({
 });
 export type Unanswered = z.output<typeof Unanswered>;
 
+/** The protocol of the port of an agent that did not answer, and that of the validator's requests. */
+export const PortFacts = z.object({ found: z.enum(PORT_PROTOCOLS), sent: z.enum(SENT_PROTOCOLS) });
+export type PortFacts = z.output<typeof PortFacts>;
+
 export const Measured = z.object({
   /** Validator's wall clock when the inventory was requested, milliseconds. */
   asked_ms: z.number(),
+  /** Null if the agent answered. Missing in documents of older versions. */
+  port: PortFacts.nullable().default(null),
   /** Pods on the host; null if they were not requested. */
   pods: z
     .array(
@@ -230,6 +237,7 @@ export type Measured = z.output<typeof Measured>;
 export function nothingMeasured(askedMs: number): Measured {
   return {
     asked_ms: askedMs,
+    port: null,
     pods: null,
     proof: null,
     gpu_proof: null,

@@ -105,6 +105,41 @@ it('withholds the verdict on an unreachable agent until the third failure in a r
   expect(judge(lost, TRANSPORT_FAILURES_ALLOWED).verdict).toBe('failed');
 });
 
+it.each<[string, Facts['measured']['port'], RegExp]>([
+  ['nothing observed', null, /^Start the agent and open port 20443 to the validator\.$/],
+  ['no listener', { found: 'refused', sent: 'tls' }, /no program listens at port 20443/],
+  [
+    'a firewall',
+    { found: 'no_answer', sent: 'tls' },
+    /Open port 20443 .*firewall drops the packets/,
+  ],
+  [
+    'an agent with plain HTTP',
+    { found: 'http', sent: 'tls' },
+    /Remove AGENT_TLS=off .*the port answers plain HTTP; the validator sent TLS/,
+  ],
+  [
+    'a validator with plain HTTP',
+    { found: 'tls', sent: 'http' },
+    /Remove VALIDATOR_AGENT_TLS=off .*the port answers TLS; the validator sent plain HTTP/,
+  ],
+  ['another program', { found: 'other', sent: 'tls' }, /program at port 20443 .*neither with TLS/],
+  ['a program that hangs', { found: 'silent', sent: 'tls' }, /20443.*does not answer/],
+  ['a TLS program that is no agent', { found: 'tls', sent: 'tls' }, /20443.*no agent/],
+])('names the real port and the cause in the remedy: %s', (_, port, remedy) => {
+  const { executor, measured } = facts();
+  const lost = facts({
+    ...refused('AGENT_REFUSED'),
+    refusal: null,
+    executor: { ...executor, executor_ip_port: '20443' },
+    measured: { ...measured, port },
+  });
+  const [failed] = judge(lost, TRANSPORT_FAILURES_ALLOWED).checks.filter(isBlocking);
+  expect(failed).toMatchObject({ reason_code: 'AGENT_UNREACHABLE' });
+  expect(failed?.remediation).toMatch(remedy);
+  expect(failed?.remediation).not.toContain('8080');
+});
+
 it.each<[Refusal, string]>([
   ['AGENT_ANSWER_INVALID', 'reachability'],
   ['AGENT_REFUSED', 'reachability'],

@@ -10,6 +10,7 @@ import { localHostAndPort } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { type Environment, inspectConfig } from '#shared/runtime/config.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
+import { explainUrl } from '#shared/tls/port-protocol.ts';
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import { createCentralClient } from '../central-client.ts';
@@ -83,8 +84,16 @@ export async function readFacts(
             async () => (await fileMetagraph(metagraphFile).read([])).neurons.length,
           ),
       'problem' in key ? null : listExecutors(ports, config, key.value),
-      observe(clock, READ_MS, () => readCentralHotkey(clock, config)),
-      observe(clock, GATEWAY_MS, () => readGatewayHotkey(clock, config)),
+      explained(
+        clock,
+        config.VALIDATOR_CENTRAL_URL,
+        observe(clock, READ_MS, () => readCentralHotkey(clock, config)),
+      ),
+      explained(
+        clock,
+        gatewayUrl(config),
+        observe(clock, GATEWAY_MS, () => readGatewayHotkey(clock, config)),
+      ),
       readImageDigest(clock, config),
       readClockFacts({ clock, runCommand, timeFrom: config.VALIDATOR_CENTRAL_URL }),
       readDiskUse({ clock, runCommand, path: nearestFolder(path) }),
@@ -141,7 +150,11 @@ function readPolicies({
 function listExecutors({ clock, random }: DoctorPorts, config: ValidatorConfig, signer: Signer) {
   const baseUrl = config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, '');
   const central = createCentralClient({ baseUrl, signer, clock, random });
-  return observe(clock, CENTRAL_MS, async () => (await central.listExecutors()).length);
+  return explained(
+    clock,
+    baseUrl,
+    observe(clock, CENTRAL_MS, async () => (await central.listExecutors()).length),
+  );
 }
 
 /**
@@ -165,15 +178,35 @@ function parseJson(text: string): unknown {
   }
 }
 
-async function readGatewayHotkey(clock: Clock, config: ValidatorConfig): Promise<string> {
+/** Adds what the port of `url` answers to the problem of a request that got no HTTP response. */
+async function explained<T>(
+  clock: Clock,
+  url: string,
+  observing: Promise<Observed<T>>,
+): Promise<Observed<T>> {
+  const observed = await observing;
+  if (!('problem' in observed) || /with status \d/.test(observed.problem)) return observed;
+  return {
+    ...observed,
+    problem: `${observed.problem}; ${await explainUrl(clock, url, 'the doctor')}`,
+  };
+}
+
+function gatewayUrl(config: ValidatorConfig): string {
   const { VALIDATOR_HOST: host, VALIDATOR_PORT: port, VALIDATOR_TLS: mode } = config;
-  const secure = servesTls(mode, host);
+  return `${servesTls(mode, host) ? 'https' : 'http'}://${localHostAndPort(host, port)}`;
+}
+
+async function readGatewayHotkey(clock: Clock, config: ValidatorConfig): Promise<string> {
+  const url = gatewayUrl(config);
+  const secure = url.startsWith('https:');
   const transport = secure ? createSecureTransport({ trust: 'anybody', clock }) : PLAIN_TRANSPORT;
   try {
-    const answer = await transport.fetch(
-      new URL(`${secure ? 'https' : 'http'}://${localHostAndPort(host, port)}/version`),
-      { method: 'GET', headers: {}, signal: clock.deadline(GATEWAY_MS) },
-    );
+    const answer = await transport.fetch(new URL(`${url}/version`), {
+      method: 'GET',
+      headers: {},
+      signal: clock.deadline(GATEWAY_MS),
+    });
     return VersionAnswer.parse(await answer.json()).hotkey;
   } finally {
     transport.close();

@@ -22,7 +22,6 @@ import { agentNames, type Home, shellVariables, writePrivateFile } from './home.
 import type { LocalGpus } from './local-gpus.ts';
 import type { MetricsAddresses } from './metrics-listeners.ts';
 import { POD_PORTS_PER_AGENT, type StartOptions } from './options.ts';
-import { schemeOf } from './services.ts';
 
 export type LocalAgent = {
   executorId: string;
@@ -74,7 +73,7 @@ export async function startAgents(parts: StartAgentsOptions): Promise<LocalAgent
     enrolIn(parts, executorId);
     agents.push({
       executorId,
-      url: `${schemeOf(options)}://${hostAndPort(options.host, port)}`,
+      url: `https://${hostAndPort(options.host, port)}`,
       process: startAgent(parts, executorId, index, port),
       gateway: startGateway(parts, executorId, index),
     });

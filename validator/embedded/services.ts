@@ -38,8 +38,8 @@ export type ServicesOptions = LocalCentralOptions &
     database: string;
   };
 
-/** Scheme of gateway and agents: TLS on addresses that other machines can reach. */
-export function schemeOf({ host }: Pick<StartOptions, 'host'>): 'http' | 'https' {
+/** Scheme of the gateway: TLS on addresses that other machines can reach. */
+function schemeOf({ host }: Pick<StartOptions, 'host'>): 'http' | 'https' {
   return servesTls('auto', host) ? 'https' : 'http';
 }
 

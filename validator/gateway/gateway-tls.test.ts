@@ -66,6 +66,7 @@ async function gatewayWith(shown: typeof certificates): Promise<string> {
     proof: null,
     weightSettings: { ...weightSettings, cycleMs: 60_000, epochMs: 60_000 },
     checkIntervalMs: 60_000,
+    agentTls: 'off',
     listIntervalMs: 60_000,
   });
   validators.push(validator);

@@ -127,6 +127,7 @@ beforeEach(async () => {
       retentionDays: 1,
     },
     checkIntervalMs: 60_000,
+    agentTls: 'off',
     listIntervalMs: 60_000,
   });
   gatewayUrl = `http://127.0.0.1:${await listen(validator.server)}`;

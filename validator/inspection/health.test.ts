@@ -87,6 +87,7 @@ async function start(coordinates: Coordinates | null = null) {
       retentionDays: 14,
     },
     checkIntervalMs: CYCLE_MS,
+    agentTls: 'off',
     listIntervalMs: CYCLE_MS,
   });
   validators.push({ validator, store });

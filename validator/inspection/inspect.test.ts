@@ -13,6 +13,7 @@ async function inspected(answer: () => Promise<Response>) {
   const { inventory, transportError, refusal } = await readAgent(executor, {
     client: createAgentClient({ send: answer, clock }),
     identityOf: () => Promise.reject(new Error('not called')),
+    observePort: async () => ({ found: 'refused', sent: 'tls' }),
     readBanner: async () => null,
     clock,
     policy,

@@ -8,7 +8,13 @@ import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import { findPeerRefusal } from '#shared/tls/peer.ts';
 import { missingSources } from '../checks/agent.check.ts';
 import type { AgentIdentity, Facts, Policy, Refusal } from '../checks/check.ts';
-import { loadOf, type Measured, nothingMeasured, type Unanswered } from '../checks/measured.ts';
+import {
+  loadOf,
+  type Measured,
+  nothingMeasured,
+  type PortFacts,
+  type Unanswered,
+} from '../checks/measured.ts';
 import type { ReadBanner } from './rental-probe/ssh-session.ts';
 
 const TRIES = 2;
@@ -21,6 +27,8 @@ export type Inspection = {
   client: AgentClient;
   /** Identity of an agent that has just answered. */
   identityOf(executor: ExecutorToCheck): Promise<AgentIdentity>;
+  /** Observes the port of an agent that did not answer. Never rejects. */
+  observePort(executor: ExecutorToCheck): Promise<PortFacts>;
   clock: Clock;
   policy: Policy;
   readBanner: ReadBanner;
@@ -29,14 +37,16 @@ export type Inspection = {
 /** Reads inventory and identity. Never rejects: facts that could not be read are null. */
 export async function readAgent(
   executor: ExecutorToCheck,
-  { client, identityOf, clock, policy }: Inspection,
+  { client, identityOf, observePort, clock, policy }: Inspection,
 ): Promise<Facts> {
   const { askedMs, ...read } = await readInventory(client, clock, () => identityOf(executor));
   const receivedMs = clock.now();
   const facts = { executor, policy, receivedMs, probe: null, measured: nothingMeasured(askedMs) };
   if ('error' in read) {
     const { error: transportError, refusal } = read;
-    return { ...facts, inventory: null, identity: null, transportError, refusal };
+    const port = refusal === null ? await observePort(executor) : null;
+    const measured = { ...facts.measured, port };
+    return { ...facts, measured, inventory: null, identity: null, transportError, refusal };
   }
   return { ...facts, ...read, transportError: null, refusal: null };
 }
@@ -67,11 +77,11 @@ async function freshOf(tried: Facts, inspection: Inspection): Promise<Facts> {
   const ageMs = inspection.clock.now() - receivedMs;
   if (inventory === null || (ageMs >= 0 && ageMs <= FRESH_MS)) return tried;
   const read = await readAgent(executor, inspection);
-  const { asked_ms } = read.measured;
+  const { asked_ms, port } = read.measured;
   return {
     ...read,
     probe: read.inventory === null ? null : probe,
-    measured: { ...measured, asked_ms, load: loadOf(inventory) },
+    measured: { ...measured, asked_ms, port, load: loadOf(inventory) },
   };
 }
 

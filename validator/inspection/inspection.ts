@@ -107,6 +107,7 @@ export function createInspection(options: InspectionOptions) {
     directory,
     clientOf: links.clientOf,
     identityOf: links.identityOf,
+    observePort: links.observePort,
     clock,
     log,
     policy,

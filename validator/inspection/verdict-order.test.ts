@@ -70,6 +70,7 @@ function start(holder = systemRandom.uuid()) {
     baselines,
     atOnce: 1,
     readBanner: nothing,
+    observePort: async () => ({ found: 'refused', sent: 'tls' }),
     releases: nothing,
     metrics: { checked: () => undefined, passed: () => undefined },
     directory: {

@@ -47,8 +47,8 @@ const STOP_WITHIN_MS = 15_000;
 const SEED_BYTES = 32;
 
 /**
- * Creates a home in a temporary folder. `environment` adds to the agent's variables; with `AGENT_TLS: 'on'` the client
- * pins the agent's key. `onLog` receives the agent's output.
+ * Creates a home in a temporary folder. `environment` adds to the agent's variables; they default to plain HTTP; with
+ * `AGENT_TLS: 'on'` the client pins the agent's key. `onLog` receives the agent's output.
  */
 export function createAgentHome(
   environment: Record<string, string>,
@@ -69,6 +69,7 @@ export function createAgentHome(
           AGENT_EXECUTOR_ID: executorId,
           AGENT_HOME: folder,
           AGENT_HOST: '127.0.0.1',
+          AGENT_TLS: 'off',
           AGENT_PORT: '0',
           AGENT_GPU: 'none',
           AGENT_LOG_LEVEL: 'fatal',

@@ -47,6 +47,7 @@ export async function startSshHost(settings: Record<string, string> = {}) {
       AGENT_EXECUTOR_ID: executorId,
       AGENT_HOME: join(home, 'agent'),
       AGENT_HOST: '127.0.0.1',
+      AGENT_TLS: 'off',
       AGENT_PORT: '0',
       AGENT_PORT_RANGE: `${range.first}-${range.last}`,
       AGENT_GPU: 'none',

@@ -71,6 +71,7 @@ export async function createValidatorScene({
       retentionDays: 14,
     },
     checkIntervalMs: CYCLE_MS,
+    agentTls: 'off',
     listIntervalMs: CYCLE_MS,
   });
 

@@ -18,7 +18,8 @@ const ENROL = {
   requires: 'the hotkey, to sign the line that the command prints',
 };
 const REBOOT = { fix_command: 'systemctl reboot', requires: ROOT };
-const UPDATE_STATUS = 'curl -s http://127.0.0.1:8080/update-status';
+/** The agent's certificate is self-signed, so curl cannot verify it. `PORT` is replaced by the port of the node. */
+const UPDATE_STATUS = 'curl -sk https://127.0.0.1:PORT/update-status';
 
 /** Remedies by reason code of the validator's checks. */
 const BY_CODE: Readonly<Record<string, Partial<NodeRemedy>>> = {
@@ -60,8 +61,12 @@ const BY_CODE: Readonly<Record<string, Partial<NodeRemedy>>> = {
   },
 };
 
-/** Returns the remedy for a code. The verify command of an unknown code is the doctor. */
-export function remedyOf(code: string): NodeRemedy {
+/**
+ * Returns the remedy for a code, for an agent at `port`. The verify command of an unknown code is the doctor.
+ */
+export function remedyOf(code: string, port: number): NodeRemedy {
   const known = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined;
-  return { fix_command: null, verify_command: DOCTOR, requires: null, ...known };
+  const { verify_command: verify = DOCTOR } = known ?? {};
+  const verify_command = verify.replace('PORT', String(port));
+  return { fix_command: null, requires: null, ...known, verify_command };
 }

@@ -80,10 +80,11 @@ function checksOf(executor: ExecutorEntry): CheckResult[] {
  */
 function blockingReasons(executor: ExecutorEntry, docsUrl: DocsUrl): BlockingReason[] {
   const failed = checksOf(executor).filter(isBlocking);
-  return [...decisionsOn(executor), ...failed.map((check) => failedCheck(check, docsUrl))];
+  const reasons = failed.map((check) => failedCheck(check, executor.port, docsUrl));
+  return [...decisionsOn(executor), ...reasons];
 }
 
-function failedCheck(check: CheckResult, docsUrl: DocsUrl): BlockingReason {
+function failedCheck(check: CheckResult, port: number, docsUrl: DocsUrl): BlockingReason {
   const code = check.reason_code ?? check.check_id;
   return {
     code,
@@ -92,7 +93,7 @@ function failedCheck(check: CheckResult, docsUrl: DocsUrl): BlockingReason {
     measured: check.measured,
     required: check.required,
     fix: check.remediation,
-    ...remedyOf(code),
+    ...remedyOf(code, port),
     docs_url: docsUrl === null ? null : `${docsUrl}#checks`,
     kind: check.check_id,
   };

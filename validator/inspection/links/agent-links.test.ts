@@ -4,6 +4,7 @@ import { type Enrolment, signEnrolment } from '#shared/api/agent/identity.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import { changeCertificate, createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
+import { parseConfig } from '#shared/runtime/config.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import {
@@ -15,7 +16,9 @@ import { createSigner } from '#shared/signing/sr25519.ts';
 import { makeCertificate } from '#shared/tls/certificate.ts';
 import type { ListenerCertificate } from '#shared/tls/listener-certificate.ts';
 import { findPeerRefusal, pinOf } from '#shared/tls/peer.ts';
+import { describePort } from '#shared/tls/port-protocol.ts';
 import { identifyAs } from '../../../test/fakes/agents/enrolled-agent.ts';
+import { VALIDATOR_CONFIG } from '../../config.ts';
 import { openEvidenceStore } from '../../store/evidence-store.ts';
 import type { EvidenceStore } from '../../store/tables.ts';
 import { createAgentLinks } from './agent-links.ts';
@@ -71,7 +74,7 @@ function certificateOf({ privateKey }: Identity): ListenerCertificate {
   };
 }
 
-async function startAgent(tls: 'auto' | 'on' = 'auto') {
+async function startAgent(tls: 'off' | 'on' = 'off') {
   if (tls === 'on') state.shown = certificateOf(state.identity);
   agent = createHttpServer({
     log: createLog({ name: 'test', level: 'silent' }),
@@ -112,7 +115,7 @@ async function startAgent(tls: 'auto' | 'on' = 'auto') {
   return callerOf(port, tls);
 }
 
-function callerOf(port: string, tls: 'auto' | 'on') {
+function callerOf(port: string, tls: 'off' | 'on') {
   const ports = { store, clock: systemClock, random: systemRandom, signer: signerOf(4) };
   const links = createAgentLinks({ ...ports, tls });
   const executor: ExecutorToCheck = {
@@ -151,7 +154,7 @@ function callerOf(port: string, tls: 'auto' | 'on') {
 
 const DONE = '200 {"done":true}';
 
-it.each(['auto', 'on'] as const)(
+it.each(['off', 'on'] as const)(
   'accepts responses of an enrolled agent, including signed error responses (TLS %s)',
   async (tls) => {
     const { refusal, links, executor } = await startAgent(tls);
@@ -224,6 +227,32 @@ it('accepts a known key after its enrolment expired, but not for another provide
   expect(await caller.refusal({ miner_hotkey: other.hotkey })).toBe('NOT_ENROLLED');
   state.enrolment = enrolled(state.identity, 1, other);
   expect(await caller.refusal({ miner_hotkey: other.hotkey })).toBe(DONE);
+});
+
+it.each<['off' | 'on', boolean, string]>([
+  ['on', false, 'the port answers plain HTTP; the validator sent TLS'],
+  ['off', true, 'the port answers TLS; the validator sent plain HTTP'],
+])(
+  'observes that agent and validator use different protocols (TLS of the validator: %s)',
+  async (tls, secure, cause) => {
+    const { executor } = await startAgent(secure ? 'on' : 'off');
+    const { links, refusal } = callerOf(executor.executor_ip_port, tls);
+    expect(await refusal()).not.toBe(DONE);
+    const { found, sent } = await links.observePort(executor);
+    expect(describePort(found, sent, 'the validator')).toBe(cause);
+  },
+);
+
+it('sends TLS to an agent on a loopback address by default', async () => {
+  const { executor } = await startAgent('on');
+  const { VALIDATOR_AGENT_TLS } = parseConfig(VALIDATOR_CONFIG, {
+    VALIDATOR_CENTRAL_URL: 'http://127.0.0.1:8000/api',
+    VALIDATOR_CENTRAL_HOTKEY: provider.hotkey,
+  });
+  expect(VALIDATOR_AGENT_TLS).toBe('on');
+  expect(await callerOf(executor.executor_ip_port, VALIDATOR_AGENT_TLS as 'on').refusal()).toBe(
+    DONE,
+  );
 });
 
 it('rejects an agent of another executor at the same address', async () => {

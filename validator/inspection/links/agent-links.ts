@@ -8,9 +8,11 @@ import type { Random } from '#shared/runtime/random.ts';
 import { createSignedFetch, type SignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { findPeerRefusal } from '#shared/tls/peer.ts';
+import { observePort } from '#shared/tls/port-protocol.ts';
+import type { PortFacts } from '../../checks/measured.ts';
 import type { AgentIdentitiesTable, EvidenceStore, StoreDb } from '../../store/tables.ts';
 import type { KnownIdentity } from './identity.state.ts';
-import { type AgentLink, type AgentTls, checkedAnswer, openLink } from './open-link.ts';
+import { type AgentLink, type AgentTls, agentUrlOf, checkedAnswer, openLink } from './open-link.ts';
 
 export type AgentLinksOptions = {
   store: EvidenceStore;
@@ -121,6 +123,12 @@ export function createAgentLinks({ store, signer, clock, random, tls }: AgentLin
     /** Rejects as `sendTo`'s requests do. */
     async identityOf(executor: ExecutorToCheck): Promise<KnownIdentity> {
       return (await linkTo(executor)).identity;
+    },
+    /** Observes the port of an agent that did not answer. Never rejects. */
+    async observePort(executor: ExecutorToCheck): Promise<PortFacts> {
+      const { executor_ip_address: host, executor_ip_port: port } = executor;
+      const sent = agentUrlOf(executor, tls).startsWith('https:') ? 'tls' : 'http';
+      return { sent, found: await observePort(clock, { host, port: Number(port) }) };
     },
     /** Closes all links; the next request reads the agent's identity again. */
     closeAll(): void {

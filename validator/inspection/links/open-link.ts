@@ -10,8 +10,8 @@ import { isLoopback } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import { judgeIdentity, type KnownIdentity } from './identity.state.ts';
 
-/** `auto` uses plain HTTP for agents on this machine. */
-export type AgentTls = 'auto' | 'on';
+/** `off` uses plain HTTP for agents on loopback addresses; agents on other addresses always need TLS. */
+export type AgentTls = 'on' | 'off';
 
 export type AgentLink = {
   baseUrl: string;
@@ -27,7 +27,7 @@ const EVENT_STREAM = 'text/event-stream';
 
 export function agentUrlOf(executor: ExecutorToCheck, tls: AgentTls): string {
   const { executor_ip_address: ip, executor_ip_port: port } = executor;
-  const scheme = tls === 'auto' && isLoopback(ip) ? 'http' : 'https';
+  const scheme = tls === 'off' && isLoopback(ip) ? 'http' : 'https';
   return `${scheme}://${hostAndPort(ip, port)}`;
 }
 
@@ -72,7 +72,7 @@ async function readDocument(
   const parsed = answer.ok ? IdentityDocument.safeParse(parseJson(text)) : null;
   if (parsed?.success) return parsed.data;
   // Never quotes the answer: providers read this message, and may enter any address for their node.
-  throw new PeerRefused('NOT_ENROLLED', 'it returns no identity document');
+  throw new PeerRefused('NOT_ENROLLED', `the program at ${baseUrl} returns no identity document`);
 }
 
 /**
