@@ -84,6 +84,7 @@ number() {
 install() {
   stages=8
   stage 'check this host' preflight
+  [ "$dry_run" = yes ] || mark_folders
   release=$(release_of "$source_tree")
   stage "release $release" provide "$release"
   stage 'variables and keys' configure_all

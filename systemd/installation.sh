@@ -14,6 +14,8 @@
   readonly CREDENTIALS=$ETC/credentials
   readonly UNITS=/etc/systemd/system
   readonly SLICE=podwright.slice
+  # File in each folder that the installer has created; it contains the folder's path. uninstall.sh removes only such folders.
+  readonly MARKER=.podwright-installed
   # Service that switches the agent's release. It waits for LOCK and holds it meanwhile.
   readonly AGENT_UPDATE=podwright-agent-update
   readonly ALL_COMPONENTS='agent validator central'
@@ -51,6 +53,22 @@ installed() {
     [ ! -e "$UNITS/podwright-$component.service" ] || printf '%s ' "$component"
   done
 }
+
+# The data folders of a component, where systemd stores them: those of a dynamic user are in `private`.
+folders_of() {
+  case $1 in
+    agent) echo /var/lib/podwright /var/cache/podwright-agent /var/cache/podwright-ssh-gateway ;;
+    *) echo "/var/lib/private/podwright-$1" "/var/cache/private/podwright-$1" ;;
+  esac
+}
+
+# Prints the link that systemd creates to a folder in `private`; nothing for other folders.
+link_to() { printf '%s\n' "$1" | sed -n 's|/private/|/|p'; }
+
+is_there() { [ -e "$1" ] || [ -L "$1" ]; }
+
+# Succeeds for a folder that the installer has created at this path. A link never counts, nor does a folder that was moved here.
+is_marked() { [ ! -L "$1" ] && [ -d "$1" ] && [ "$(cat "$1/$MARKER" 2>/dev/null)" = "$1" ]; }
 
 is_component() {
   case " $ALL_COMPONENTS " in *" $1 "*) return 0 ;; *) return 1 ;; esac

@@ -24,7 +24,8 @@ export function createTreeReplacement(options: TreeReplacementOptions): Replacem
   const isCurrent = (target: Target) => tree.current() === releaseNameOf(target);
 
   function clearCache(): void {
-    for (const name of readdirSync(cacheFolder)) {
+    // The installer's mark begins with a dot.
+    for (const name of readdirSync(cacheFolder).filter((each) => !each.startsWith('.'))) {
       rmSync(join(cacheFolder, name), { recursive: true, force: true });
     }
   }

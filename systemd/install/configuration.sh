@@ -5,6 +5,32 @@
 # Exit status of a program that rejects its variables.
 readonly CONFIG_REFUSED=6
 
+# Creates the folders of this installation and marks them. A folder that exists without the mark is used but stays unmarked: it
+# is the user's, and uninstall.sh does not remove it.
+mark_folders() {
+  mark "$OPT" 755
+  mark "$RELEASES" 755
+  mark "$ETC" 755
+  for component in $components; do
+    for folder in $(folders_of "$component"); do mark "$folder" 700; done
+  done
+}
+
+# The folder gets its name with the mark in it, so that an interruption leaves no folder without the mark.
+mark() {
+  if is_there "$1"; then return; fi
+  link=$(link_to "$1")
+  # systemd moves a folder that is at the place of its link.
+  if [ -n "$link" ] && is_there "$link"; then return; fi
+  case $1 in */private/*) [ -d "$(dirname "$1")" ] || mkdir -m 700 "$(dirname "$1")" ;; esac
+  mkdir -p "$1.installing"
+  printf '%s\n' "$1" >"$1.installing/$MARKER"
+  chmod "$2" "$1.installing"
+  sync "$1.installing/$MARKER"
+  mv -T "$1.installing" "$1"
+  sync "$(dirname "$1")"
+}
+
 configure_all() { for component in $components; do configure "$component"; done; }
 
 configure() {

@@ -33,11 +33,9 @@ let host: SystemdHost;
 beforeAll(async () => {
   host = await startSystemdHost();
   await smallTree('/root/first', '0.1.1', SERVES);
-  await host.mustRun(
-    `mkdir -p /etc/podwright && echo AGENT_EXECUTOR_ID=${EXECUTOR} >/etc/podwright/agent.env`,
-  );
   const all = '--component validator --component agent --component central';
   expect(await host.mustRun(`sh /root/first/${INSTALL} ${all}`)).toMatch(/serves: agent valid/);
+  await host.mustRun(`echo AGENT_EXECUTOR_ID=${EXECUTOR} >>/etc/podwright/agent.env`);
 }, LONG_MS);
 afterAll(() => host?.remove());
 
@@ -133,6 +131,72 @@ it(
     await host.mustRun('sh /src/systemd/uninstall.sh --purge');
     const all = 'ls /etc /opt /var/lib /var/cache /etc/systemd/system | grep podwright || true';
     expect(await line(all)).toBe('');
+  },
+  LONG_MS,
+);
+
+it(
+  'uninstall.sh --purge removes nothing that a process uses, and no folder without the installer’s mark',
+  async () => {
+    const install = `sh /root/second/${INSTALL} --component validator --component central`;
+    await host.mustRun(install);
+    const home = '/var/lib/private/podwright-validator';
+    const files = () => line(`find /opt/podwright /etc/podwright ${home} | sort`);
+    const before = await files();
+    const pid = await line(`cd ${home} && { sleep 600 >/dev/null 2>&1 & echo $!; }`);
+    const refused = await host.run(`${UNINSTALL} --purge`);
+    expect(refused).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringMatching(new RegExp(`processes use ${home}.*\\n +${pid} sleep 600`)),
+    });
+    expect(await files()).toBe(before);
+    await host.mustRun(`kill ${pid}; rm /var/lib/private/podwright-central/.podwright-installed`);
+    const done = await host.mustRun(`${UNINSTALL} --purge`);
+    expect(done).toContain('kept /var/lib/private/podwright-central: the installer did not');
+    const left =
+      'ls -d /opt/* /etc/podwright /var/lib/podwright* /var/lib/private/podwright* || true';
+    expect(await line(`${left} 2>/dev/null`)).toBe(
+      '/var/lib/podwright-central\n/var/lib/private/podwright-central',
+    );
+    await host.mustRun('rm -r /var/lib/podwright-central /var/lib/private/podwright-central');
+  },
+  LONG_MS,
+);
+
+it(
+  'uninstall.sh --purge removes no folder of the user: existing folders, links, homes in variables, drop-ins',
+  async () => {
+    const dropIn = '/etc/systemd/system/podwright-validator.service.d/20-own.conf';
+    const own = [
+      '/opt/podwright/own',
+      '/etc/podwright/own',
+      '/srv/data/own',
+      '/srv/home/own',
+      dropIn,
+    ];
+    await host.mustRun(`for file in ${own.join(' ')}; do mkdir -p $(dirname $file) && : >$file; done
+      ln -s /srv/data /var/lib/podwright && cp -r /src/systemd /srv/scripts`);
+    await host.mustRun(`sh /root/second/${INSTALL} --component agent --component validator`);
+    // A copied mark names another folder.
+    await host.mustRun(`cp /var/cache/podwright-agent/.podwright-installed /srv/data/
+      echo AGENT_HOME=/ >>/etc/podwright/agent.env
+      echo VALIDATOR_HOME=/srv/home >>/etc/podwright/validator.env`);
+    const done = await host.mustRun(`${UNINSTALL} --purge --pods leave`);
+    for (const folder of [
+      '/',
+      '/srv/home',
+      '/opt/podwright',
+      '/etc/podwright',
+      '/var/lib/podwright',
+    ]) {
+      expect(done).toContain(`kept ${folder}: `);
+    }
+    expect(await line(`ls ${own.join(' ')}; readlink /var/lib/podwright`)).toBe(
+      [...own.toSorted(), '/srv/data'].join('\n'),
+    );
+    const gone = '/opt/podwright/releases /opt/podwright/current /var/cache/podwright-agent';
+    const left = await host.run(`ls -d ${gone} /var/lib/private/podwright-validator`);
+    expect(left.stdout).toBe('');
   },
   LONG_MS,
 );
