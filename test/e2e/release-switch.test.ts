@@ -138,7 +138,7 @@ it(
 it(
   'uninstall.sh --purge removes nothing that a process uses, and no folder without the installer’s mark',
   async () => {
-    const install = `sh /root/second/${INSTALL} --component validator --component central`;
+    const install = `sh /root/first/${INSTALL} --component validator --component central`;
     await host.mustRun(install);
     const home = '/var/lib/private/podwright-validator';
     const files = () => line(`find /opt/podwright /etc/podwright ${home} | sort`);
@@ -174,11 +174,14 @@ it(
       '/srv/home/own',
       dropIn,
     ];
-    await host.mustRun(`for file in ${own.join(' ')}; do mkdir -p $(dirname $file) && : >$file; done
-      ln -s /srv/data /var/lib/podwright && cp -r /src/systemd /srv/scripts`);
-    await host.mustRun(`sh /root/second/${INSTALL} --component agent --component validator`);
-    // A copied mark names another folder.
-    await host.mustRun(`cp /var/cache/podwright-agent/.podwright-installed /srv/data/
+    await host.mustRun(
+      `for file in ${own.join(' ')}; do mkdir -p $(dirname $file) && : >$file; done`,
+    );
+    await host.mustRun(`sh /root/first/${INSTALL} --component agent --component validator`);
+    // A link in place of a folder, with a copied mark that names another folder.
+    await host.mustRun(`systemctl stop podwright-agent podwright-ssh-gateway
+      rm -r /var/lib/podwright && ln -s /srv/data /var/lib/podwright
+      cp /var/cache/podwright-agent/.podwright-installed /srv/data/
       echo AGENT_HOME=/ >>/etc/podwright/agent.env
       echo VALIDATOR_HOME=/srv/home >>/etc/podwright/validator.env`);
     const done = await host.mustRun(`${UNINSTALL} --purge --pods leave`);

@@ -102,6 +102,7 @@ it('reports each failed check', async () => {
       VALIDATOR_CHECK_POLICY: at('broken.json'),
       VALIDATOR_METAGRAPH: at('broken.json'),
       VALIDATOR_PORT: String(nobody),
+      VALIDATOR_CENTRAL_URL: `${central.origin}/api`.replace('http:', 'https:'),
       VALIDATOR_AGENT_IMAGE: `127.0.0.1:${nobody}/agent`,
     }),
     findings({
@@ -118,7 +119,8 @@ it('reports each failed check', async () => {
     policies: expect.stringMatching(/^fail: .*broken.json/),
     metagraph: expect.stringMatching(/^fail: /),
     central: expect.stringMatching(/^unknown: /),
-    gateway: expect.stringMatching(/^warn: no validator answers/),
+    'central-hotkey': expect.stringContaining('the port answers plain HTTP; the doctor sent TLS'),
+    gateway: expect.stringMatching(/^warn: no validator answers.*no program listens at the port$/),
     registry: expect.stringMatching(/^fail: 127.0.0.1:\d+\/agent:latest: /),
   });
   expect(JSON.stringify(wrong)).not.toContain('hush');
