@@ -57,11 +57,12 @@ export type CordonFacts = {
  */
 export function planCordons(reading: HealthReading, facts: CordonFacts): CordonPlan {
   const seen = reading.cards.map(({ uuid, pciBusId }) => ({ uuid, pci: pciKey(pciBusId) }));
-  const present = new Set([...seen.map(({ uuid }) => uuid), ...reading.migUuids]);
+  const found = [...reading.cards, ...reading.migDevices];
+  const present = new Set(found.map(({ uuid }) => uuid));
   const expected = new Set([...facts.cards.map(({ uuid }) => uuid), ...facts.leased]);
   const lost = [...expected].filter((uuid) => !present.has(uuid));
   const wanted: Omit<Cordon, 'since_ms'>[] = [
-    ...reading.cards.flatMap(({ uuid, fault }) =>
+    ...found.flatMap(({ uuid, fault }) =>
       fault === null ? [] : [{ subject: uuid, source: 'inventory' as const, ...fault }],
     ),
     ...lost.map((subject) => ({

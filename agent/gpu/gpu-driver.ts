@@ -8,6 +8,7 @@ export const FAULT_REASONS = [
   'RowRemapFailure',
   'RowRemapPending',
   'RecoveryActionNeeded',
+  'MemoryShared',
   'Xid',
   'Lost',
 ] as const;
@@ -25,7 +26,7 @@ export type HealthReading = {
   /** Cards that answered the query; a card that fell off the bus is missing. */
   cards: readonly { uuid: string; pciBusId: string | null; fault: GpuFault | null }[];
   /** MIG devices that exist. */
-  migUuids: readonly string[];
+  migDevices: readonly { uuid: string; fault: GpuFault | null }[];
 };
 
 /** A card that answered, whole or split by MIG. */
@@ -38,8 +39,15 @@ export type GpuCard = {
   values: ReadonlyMap<string, string>;
 };
 
-/** A compute process on a whole card. */
-export type GpuProcess = { uuid: string; pid: number; memoryMib: number | null };
+/** A process with a context on a card. */
+export type GpuProcess = {
+  uuid: string;
+  pid: number;
+  memoryMib: number | null;
+  /** A process may compute and draw. */
+  computes: boolean;
+  draws: boolean;
+};
 
 /** A MIG device. */
 export type MigPart = {
@@ -48,7 +56,11 @@ export type MigPart = {
   profile: string;
   gpuInstance: number | null;
   computeInstance: number | null;
+  /** Memory of the GPU instance, which its compute instances share. */
+  memoryTotalMib: number | null;
   memoryUsedMib: number | null;
+  memoryReservedMib: number | null;
+  memoryFreeMib: number | null;
 };
 
 export type GpuReading = {
@@ -59,7 +71,7 @@ export type GpuReading = {
   /** All cards, by index. */
   cards: readonly GpuCard[];
   parts: readonly MigPart[];
-  /** Compute processes from the last XML document of nvidia-smi; null if that document is too old. */
+  /** Processes from the last XML document of nvidia-smi; null if that document is too old. */
   processes: readonly GpuProcess[] | null;
   /** Null if unknown. */
   topology: GpuTopology | null;

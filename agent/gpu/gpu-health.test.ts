@@ -18,12 +18,15 @@ const SOUND: CardHealth = {
   rowRemapPending: 'No',
   rowRemapFailure: 'No',
   retirementPending: null,
+  unrepairableMemory: 'N/A',
+  channelRepairPending: 'No',
+  unitRepairPending: null,
   recoveryAction: null,
 };
 
 function reading(fault: GpuFault | null = null): HealthReading {
   const other = { uuid: 'GPU-b', pciBusId: '00000000:43:00.0', fault: null };
-  return { cards: [{ uuid: 'GPU-a', pciBusId: CARD.pci_bus_id, fault }, other], migUuids: [] };
+  return { cards: [{ uuid: 'GPU-a', pciBusId: CARD.pci_bus_id, fault }, other], migDevices: [] };
 }
 
 /** Creates a health job on `database`. A second call with the same database simulates a restart of the agent. */
@@ -73,13 +76,48 @@ it.each<[Partial<CardHealth>, string | null]>([
   [{ rowRemapPending: 'Yes' }, 'RowRemapPending'],
   [{ rowRemapFailure: 'Yes', rowRemapPending: 'Yes' }, 'RowRemapFailure'],
   [{ retirementPending: 'Yes' }, 'RowRemapPending'],
+  [{ unrepairableMemory: 'Yes' }, 'UncorrectableEcc'],
+  [{ channelRepairPending: 'Yes' }, 'RowRemapPending'],
+  [{ unitRepairPending: 'Yes' }, 'RowRemapPending'],
   [{ recoveryAction: 'Reset' }, 'RecoveryActionNeeded'],
+  [{ recoveryAction: 'GPU Reset' }, 'RecoveryActionNeeded'],
+  [{ recoveryAction: 'Node Reboot' }, 'RecoveryActionNeeded'],
+  [{ recoveryAction: 'Drain and Reset' }, 'RecoveryActionNeeded'],
   [{ recoveryAction: 'Drain P2P' }, 'RecoveryActionNeeded'],
   [{ recoveryAction: 'None' }, null],
   [{ recoveryAction: '0' }, null],
   [{ recoveryAction: '2' }, 'RecoveryActionNeeded'],
 ])('derives from the health values %j the fault %s', (change, reason) => {
   expect(faultOf({ ...SOUND, ...change })?.reason ?? null).toBe(reason);
+});
+
+it.each([
+  ['GPU Reset', /nvidia-smi --gpu-reset -i/],
+  ['Drain and Reset', /let the pods on the card end, then run nvidia-smi --gpu-reset/],
+  ['Node Reboot', /reboot the host/],
+  ['Drain P2P', /NVLink or peer-to-peer/],
+  ['Bus Reset', /documentation of NVIDIA's driver/],
+])('names a remedy for the recovery action %s', (recoveryAction, remedy) => {
+  const message = faultOf({ ...SOUND, recoveryAction })?.message;
+  expect(message).toContain(`the driver requests: ${recoveryAction}; remedy: `);
+  expect(message).toMatch(remedy);
+});
+
+it('cordons a MIG device that shares memory, and the other devices not', async () => {
+  const { job, state, cordon } = setUp();
+  const fault: GpuFault = { reason: 'MemoryShared', message: 'shared' };
+  const migDevices = [
+    { uuid: 'MIG-1', fault },
+    { uuid: 'MIG-2', fault: null },
+  ];
+  state.health = { ...reading(), migDevices };
+  await job.runOnce();
+  const device = { ...CARD, mig: null };
+  expect(cordon({ ...device, uuid: 'MIG-1' })).toMatchObject({ reason: 'MemoryShared' });
+  expect(cordon({ ...device, uuid: 'MIG-2' })).toBeNull();
+  state.health = { ...reading(), migDevices: [{ uuid: 'MIG-1', fault: null }] };
+  await job.runOnce();
+  expect(cordon({ ...device, uuid: 'MIG-1' })).toBeNull();
 });
 
 it('cordons a card while the driver reports a fault, with the time of the first report', async () => {
@@ -106,7 +144,7 @@ it('reports as lost a missing card that answered since the boot, and a missing M
   const { job, state, cordon, database } = setUp();
   await job.runOnce();
   state.leased = ['MIG-1'];
-  state.health = { cards: reading().cards.slice(1), migUuids: [] };
+  state.health = { cards: reading().cards.slice(1), migDevices: [] };
   await job.runOnce();
   expect(cordon()).toMatchObject({ reason: 'Lost' });
   expect(cordon({ ...CARD, uuid: 'MIG-1', pci_bus_id: '' })).toMatchObject({ reason: 'Lost' });
@@ -119,7 +157,7 @@ it('reports as lost a missing card that answered since the boot, and a missing M
   await restarted.job.runOnce();
   expect(restarted.cordon()).toBeNull();
   const rebooted = setUp(database, 'boot-2');
-  rebooted.state.health = { cards: reading().cards.slice(1), migUuids: [] };
+  rebooted.state.health = { cards: reading().cards.slice(1), migDevices: [] };
   rebooted.state.leased = [];
   await rebooted.job.runOnce();
   expect(rebooted.cordon()).toBeNull();

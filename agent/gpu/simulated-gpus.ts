@@ -97,11 +97,14 @@ function cardFrom({ index, uuid, name, ...gpu }: GpuFigures, isSplit: boolean): 
   return { index, uuid, name, pciBusId: null, values };
 }
 
-function placeOf({ uuid, mig, memory_used_mib }: GpuFigures, index: number): MigPart[] {
+function placeOf({ uuid, mig, ...gpu }: GpuFigures, index: number): MigPart[] {
   if (mig === null) return [];
+  const { memory_total_mib: total, memory_used_mib: used } = gpu;
   const { profile, parent_uuid: parentUuid } = mig;
-  const place = { gpuInstance: index + 1, computeInstance: 0, memoryUsedMib: memory_used_mib };
-  return [{ uuid, parentUuid, profile, ...place }];
+  const memory = { memoryTotalMib: total, memoryUsedMib: used, memoryReservedMib: 0 };
+  const memoryFreeMib = used === null ? null : total - used;
+  const place = { gpuInstance: index + 1, computeInstance: 0 };
+  return [{ uuid, parentUuid, profile, ...place, ...memory, memoryFreeMib }];
 }
 
 function migPart(executorId: string, card: GpuFigures, profile: string, part: number): GpuFigures {
@@ -115,11 +118,15 @@ function migPart(executorId: string, card: GpuFigures, profile: string, part: nu
     temperature_c: null,
     power_draw_w: null,
     power_limit_w: null,
+    power_enforced_limit_w: null,
     power_default_limit_w: null,
+    power_max_limit_w: null,
     graphics_clock_mhz: null,
     memory_clock_mhz: null,
     ecc_errors: null,
     processes: null,
+    compute_processes: null,
+    graphics_processes: null,
     mig: { profile, parent_uuid: card.uuid },
   };
 }
@@ -159,13 +166,18 @@ function idleGpu(executorId: string, name: string, index: number): GpuFigures {
     temperature_c: IDLE_TEMPERATURE_C,
     power_draw_w: limitW * IDLE_POWER_SHARE,
     power_limit_w: limitW,
+    power_enforced_limit_w: limitW,
     power_default_limit_w: limitW,
+    power_max_limit_w: limitW,
     pci_bus_id: null,
     pcie_link: null,
     graphics_clock_mhz: IDLE_GRAPHICS_MHZ,
     memory_clock_mhz: IDLE_MEMORY_MHZ,
     ecc_errors: 0,
+    recovery_action: 'None',
     processes: 0,
+    compute_processes: 0,
+    graphics_processes: 0,
     mig: null,
   };
 }

@@ -1,13 +1,14 @@
 /** GPU metrics under the names of NVIDIA's DCGM exporter, as far as nvidia-smi provides them. */
 import type { Family, Sample } from '#shared/telemetry/family.ts';
 import type { GpuCard } from '../gpu/gpu-driver.ts';
-import type { GpuFacts } from './gpu-families.ts';
-import { inBaseUnits, type Unit } from './gpu-units.ts';
+import type { FieldUnit } from '../gpu/nvidia/fields.ts';
+import { type GpuFacts, gpuInstances } from './gpu-families.ts';
+import { inBaseUnits } from './gpu-units.ts';
 
 /** Name after `DCGM_FI_DEV_`, field of nvidia-smi, unit. DCGM does not convert MiB, MHz and percent. */
-const FIELDS: readonly (readonly [string, string, Unit])[] = [
-  ['GPU_TEMP', 'temperature.gpu', 'plain'],
-  ['MEMORY_TEMP', 'temperature.memory', 'plain'],
+const FIELDS: readonly (readonly [string, string, FieldUnit])[] = [
+  ['GPU_TEMP', 'temperature.gpu', 'signed'],
+  ['MEMORY_TEMP', 'temperature.memory', 'signed'],
   ['POWER_USAGE', 'power.draw', 'plain'],
   ['SM_CLOCK', 'clocks.current.sm', 'plain'],
   ['MEM_CLOCK', 'clocks.current.memory', 'plain'],
@@ -37,15 +38,17 @@ export function dcgmFamilies({ reading, xids }: GpuFacts, hostname: string): Fam
     modelName: name,
     Hostname: hostname,
   });
-  /** For MIG devices only the used memory is known. */
+  /** For MIG only the used memory is known; compute instances of one GPU instance share it. */
   const parts = (): Sample[] =>
-    (reading()?.parts ?? []).flatMap((part) => {
+    gpuInstances(reading()?.parts ?? []).flatMap(({ part }) => {
       const card = cards().find(({ uuid }) => uuid === part.parentUuid);
       if (card === undefined || part.memoryUsedMib === null) return [];
-      const place = { GPU_I_PROFILE: part.profile, GPU_I_ID: part.gpuInstance ?? '' };
+      // `1c.3g.40gb` is a compute instance of the GPU instance `3g.40gb`.
+      const profile = part.profile.replace(/^\d+c\./, '');
+      const place = { GPU_I_PROFILE: profile, GPU_I_ID: part.gpuInstance ?? '' };
       return [{ labels: { ...labelsOf(card), ...place }, value: part.memoryUsedMib }];
     });
-  const whole = (field: string, unit: Unit): Sample[] =>
+  const whole = (field: string, unit: FieldUnit): Sample[] =>
     cards().flatMap((card) => {
       const value = inBaseUnits(card.values.get(field), unit);
       return value === null ? [] : [{ labels: labelsOf(card), value }];

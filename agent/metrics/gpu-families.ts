@@ -1,9 +1,9 @@
 /** GPU metrics under the names of nvidia_gpu_exporter, which public dashboards use. */
 import type { Family, Sample } from '#shared/telemetry/family.ts';
-import type { GpuCard, GpuReading } from '../gpu/gpu-driver.ts';
-import { METRIC_FIELDS } from '../gpu/nvidia/csv.ts';
+import type { GpuCard, GpuProcess, GpuReading, MigPart } from '../gpu/gpu-driver.ts';
+import { FIELD_UNITS, type FieldUnit } from '../gpu/nvidia/fields.ts';
 import type { CountedXid } from '../gpu/xid.ts';
-import { inBaseUnits, type Unit } from './gpu-units.ts';
+import { inBaseUnits } from './gpu-units.ts';
 
 const PREFIX = 'nvidia_smi_';
 const MIB = 2 ** 20;
@@ -18,53 +18,29 @@ export type GpuFacts = {
   lastAttempt(): Pick<GpuReading, 'ageMs' | 'error' | 'exitCode'> | null;
 };
 
-/** Field of nvidia-smi, name of the metric, unit. */
-const FIELDS: readonly (readonly [string, string, Unit])[] = [
-  ['index', 'index', 'plain'],
-  ['count', 'count', 'plain'],
-  ['pstate', 'pstate', 'word'],
-  ['utilization.gpu', 'utilization_gpu_ratio', 'percent'],
-  ['utilization.memory', 'utilization_memory_ratio', 'percent'],
-  ['utilization.encoder', 'utilization_encoder_ratio', 'percent'],
-  ['utilization.decoder', 'utilization_decoder_ratio', 'percent'],
-  ['memory.total', 'memory_total_bytes', 'mib'],
-  ['memory.used', 'memory_used_bytes', 'mib'],
-  ['memory.free', 'memory_free_bytes', 'mib'],
-  ['memory.reserved', 'memory_reserved_bytes', 'mib'],
-  ['temperature.gpu', 'temperature_gpu', 'plain'],
-  ['temperature.memory', 'temperature_memory', 'plain'],
-  ['fan.speed', 'fan_speed_ratio', 'percent'],
-  ['power.draw', 'power_draw_watts', 'plain'],
-  ['power.limit', 'power_limit_watts', 'plain'],
-  ['power.default_limit', 'power_default_limit_watts', 'plain'],
-  ['enforced.power.limit', 'enforced_power_limit_watts', 'plain'],
-  ['clocks.current.graphics', 'clocks_current_graphics_clock_hz', 'mhz'],
-  ['clocks.current.sm', 'clocks_current_sm_clock_hz', 'mhz'],
-  ['clocks.current.memory', 'clocks_current_memory_clock_hz', 'mhz'],
-  ['clocks.current.video', 'clocks_current_video_clock_hz', 'mhz'],
-  ['clocks.max.graphics', 'clocks_max_graphics_clock_hz', 'mhz'],
-  ['clocks.max.sm', 'clocks_max_sm_clock_hz', 'mhz'],
-  ['clocks.max.memory', 'clocks_max_memory_clock_hz', 'mhz'],
-  ['ecc.errors.uncorrected.aggregate.total', 'ecc_errors_uncorrected_aggregate_total', 'plain'],
-  ['ecc.errors.uncorrected.volatile.total', 'ecc_errors_uncorrected_volatile_total', 'plain'],
-  ['ecc.errors.corrected.aggregate.total', 'ecc_errors_corrected_aggregate_total', 'plain'],
-  ['ecc.errors.corrected.volatile.total', 'ecc_errors_corrected_volatile_total', 'plain'],
-  ['remapped_rows.correctable', 'remapped_rows_correctable', 'plain'],
-  ['remapped_rows.uncorrectable', 'remapped_rows_uncorrectable', 'plain'],
-  ['remapped_rows.pending', 'remapped_rows_pending', 'word'],
-  ['remapped_rows.failure', 'remapped_rows_failure', 'word'],
-  ['compute_mode', 'compute_mode', 'word'],
-  ['fabric.state', 'fabric_state', 'word'],
-  ['gpu_recovery_action', 'gpu_recovery_action', 'word'],
-  ['mig.mode.current', 'mig_mode_current', 'word'],
-  ['pcie.link.gen.current', 'pcie_link_gen_current', 'plain'],
-  ['pcie.link.width.current', 'pcie_link_width_current', 'plain'],
-  ...METRIC_FIELDS.filter((field) => field.startsWith('clocks_event_reasons.')).flatMap((field) =>
-    [field, field.replace('_event_', '_throttle_')].map(
-      (each) => [each, each.replaceAll('.', '_'), 'word'] as const,
-    ),
-  ),
-];
+/** Suffixes of metric names by unit. */
+const SUFFIXES: Readonly<Record<FieldUnit, string>> = {
+  plain: '',
+  signed: '',
+  word: '',
+  mib: '_bytes',
+  percent: '_ratio',
+  mhz: '_clock_hz',
+  watts: '_watts',
+  watts_per_s: '_watts_per_second',
+  us: '_seconds',
+  ms: '_seconds',
+  s: '_seconds',
+};
+
+/** `clocks.current.sm` in MHz -> `nvidia_smi_clocks_current_sm_clock_hz`, as the exporter names its series. */
+export function metricOf(field: string, unit: FieldUnit): string {
+  const words = field.replaceAll('.', '_').replace(/(?<=[a-z])(?=[A-Z])/g, '_');
+  return `${PREFIX}${words.toLowerCase()}${SUFFIXES[unit]}`;
+}
+
+/** Identifies the board to its manufacturer, so only the provider's separate listener serves it. */
+const PRIVATE_FIELD = 'serial';
 
 const INFO_LABELS = [
   ...['uuid', 'index', 'name', 'driver_version', 'vbios_version', 'compute_cap'],
@@ -78,20 +54,9 @@ export function uuidLabel(uuid: string): string {
 
 /** Families for the public listener. */
 export function gpuFamilies(facts: GpuFacts): Family[] {
-  const cards = () => facts.reading()?.cards ?? [];
-  const fields = FIELDS.map(([field, metric, unit]): Family => {
-    const name = `${PREFIX}${metric}`;
-    return {
-      name,
-      help: `nvidia-smi's ${field}, in base units.`,
-      // Only counters may have names with this suffix.
-      type: name.endsWith('_total') ? 'counter' : 'gauge',
-      labels: ['uuid'],
-      samples: () => cards().flatMap((card) => fieldSample(card, field, unit)),
-    };
-  });
+  const fields = FIELD_UNITS.filter(([field]) => field !== PRIVATE_FIELD);
   return [
-    ...fields,
+    ...fields.flatMap(([field, unit]) => fieldFamilies(field, unit, facts)),
     infoFamily(facts),
     ...migFamilies(facts),
     ...xidFamilies(facts),
@@ -99,7 +64,28 @@ export function gpuFamilies(facts: GpuFacts): Family[] {
   ];
 }
 
-function fieldSample({ uuid, values }: GpuCard, field: string, unit: Unit): Sample[] {
+/** Drivers before 535 report the reasons under the older name; both names are exported for both. */
+function fieldFamilies(field: string, unit: FieldUnit, { reading }: GpuFacts): Family[] {
+  const isReason = /^clocks_(?:event|throttle)_reasons\./.test(field);
+  if (field.startsWith('clocks_throttle_reasons.')) return [];
+  const older = field.replace('_event_', '_throttle_');
+  return (isReason ? [field, older] : [field]).map((exported): Family => {
+    const name = metricOf(exported, unit);
+    return {
+      name,
+      help: `nvidia-smi's ${exported}, in base units.`,
+      // Only counters may have names with this suffix.
+      type: name.endsWith('_total') ? 'counter' : 'gauge',
+      labels: ['uuid'],
+      samples: () =>
+        (reading()?.cards ?? []).flatMap((card) =>
+          fieldSample(card, card.values.has(field) ? field : older, unit),
+        ),
+    };
+  });
+}
+
+function fieldSample({ uuid, values }: GpuCard, field: string, unit: FieldUnit): Sample[] {
   const value = inBaseUnits(values.get(field), unit);
   return value === null ? [] : [{ labels: { uuid: uuidLabel(uuid) }, value }];
 }
@@ -156,20 +142,44 @@ function migFamilies({ reading }: GpuFacts): Family[] {
           value: 1,
         })),
     },
-    {
-      name: `${PREFIX}mig_memory_used_bytes`,
-      help: 'Used memory of each MIG device.',
-      type: 'gauge',
-      // Dashboards join it with mig_info by instance id.
-      labels: ['uuid', 'mig_uuid', 'gpu_instance_id'],
-      samples: () =>
-        parts().flatMap(({ parentUuid, uuid, gpuInstance, memoryUsedMib: used }) => {
-          if (used === null) return [];
-          const place = { mig_uuid: uuid, gpu_instance_id: gpuInstance ?? '' };
-          return [{ labels: { uuid: uuidLabel(parentUuid), ...place }, value: used * MIB }];
-        }),
-    },
+    ...MIG_MEMORY.map(
+      ([kind, mib]): Family => ({
+        name: `${PREFIX}mig_memory_${kind}_bytes`,
+        help: `Memory (${kind}) of each GPU instance. \`mig_uuid\` is empty if MIG devices share the instance.`,
+        type: 'gauge',
+        // Dashboards join it with mig_info by instance id.
+        labels: ['uuid', 'mig_uuid', 'gpu_instance_id'],
+        samples: () =>
+          gpuInstances(parts()).flatMap(({ part, isShared }) => {
+            const value = mib(part);
+            if (value === null) return [];
+            const place = {
+              mig_uuid: isShared ? '' : part.uuid,
+              gpu_instance_id: part.gpuInstance ?? '',
+            };
+            return [{ labels: { uuid: uuidLabel(part.parentUuid), ...place }, value: value * MIB }];
+          }),
+      }),
+    ),
   ];
+}
+
+const MIG_MEMORY: readonly (readonly [string, (part: MigPart) => number | null])[] = [
+  ['total', ({ memoryTotalMib }) => memoryTotalMib],
+  ['used', ({ memoryUsedMib }) => memoryUsedMib],
+  ['free', ({ memoryFreeMib }) => memoryFreeMib],
+  ['reserved', ({ memoryReservedMib }) => memoryReservedMib],
+];
+
+/** Returns each GPU instance once, with its first MIG device: the compute instances of one instance share its memory. */
+export function gpuInstances(
+  parts: readonly MigPart[],
+): readonly { part: MigPart; isShared: boolean }[] {
+  const sharersOf = ({ parentUuid, gpuInstance, uuid }: MigPart) =>
+    gpuInstance === null ? uuid : `${parentUuid} ${gpuInstance}`;
+  return [...Map.groupBy(parts, sharersOf).values()].flatMap(([part, ...others]) =>
+    part === undefined ? [] : [{ part, isShared: others.length > 0 }],
+  );
 }
 
 function xidFamilies({ xids }: GpuFacts): Family[] {
@@ -225,31 +235,38 @@ function meta({ failures, lastAttempt }: GpuFacts): Family[] {
   ];
 }
 
-/** Families that reveal the processes of renters, for the provider's separate listener. */
-export function gpuProcessFamilies({ reading }: Pick<GpuFacts, 'reading'>): Family[] {
-  const processes = () => reading()?.processes ?? [];
-  const labelsOf = ({ uuid, pid }: { uuid: string; pid: number }) => ({
-    uuid: uuidLabel(uuid),
-    pid,
-  });
+/** Kinds of processes by the part of their names; a process may be of both kinds. */
+const KINDS: readonly (readonly [string, (process: GpuProcess) => boolean])[] = [
+  ['compute', ({ computes }) => computes],
+  ['graphics', ({ draws }) => draws],
+];
+
+function processCountFamilies({ reading }: GpuFacts): Family[] {
+  return KINDS.map(([kind, isOfKind]) => ({
+    name: `${PREFIX}${kind}_apps`,
+    help: `Number of ${kind} processes on each card.`,
+    type: 'gauge',
+    labels: ['uuid'],
+    samples() {
+      const { processes = null, cards = [] } = reading() ?? {};
+      if (processes === null) return [];
+      return cards.map(({ uuid }) => {
+        const own = processes.filter((each) => each.uuid === uuid && isOfKind(each));
+        return { labels: { uuid: uuidLabel(uuid) }, value: own.length };
+      });
+    },
+  }));
+}
+
+/** Families that reveal the processes of renters or the serial number, for the provider's separate listener. */
+export function gpuPrivateFamilies(facts: GpuFacts): Family[] {
+  const { reading } = facts;
   return [
-    {
-      name: `${PREFIX}compute_app_info`,
-      help: 'Always 1 for each compute process on a whole card.',
-      type: 'gauge',
-      labels: ['uuid', 'pid'],
-      samples: () => processes().map((each) => ({ labels: labelsOf(each), value: 1 })),
-    },
-    {
-      name: `${PREFIX}compute_app_used_memory_bytes`,
-      help: 'Card memory used by the process.',
-      type: 'gauge',
-      labels: ['uuid', 'pid'],
-      samples: () =>
-        processes().flatMap((each) =>
-          each.memoryMib === null ? [] : [{ labels: labelsOf(each), value: each.memoryMib * MIB }],
-        ),
-    },
+    ...fieldFamilies(PRIVATE_FIELD, 'plain', facts),
+    ...processCountFamilies(facts),
+    ...KINDS.flatMap(([kind, isOfKind]) =>
+      processFamilies(kind, () => (reading()?.processes ?? []).filter(isOfKind)),
+    ),
     {
       name: `${PREFIX}compute_apps_last_collect_success`,
       help: '1 if the processes on the cards are known.',
@@ -259,6 +276,29 @@ export function gpuProcessFamilies({ reading }: Pick<GpuFacts, 'reading'>): Fami
         const now = reading();
         return now === null ? [] : [{ labels: {}, value: now.processes === null ? 0 : 1 }];
       },
+    },
+  ];
+}
+
+function processFamilies(kind: string, processes: () => readonly GpuProcess[]): Family[] {
+  const labelsOf = ({ uuid, pid }: GpuProcess) => ({ uuid: uuidLabel(uuid), pid });
+  return [
+    {
+      name: `${PREFIX}${kind}_app_info`,
+      help: `Always 1 for each ${kind} process on a card.`,
+      type: 'gauge',
+      labels: ['uuid', 'pid'],
+      samples: () => processes().map((each) => ({ labels: labelsOf(each), value: 1 })),
+    },
+    {
+      name: `${PREFIX}${kind}_app_used_memory_bytes`,
+      help: `Card memory used by each ${kind} process.`,
+      type: 'gauge',
+      labels: ['uuid', 'pid'],
+      samples: () =>
+        processes().flatMap((each) =>
+          each.memoryMib === null ? [] : [{ labels: labelsOf(each), value: each.memoryMib * MIB }],
+        ),
     },
   ];
 }

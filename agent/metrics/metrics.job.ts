@@ -17,7 +17,7 @@ import {
   stateFamilies,
 } from './agent-families.ts';
 import { dcgmFamilies } from './dcgm-families.ts';
-import { type GpuFacts, gpuFamilies, gpuProcessFamilies } from './gpu-families.ts';
+import { type GpuFacts, gpuFamilies, gpuPrivateFamilies } from './gpu-families.ts';
 import type { Metrics } from './metrics.ts';
 import { type PodFacts, podFamilies, type WorkFacts } from './pod-families.ts';
 import type { Samples } from './samples.ts';
@@ -133,7 +133,7 @@ export function createMetricsJob(ports: MetricsJobPorts) {
   };
   metrics.add(openFamilies(ports, gpuFacts, () => collected?.state ?? null));
   metrics.addOfPods([
-    ...(inNvidiaNames(ports.gpuMetrics) ? gpuProcessFamilies(gpuFacts) : []),
+    ...(inNvidiaNames(ports.gpuMetrics) ? gpuPrivateFamilies(gpuFacts) : []),
     ...podFamilies({
       pods: () => collected?.pods ?? [],
       leases: () =>

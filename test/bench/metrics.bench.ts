@@ -128,6 +128,7 @@ function csvOf(fields: readonly string[], uuids: readonly string[]): string {
       index: String(index),
       uuid,
       name: 'NVIDIA H100 80GB HBM3',
+      driver_version: '590.48.01',
     };
     return fields.map((field) => own[field] ?? '1024').join(', ');
   });

@@ -27,16 +27,16 @@ export const gpuHealth = defineCheck({
 export const powerLimit = defineCheck({
   id: 'power_limit',
   detects: 'a throttled card',
-  required: 'a power limit of at least `min_power_permille` (policy) of the default limit',
+  required:
+    'an enforced power limit of at least `min_power_permille` (policy) of the default limit; of the highest limit if the driver reports no default',
   category: 'env',
   mode: 'shadow',
   judge({ inventory: { gpu }, policy }) {
-    const known = gpu.devices.flatMap(
-      ({ uuid, power_limit_w: limit, power_default_limit_w: usual }) =>
-        limit === null || usual === null || usual === 0
-          ? []
-          : [{ uuid, limit, usual, permille: (limit / usual) * PERMILLE }],
-    );
+    const known = gpu.devices.flatMap((device) => {
+      const { limit, usual } = powerLimitsOf(device);
+      if (limit === null || usual === null || usual === 0) return [];
+      return [{ uuid: device.uuid, limit, usual, permille: (limit / usual) * PERMILLE }];
+    });
     if (known.length === 0) return unknown('not reported');
     const capped = known.find(({ permille }) => permille < policy.checks.min_power_permille);
     if (capped === undefined) return ok(`${known.length} cards`);
@@ -45,6 +45,17 @@ export const powerLimit = defineCheck({
   },
   remedies: { GPU_POWER_CAPPED: 'Restore the limit: nvidia-smi -pl <default>.' },
 });
+
+/**
+ * Returns the limit in force and the limit with which the former is compared. Driver 610 may report no default limit. An
+ * agent of an older version does not report the enforced limit.
+ */
+function powerLimitsOf(device: GpuDevice) {
+  const set = device.power_limit_w;
+  const enforced = device.power_enforced_limit_w ?? set;
+  const limit = set === null || enforced === null ? (enforced ?? set) : Math.min(set, enforced);
+  return { limit, usual: device.power_default_limit_w ?? device.power_max_limit_w ?? set };
+}
 
 export const gpuWedge = defineCheck({
   id: 'gpu_wedge',

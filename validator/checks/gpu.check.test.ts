@@ -22,6 +22,22 @@ it.each<Failing>([
   ['gpu_sources_agree', 'GPU_SOURCES_DISAGREE', { inventory: sourcesWith({ pci_gpus: 0 }) }],
   ['driver_min', 'DRIVER_TOO_OLD', { checks: driverFrom('2020-01-01T00:00:00Z') }],
   ['power_limit', 'GPU_POWER_CAPPED', { device: { power_limit_w: 300 } }],
+  ['power_limit', 'GPU_POWER_CAPPED', { device: { power_enforced_limit_w: 300 } }],
+  [
+    'power_limit',
+    'GPU_POWER_CAPPED',
+    { device: { power_default_limit_w: null, power_enforced_limit_w: 300 } },
+  ],
+  [
+    'power_limit',
+    'GPU_POWER_CAPPED',
+    {
+      device: {
+        ...{ power_default_limit_w: null, power_max_limit_w: null },
+        ...{ power_enforced_limit_w: 300, power_limit_w: 700 },
+      },
+    },
+  ],
   [
     'spec_stable',
     'SPEC_CHANGED',

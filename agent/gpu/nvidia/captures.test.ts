@@ -1,11 +1,7 @@
-/**
- * Compares our XML parser with the package node-nvidia-smi, on our own documents and, if PODWRIGHT_CAPTURES names a
- * folder of `*.xml` captures of real drivers, on those too.
- */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+/** Compares our XML parser with the package node-nvidia-smi, on our own documents and on captures of real drivers. */
 import nodeNvidiaSmi from 'node-nvidia-smi';
 import { afterAll, expect, it } from 'vitest';
+import { captureNames, captureText } from '../../../test/fakes/agents/captured-nvidia-smi.ts';
 import { createFakeNvidiaSmi } from '../../../test/fakes/agents/fake-nvidia-smi.ts';
 import { H100_A, xmlDocument } from '../../../test/fixtures/nvidia-smi.ts';
 import { amountOf, textOf } from './values.ts';
@@ -24,7 +20,9 @@ afterAll(() => {
   fake.remove();
 });
 
-it.each([...OWN_DOCUMENTS, ...capturedDocuments()])(
+const CAPTURES = captureNames('.xml').map((name): [string, string] => [name, captureText(name)]);
+
+it.each([...OWN_DOCUMENTS, ...CAPTURES])(
   'reads the same values from %s as node-nvidia-smi',
   async (_, xml) => {
     const theirs = await oracle(xml);
@@ -85,19 +83,4 @@ function oracle(xml: string): Promise<TheirLog> {
       else resolve(data.nvidia_smi_log as TheirLog);
     });
   });
-}
-
-/**
- * Returns name and text of each capture. Without captures only our own documents are compared; a note on stderr states
- * that.
- */
-function capturedDocuments(): [string, string][] {
-  const folder = process.env['PODWRIGHT_CAPTURES'] ?? '';
-  if (folder === '' || !existsSync(folder)) {
-    const why = folder === '' ? 'PODWRIGHT_CAPTURES is not set' : `there is no folder ${folder}`;
-    process.stderr.write(`nvidia-smi captures: ${why}; compared on our own documents only\n`);
-    return [];
-  }
-  const names = readdirSync(folder).filter((name) => name.endsWith('.xml'));
-  return names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]);
 }

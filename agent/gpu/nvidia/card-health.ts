@@ -12,7 +12,12 @@ export type CardHealth = {
   rowRemapFailure: string | null;
   /** Page retirement: the predecessor of row remapping on older cards. */
   retirementPending: string | null;
-  /** `None`, or the action that the card needs: `Reset`, `Reboot`, `Drain P2P`, … */
+  /** The card has memory that cannot be repaired. */
+  unrepairableMemory: string | null;
+  /** A memory channel, or a unit of processors, is waiting for a reset to be repaired. */
+  channelRepairPending: string | null;
+  unitRepairPending: string | null;
+  /** `None`, or the action that the card needs: `GPU Reset`, `Node Reboot`, `Drain P2P`, `Drain and Reset`. */
   recoveryAction: string | null;
 };
 
@@ -25,6 +30,9 @@ export function healthFrom(gpu: unknown): CardHealth {
     rowRemapPending: textAt(remapped, 'remapped_row_pending'),
     rowRemapFailure: textAt(remapped, 'remapped_row_failure'),
     retirementPending: textAt(child(gpu, 'retired_pages'), 'pending_retirement'),
+    unrepairableMemory: textAt(ecc, 'unrepairable_memory'),
+    channelRepairPending: textAt(ecc, 'channel_repair_pending'),
+    unitRepairPending: textAt(ecc, 'tpc_repair_pending'),
     recoveryAction: textOf(rawAt(gpu, 'gpu_recovery_action')),
   };
 }
@@ -42,6 +50,24 @@ function uncorrectableIn(counters: unknown): number | null {
 
 /** Values of a card that needs no action; some driver versions print the number. */
 const NO_ACTION = /^(?:none|0)$/i;
+/** Remedies by the driver's words and numbers. */
+const REMEDIES: readonly (readonly [RegExp, string])[] = [
+  [
+    /^(?:(?:gpu )?reset|1)$/i,
+    'end the programs on the card, then run nvidia-smi --gpu-reset -i <UUID of the card>',
+  ],
+  [/^(?:(?:node )?reboot|2)$/i, 'reboot the host'],
+  [/^(?:drain p2p|3)$/i, 'end the programs that use NVLink or peer-to-peer access to the card'],
+  [
+    /^(?:drain and reset|4)$/i,
+    'let the pods on the card end, then run nvidia-smi --gpu-reset -i <UUID of the card>',
+  ],
+];
+
+function remedyOf(action: string): string {
+  const remedy = REMEDIES.find(([pattern]) => pattern.test(action))?.[1];
+  return remedy ?? "look the action up in the documentation of NVIDIA's driver";
+}
 
 /**
  * Returns the worst fault of a card, or null. Counts uncorrectable errors since the driver was loaded, because lifetime
@@ -58,15 +84,24 @@ export function faultOf(health: CardHealth): GpuFault | null {
       'too many uncorrectable errors in SRAM over the life of the card',
     );
   }
+  if (isYes(health.unrepairableMemory)) {
+    return fault('UncorrectableEcc', 'the card has memory that cannot be repaired');
+  }
   if (errors > 0) return fault('UncorrectableEcc', `${errors} uncorrectable memory errors`);
   if (isYes(health.rowRemapPending)) {
     return fault('RowRemapPending', 'rows are waiting for a GPU reset to be remapped');
+  }
+  if (isYes(health.channelRepairPending) || isYes(health.unitRepairPending)) {
+    return fault('RowRemapPending', 'a part of the card is waiting for a GPU reset to be repaired');
   }
   if (isYes(health.retirementPending)) {
     return fault('RowRemapPending', 'memory pages are waiting for a reboot to be retired');
   }
   if (action !== null && !NO_ACTION.test(action)) {
-    return fault('RecoveryActionNeeded', `the driver requests: ${action}`);
+    return fault(
+      'RecoveryActionNeeded',
+      `the driver requests: ${action}; remedy: ${remedyOf(action)}`,
+    );
   }
   return null;
 }

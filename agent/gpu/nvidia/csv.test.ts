@@ -22,8 +22,14 @@ it('parses every column of every card', () => {
     pcie_link: 'PCIe 5 x16',
     ecc_errors: 0,
     processes: null,
+    compute_processes: null,
+    graphics_processes: null,
     mig: null,
+    // A driver that does not report them.
+    power_enforced_limit_w: null,
     power_default_limit_w: null,
+    power_max_limit_w: null,
+    recovery_action: null,
   });
   expect({ driverVersion, problems }).toEqual({ driverVersion: '590.48.01', problems: [] });
 });
@@ -71,17 +77,34 @@ it.each([
 });
 
 it('preserves zero and drops negative amounts', () => {
-  const row = csvRow({ 'utilization.gpu': '0', 'memory.used': '0', 'power.limit': '-1.00' });
+  const row = csvRow({
+    ...{ 'utilization.gpu': '0', 'memory.used': '0' },
+    ...{ 'power.draw': '-0.01', 'power.limit': '-1.00', 'temperature.gpu': '-3' },
+  });
   expect(parseGpuCsv(row).devices[0]).toMatchObject({
     utilization_percent: 0,
     memory_used_mib: 0,
+    power_draw_w: null,
     power_limit_w: null,
+    temperature_c: -3,
   });
 });
 
-it('accepts a row truncated after its identity', () => {
-  const row = csvRow().split(', ').slice(0, 5).join(', ');
-  expect(parseGpuCsv(row).devices[0]).toMatchObject({ uuid: H100_A, utilization_percent: null });
+it.each([
+  ['fewer', csvRow().split(', ').slice(0, -1).join(', '), 16],
+  ['more', `${csvRow()}, 7`, 18],
+  ['a name with a comma, and therefore more', csvRow({ name: 'NVIDIA H100, PCIe' }), 18],
+])('refuses a row with %s cells than fields, and reads the rows beside it', (_, row, cells) => {
+  const { devices, rows, problems } = parseGpuCsv(`${row}\n${csvRow({ uuid: H100_B })}\n`);
+  expect(devices.map(({ uuid }) => uuid)).toEqual([H100_B]);
+  expect(rows).toBe(1);
+  expect(problems).toEqual([`${H100_A} has a row of ${cells} values instead of 17`]);
+});
+
+it('reads a driver version without the remark behind it', () => {
+  const row = csvRow({ driver_version: '610.43.02 [Deprecated; use kmd_version instead]' });
+  expect(parseGpuCsv(row).driverVersion).toBe('610.43.02');
+  expect(parseGpuCsv(csvRow({ driver_version: 'Deprecated' })).driverVersion).toBeNull();
 });
 
 it('ignores an incomplete last line', () => {

@@ -1,123 +1,7 @@
-/** Queries and parses `nvidia-smi --query-gpu=… --format=csv,noheader,nounits`. Pure; accepts any text. */
+/** Parses the output of `nvidia-smi --query-gpu=… --format=csv,noheader,nounits`. Pure; accepts any text. */
 import type { GpuCard, GpuFigures } from '../gpu-driver.ts';
-import { amountOf, countOf, numberOf, textOf } from './values.ts';
-
-/** Columns in order. Identity comes first, so that a truncated row still has what a lease needs. */
-export const CSV_FIELDS = [
-  'index',
-  'uuid',
-  'name',
-  'memory.total',
-  'memory.used',
-  'utilization.gpu',
-  'temperature.gpu',
-  'power.draw',
-  'power.limit',
-  'pci.bus_id',
-  'driver_version',
-  'mig.mode.current',
-  'clocks.current.graphics',
-  'clocks.current.memory',
-  'pcie.link.gen.current',
-  'pcie.link.width.current',
-  'ecc.errors.uncorrected.volatile.total',
-] as const;
-
-/** Fields needed for leases, without those that are only displayed. */
-export const NEEDED_FIELDS: readonly string[] = CSV_FIELDS.slice(
-  0,
-  CSV_FIELDS.indexOf('mig.mode.current') + 1,
-);
-
-const REASONS = [
-  'active',
-  'gpu_idle',
-  'applications_clocks_setting',
-  'sw_power_cap',
-  'hw_slowdown',
-  'hw_thermal_slowdown',
-  'hw_power_brake_slowdown',
-  'sw_thermal_slowdown',
-  'sync_boost',
-] as const;
-const EVENT_REASONS = 'clocks_event_reasons';
-/** Prefix of these fields in drivers before 535. */
-const THROTTLE_REASONS = 'clocks_throttle_reasons';
-
-/** Fields used only for metrics. */
-export const METRIC_FIELDS: readonly string[] = [
-  ...['count', 'vbios_version', 'compute_cap', 'driver_model.current', 'driver_model.pending'],
-  ...['pstate', 'compute_mode', 'fan.speed', 'temperature.memory', 'gpu_recovery_action'],
-  ...['utilization.memory', 'utilization.encoder', 'utilization.decoder'],
-  ...['memory.free', 'memory.reserved', 'power.default_limit', 'enforced.power.limit'],
-  ...['clocks.current.sm', 'clocks.current.video', 'clocks.max.graphics', 'clocks.max.memory'],
-  ...['clocks.max.sm', 'ecc.errors.uncorrected.aggregate.total'],
-  ...['ecc.errors.corrected.volatile.total', 'ecc.errors.corrected.aggregate.total'],
-  ...['remapped_rows.correctable', 'remapped_rows.uncorrectable'],
-  ...['remapped_rows.pending', 'remapped_rows.failure', 'fabric.state'],
-  ...REASONS.map((reason) => `${EVENT_REASONS}.${reason}`),
-];
-const ALL_FIELDS: readonly string[] = [...CSV_FIELDS, ...METRIC_FIELDS];
-
-/** Prefixes of fields that a driver supports together or not at all. */
-const GROUPS = [EVENT_REASONS, THROTTLE_REASONS, 'remapped_rows', 'driver_model'];
-const UNKNOWN_FIELD = /(?:field "([\w.]{1,80})" )?is not a valid field to query/i;
-/** Maximum number of retries, each with fewer fields; after that only the needed fields are queried. */
-const MAX_REJECTIONS = 12;
-
-export const argsFor = (fields: readonly string[]) =>
-  [`--query-gpu=${fields.join(',')}`, '--format=csv,noheader,nounits'] as const;
-
-export type NvidiaFields = ReturnType<typeof createNvidiaFields>;
-
-/**
- * Determines the fields to query. A driver rejects the whole query if it contains an unknown field; that field and its
- * group are then removed.
- */
-export function createNvidiaFields() {
-  let fields = ALL_FIELDS;
-  let rejections = 0;
-  /** Version of the driver that rejected a field; null while unknown. */
-  let rejectedBy: string | null = null;
-
-  function without(unknown: string | undefined): readonly string[] {
-    const group = GROUPS.find((name) => unknown?.startsWith(`${name}.`));
-    const left = fields.filter((field) =>
-      group === undefined ? field !== unknown : !field.startsWith(`${group}.`),
-    );
-    const isNeeded = unknown === undefined || NEEDED_FIELDS.includes(unknown);
-    if (isNeeded || left.length === fields.length || rejections > MAX_REJECTIONS)
-      return NEEDED_FIELDS;
-    const others = REASONS.map((reason) => `${THROTTLE_REASONS}.${reason}`);
-    return group === EVENT_REASONS ? [...left, ...others] : left;
-  }
-
-  return {
-    /** Fields for the next query. */
-    current: () => fields,
-    /**
-     * Returns true if the output of a query for `queried` rejects a field and the caller should retry with `current()`.
-     */
-    isRejected(output: string, queried: readonly string[]): boolean {
-      const match = UNKNOWN_FIELD.exec(output);
-      if (match === null || queried === NEEDED_FIELDS) return false;
-      // A concurrent reader of the same run has already removed the field.
-      if (queried !== fields) return true;
-      rejections += 1;
-      fields = without(match[1]);
-      return true;
-    },
-    /** Resets to all fields when the driver version changes. */
-    recordVersion(driverVersion: string | null): void {
-      if (fields === ALL_FIELDS || driverVersion === null) return;
-      const isOther = rejectedBy !== null && rejectedBy !== driverVersion;
-      rejectedBy = isOther ? null : driverVersion;
-      if (!isOther) return;
-      fields = ALL_FIELDS;
-      rejections = 0;
-    },
-  };
-}
+import { CSV_FIELDS } from './fields.ts';
+import { amountOf, countOf, numberOf, textOf, versionOf } from './values.ts';
 
 export type CsvReading = {
   /** Whole cards. */
@@ -174,6 +58,13 @@ export function parseGpuCsv(
   return reading;
 }
 
+/** Fields that drivers support only in part. */
+type ShownField =
+  | 'enforced.power.limit'
+  | 'power.max_limit'
+  | 'power.default_limit'
+  | 'gpu_recovery_action';
+
 type Row = {
   uuid: string | null;
   driverVersion: string | null;
@@ -184,16 +75,22 @@ type Row = {
   problem: string | null;
 };
 
+const NO_CARD = { uuid: null, driverVersion: null, card: null, device: null };
+
 function parseRow(line: string, fields: readonly string[]): Row {
   const cells = line.split(',');
-  const cell = (field: (typeof CSV_FIELDS)[number]) => cells[fields.indexOf(field)];
+  const cell = (field: (typeof CSV_FIELDS)[number] | ShownField) => cells[fields.indexOf(field)];
   const uuid = textOf(cell('uuid'));
   const index = countOf(cell('index'));
   if (index === null || uuid === null || !/^GPU-[0-9a-fA-F-]{36}$/.test(uuid)) {
-    const problem = line.slice(0, MAX_PROBLEM_CHARS);
-    return { uuid: null, driverVersion: null, card: null, device: null, problem };
+    return { ...NO_CARD, problem: line.slice(0, MAX_PROBLEM_CHARS) };
   }
-  const driverVersion = textOf(cell('driver_version'));
+  // Values of a row with more or fewer cells than fields cannot be matched to the fields.
+  if (cells.length !== fields.length) {
+    const problem = `${uuid} has a row of ${cells.length} values instead of ${fields.length}`;
+    return { ...NO_CARD, problem };
+  }
+  const driverVersion = versionOf(cell('driver_version'));
   const name = textOf(cell('name'));
   const memory = countOf(cell('memory.total'));
   // A card that fell off the bus still has a row, but without values. It must not be rented out.
@@ -216,6 +113,9 @@ function parseRow(line: string, fields: readonly string[]): Row {
     temperature_c: numberOf(cell('temperature.gpu')),
     power_draw_w: amountOf(cell('power.draw')),
     power_limit_w: amountOf(cell('power.limit')),
+    power_enforced_limit_w: amountOf(cell('enforced.power.limit')),
+    power_max_limit_w: amountOf(cell('power.max_limit')),
+    power_default_limit_w: amountOf(cell('power.default_limit')),
     pci_bus_id: pciBusId,
     graphics_clock_mhz: amountOf(cell('clocks.current.graphics')),
     memory_clock_mhz: amountOf(cell('clocks.current.memory')),
@@ -224,9 +124,11 @@ function parseRow(line: string, fields: readonly string[]): Row {
       countOf(cell('pcie.link.width.current')),
     ),
     ecc_errors: countOf(cell('ecc.errors.uncorrected.volatile.total')),
+    recovery_action: textOf(cell('gpu_recovery_action')),
     // Set from the XML document.
     processes: null,
-    power_default_limit_w: null,
+    compute_processes: null,
+    graphics_processes: null,
     mig: null,
   };
   return { uuid, driverVersion, card, device, problem: null };

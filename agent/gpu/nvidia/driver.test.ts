@@ -1,6 +1,11 @@
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
+import {
+  type CapturedDriver,
+  capturedDriver,
+  createCapturedNvidiaSmi,
+} from '../../../test/fakes/agents/captured-nvidia-smi.ts';
 import { createFakeNvidiaSmi } from '../../../test/fakes/agents/fake-nvidia-smi.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import {
@@ -11,6 +16,7 @@ import {
 } from '../../../test/fixtures/nvidia-faults.ts';
 import {
   csvRow,
+  FIELD_LIST,
   H100_A,
   H100_B,
   MIG_1G,
@@ -23,7 +29,7 @@ import {
 } from '../../../test/fixtures/nvidia-smi.ts';
 import { EIGHT_NVSWITCH } from '../../../test/fixtures/nvidia-topology.ts';
 import { createNvidiaDriver } from './driver.ts';
-import { createNvidiaSmi } from './nvidia-smi.ts';
+import { createNvidiaSmi, type NvidiaSmi } from './nvidia-smi.ts';
 
 const TIMEOUT_MS = 300;
 const TEXTS = { csv: TWO_CARDS, xml: xmlDocument() };
@@ -105,24 +111,31 @@ it('counts processes from the XML document of the health check', async () => {
 it('omits values whose fields a driver does not support', async () => {
   const { fake, driver } = setUp();
   const refusal = `echo 'Field "clocks.current.graphics" is not a valid field to query.'; exit 2`;
-  const known = csvRow().split(', ').slice(0, 12).join(', ');
-  fake.become(`case "$*" in *clocks*) ${refusal};; *) cat "$HERE/csv";; esac`, { csv: known });
+  const known = csvRow().split(', ').toSpliced(12, 1).join(', ');
+  const list = '--help*) cat "$HERE/help";;';
+  fake.become(
+    `case "$*" in ${list} *clocks.current.graphics*) ${refusal};; *) cat "$HERE/csv";; esac`,
+    {
+      csv: known,
+    },
+  );
   const reading = await driver.read();
   expect(reading.error).toBeNull();
   expect(reading.devices).toMatchObject([
-    { uuid: H100_A, utilization_percent: 37, graphics_clock_mhz: null, ecc_errors: null },
+    { uuid: H100_A, utilization_percent: 37, graphics_clock_mhz: null, memory_clock_mhz: 2_619 },
   ]);
 });
 
 it('queries every field again after a driver update', async () => {
-  const { fake, driver } = setUp();
-  const refusal = `echo 'Field "clocks.current.graphics" is not a valid field to query.'; exit 2`;
-  const readings = [];
-  const answer = (long: string) =>
-    `case "$*" in *clocks*) ${long};; *query-gpu*) cut -d, -f1-12 "$HERE/csv";; *) exit 1;; esac`;
-  fake.become(answer(refusal), { csv: csvRow() });
-  readings.push(await driver.read(), await driver.read());
-  fake.become(answer('cat "$HERE/csv"'), { csv: csvRow({ driver_version: '600.1' }) });
+  const captured = capturedDriver('h100-80gb-hbm3-590.48.01.txt');
+  const without = (name: string) =>
+    new Map([...captured.values].filter(([field]) => field !== name));
+  const old: CapturedDriver = { ...captured, values: without('clocks.current.graphics') };
+  const updated = { ...captured, values: new Map(captured.values).set('driver_version', '600.1') };
+  let smi: NvidiaSmi = createCapturedNvidiaSmi(old);
+  const driver = createNvidiaDriver({ smi: { run: (args) => smi.run(args) }, clock: systemClock });
+  const readings = [await driver.read(), await driver.read()];
+  smi = createCapturedNvidiaSmi(updated);
   // The next query is still the short one; its output contains the new driver version.
   readings.push(await driver.read(), await driver.read());
   const clocks = readings.map(({ devices }) => devices[0]?.graphics_clock_mhz);
@@ -161,13 +174,18 @@ it('offers the MIG devices of a split card, never the card', async () => {
     temperature_c: null,
     power_draw_w: null,
     power_limit_w: null,
+    power_enforced_limit_w: null,
     power_default_limit_w: null,
+    power_max_limit_w: null,
     pci_bus_id: '00000000:1B:00.0',
     graphics_clock_mhz: null,
     memory_clock_mhz: null,
     pcie_link: null,
     ecc_errors: null,
+    recovery_action: null,
     processes: null,
+    compute_processes: null,
+    graphics_processes: null,
     mig: { profile: '3g.40gb', parent_uuid: H100_A },
   });
   expect(reading.topology?.gpus.map(({ uuid }) => uuid)).toEqual([H100_A, H100_B]);
@@ -208,10 +226,11 @@ it('reports the faults of each card, and null while the driver does not answer',
 it('returns old values for a minute, then only the identity', async () => {
   const clock = createManualClock();
   let stdout = TWO_CARDS;
+  const texts: Record<string, string> = { '-q': xmlDocument(), '--help-query-gpu': FIELD_LIST };
   const smi = {
     run: (args: readonly string[]) =>
       Promise.resolve({
-        stdout: args[0] === '-q' ? xmlDocument() : stdout,
+        stdout: texts[args[0] ?? ''] ?? stdout,
         complete: true,
         problem: null,
         exitCode: 0,
@@ -232,36 +251,28 @@ it('returns old values for a minute, then only the identity', async () => {
 });
 
 it('drops a field that the driver rejects, and uses its older name if there is one', async () => {
-  const queriedFields: string[][] = [];
-  const unknown = ['gpu_recovery_action', 'clocks_event_reasons.active', 'driver_version.later'];
-  const smi = {
-    async run([query = '']: readonly string[]) {
-      const fields = query.replace('--query-gpu=', '').split(',');
-      queriedFields.push(fields);
-      const refused = unknown.find((field) => fields.includes(field));
-      const cells: Record<string, string> = {
-        index: '0',
-        uuid: H100_A,
-        name: 'NVIDIA H100',
-        'memory.total': '81559',
-        'clocks_throttle_reasons.active': '0x0000000000000004',
-        'power.draw': '[N/A]',
-      };
-      const stdout =
-        refused === undefined
-          ? fields.map((field) => cells[field] ?? '1').join(', ')
-          : `Field "${refused}" is not a valid field to query.\n`;
-      return { stdout, complete: true, problem: null, exitCode: refused === undefined ? 0 : 2 };
-    },
-  };
+  const captured = capturedDriver('h100-80gb-hbm3-590.48.01.txt');
+  const renamed = [...captured.values].flatMap(([field, value]): [string, string][] => {
+    if (field === 'gpu_recovery_action') return [];
+    return [[field.replace('clocks_event_reasons.', 'clocks_throttle_reasons.'), value]];
+  });
+  const values = new Map(renamed).set('power.draw', '[N/A]');
+  // Without a list of the fields, only the rejections show which ones the driver has.
+  const smi = createCapturedNvidiaSmi({ ...captured, values, help: null });
   const driver = createNvidiaDriver({ smi, clock: createManualClock() });
   // Launches and metric collections also read concurrently.
-  const [reading] = await Promise.all([driver.read(), driver.read()]);
-  const values = reading?.cards[0]?.values;
-  expect(values?.get('clocks_throttle_reasons.active')).toBe('0x0000000000000004');
-  expect(values?.get('fan.speed')).toBe('1');
-  expect([...(values?.keys() ?? [])]).not.toContain('power.draw');
-  expect(queriedFields.at(-1)).not.toContain('gpu_recovery_action');
+  await Promise.all([driver.read(), driver.read()]);
+  while (smi.queries.at(-1)?.includes('pstate') !== true) await driver.read();
+  const [reading, other] = await Promise.all([driver.read(), driver.read()]);
+  const read = reading?.cards[0]?.values;
+  expect(read?.get('clocks_throttle_reasons.active')).toBe('0x0000000000000000');
+  expect(read?.get('pstate')).toBe('P0');
+  expect([...(read?.keys() ?? [])]).not.toContain('power.draw');
+  expect(other?.cards[0]?.values.size).toBe(read?.size);
+  expect(smi.queries.at(-1)).not.toContain('gpu_recovery_action');
+  const count = smi.queries.length;
+  await driver.read();
+  expect(smi.queries).toHaveLength(count + 1);
 });
 
 it('reads sixteen cards with all their values', async () => {

@@ -9,9 +9,10 @@ import type {
   MigPart,
 } from '../gpu-driver.ts';
 import { faultOf } from './card-health.ts';
-import { argsFor, createNvidiaFields, parseGpuCsv } from './csv.ts';
+import { parseGpuCsv } from './csv.ts';
 import { createNvidiaDocuments, type NvidiaDocuments } from './documents.ts';
-import { isMigFree, migFigures, migParts } from './mig.ts';
+import { argsFor, createNvidiaFields, HELP_ARGS } from './fields.ts';
+import { isMigFree, migFaults, migFigures, migParts } from './mig.ts';
 import type { NvidiaSmi, SmiOutput } from './nvidia-smi.ts';
 
 /**
@@ -21,6 +22,11 @@ import type { NvidiaSmi, SmiOutput } from './nvidia-smi.ts';
 const FIGURES_USEFUL_MS = 60_000;
 /** Retry interval after the CUDA version could not be read. */
 const CUDA_RETRY_MS = 60_000;
+/**
+ * Maximum number of queries of one reading that may be rejected before only the fields that leases need are queried. The
+ * next reading continues with the other fields.
+ */
+const MAX_RETRIES = 12;
 const PROCESS_ARGS = ['--query-compute-apps=gpu_uuid,pid', '--format=csv,noheader'];
 
 type LastReading = Omit<GpuReading, 'error' | 'ageMs' | 'exitCode'> & { atMs: number };
@@ -33,8 +39,9 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
 
   /** Queries the fields that the driver supports. */
   async function readCsv(): Promise<{ run: SmiOutput; queried: readonly string[] }> {
-    for (;;) {
-      const queried = fields.current();
+    if (fields.needsHelp()) fields.recordHelp((await smi.run(HELP_ARGS)).stdout);
+    for (let retries = 0; ; retries += 1) {
+      const queried = retries < MAX_RETRIES ? fields.current() : fields.needed();
       const run = await smi.run(argsFor(queried));
       if (!fields.isRejected(`${run.stdout} ${run.problem}`, queried)) return { run, queried };
     }
@@ -50,11 +57,7 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
     if (run.complete && (rows > 0 || noDevices)) {
       const cudaVersion = noDevices ? null : await cudaVersionFor(driverVersion);
       const parts = await partsOf(documents, parsed.splitCards);
-      const whole = parsed.devices.map((device) => ({
-        ...device,
-        processes: documents.processesOn(device.uuid),
-        power_default_limit_w: documents.defaultLimitOf(device.uuid),
-      }));
+      const whole = parsed.devices.map((device) => withDocument(device, documents));
       const good = {
         driverVersion,
         cudaVersion,
@@ -95,7 +98,7 @@ export function createNvidiaDriver({ smi, clock }: { smi: NvidiaSmi; clock: Cloc
       cards: xml.gpus.flatMap(({ uuid, pciBusId, health: found }) =>
         uuid === null ? [] : [{ uuid, pciBusId, fault: faultOf(found) }],
       ),
-      migUuids: list.flatMap(({ migDevices }) => migDevices.map((device) => device.uuid)),
+      migDevices: migFaults(list, xml),
     };
   }
 
@@ -151,6 +154,20 @@ function createCudaVersion(documents: NvidiaDocuments, clock: Clock) {
   };
 }
 
+/** Adds what only the XML document has. The limits of the query, which is newer, have precedence. */
+function withDocument(device: GpuFigures, documents: NvidiaDocuments): GpuFigures {
+  const limits = documents.limitsOf(device.uuid);
+  const enforced = device.power_enforced_limit_w ?? limits.power_enforced_limit_w;
+  return {
+    ...device,
+    ...documents.processesOn(device.uuid),
+    power_limit_w: device.power_limit_w ?? limits.power_limit_w ?? enforced,
+    power_enforced_limit_w: enforced,
+    power_default_limit_w: device.power_default_limit_w ?? limits.power_default_limit_w,
+    power_max_limit_w: device.power_max_limit_w ?? limits.power_max_limit_w,
+  };
+}
+
 function withoutFigures(device: GpuFigures): GpuFigures {
   return {
     ...device,
@@ -161,7 +178,10 @@ function withoutFigures(device: GpuFigures): GpuFigures {
     graphics_clock_mhz: null,
     memory_clock_mhz: null,
     pcie_link: null,
+    recovery_action: null,
     processes: null,
+    compute_processes: null,
+    graphics_processes: null,
   };
 }
 

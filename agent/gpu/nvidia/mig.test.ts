@@ -1,6 +1,5 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { capturedDriver, captureNames } from '../../../test/fakes/agents/captured-nvidia-smi.ts';
 import { H100_A, H100_B, MIG_1G, MIG_3G, MIG_LIST } from '../../../test/fixtures/nvidia-smi.ts';
 import { listedUuids, parseGpuList } from './mig.ts';
 
@@ -39,15 +38,11 @@ it('ignores the devices of a malformed card', () => {
   expect(parseGpuList(text)).toEqual([{ uuid: H100_A, migDevices: [] }]);
 });
 
-/** Also reads captures of real drivers, from the folder in PODWRIGHT_CAPTURES. */
-it('reads the list of every captured driver', () => {
-  const folder = process.env['PODWRIGHT_CAPTURES'] ?? '';
-  const names = existsSync(folder) ? readdirSync(folder).filter((name) => /\.txt$/.test(name)) : [];
-  for (const name of names) {
-    const text = readFileSync(join(folder, name), 'utf8');
-    const section = text.split('nvidia-smi -L\n')[1]?.split('\n#####')[0] ?? '';
-    const [gpu] = parseGpuList(section);
-    expect(gpu?.uuid, name).toMatch(/^GPU-/);
-    expect(gpu?.migDevices.length, name).toBe(/mig/.test(name) ? 4 : 0);
-  }
-});
+it.each(captureNames('.txt').filter((name) => !name.startsWith('h200')))(
+  'reads the list of the captured driver %s',
+  (name) => {
+    const [gpu] = parseGpuList(capturedDriver(name).list);
+    expect(gpu?.uuid).toMatch(/^GPU-/);
+    expect(gpu?.migDevices.length).toBe(/mig/.test(name) ? 4 : 0);
+  },
+);

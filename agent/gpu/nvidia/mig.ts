@@ -2,7 +2,8 @@
  * MIG devices, joined from two outputs of nvidia-smi: the list (`-L`), the only one with their UUIDs, and the XML
  * document, which has everything else. Pure; accepts any text.
  */
-import type { GpuCard, GpuFigures, MigPart } from '../gpu-driver.ts';
+import type { GpuCard, GpuFault, GpuFigures, HealthReading, MigPart } from '../gpu-driver.ts';
+import { textOf } from './values.ts';
 import type { XmlGpu, XmlInventory, XmlMigDevice } from './xml.ts';
 
 export type MigDevice = { profile: string; index: number; uuid: string };
@@ -55,12 +56,16 @@ const MIB_PER_GB = 1024;
 
 /** Values that are only known for whole cards. */
 const WHOLE_CARD_ONLY = {
+  power_enforced_limit_w: null,
   power_default_limit_w: null,
+  power_max_limit_w: null,
   graphics_clock_mhz: null,
   memory_clock_mhz: null,
   pcie_link: null,
   ecc_errors: null,
   processes: null,
+  compute_processes: null,
+  graphics_processes: null,
 };
 
 /** Returns the devices of split cards as they are offered. Utilization and power are only known for whole cards. */
@@ -85,6 +90,7 @@ export function migFigures(
         power_limit_w: null,
         pci_bus_id: card.pciBusId,
         ...WHOLE_CARD_ONLY,
+        recovery_action: textOf(card.values.get('gpu_recovery_action')),
         mig: { profile, parent_uuid: card.uuid },
       };
     });
@@ -101,9 +107,40 @@ export function migParts(
     const listed = list.find(({ uuid }) => uuid === card.uuid)?.migDevices ?? [];
     return listed.map(({ profile, index, uuid }) => {
       const details = deviceAt(xmlCard(xml, card.uuid), index);
-      const { gpuInstance = null, computeInstance = null, memoryUsedMib = null } = details ?? {};
-      const place = { gpuInstance, computeInstance, memoryUsedMib };
-      return { uuid, parentUuid: card.uuid, profile, ...place };
+      return {
+        ...{ uuid, parentUuid: card.uuid, profile },
+        gpuInstance: details?.gpuInstance ?? null,
+        computeInstance: details?.computeInstance ?? null,
+        memoryTotalMib: details?.memoryTotalMib ?? null,
+        memoryUsedMib: details?.memoryUsedMib ?? null,
+        memoryReservedMib: details?.memoryReservedMib ?? null,
+        memoryFreeMib: details?.memoryFreeMib ?? null,
+      };
+    });
+  });
+}
+
+const SHARED: GpuFault = {
+  reason: 'MemoryShared',
+  message:
+    'other MIG devices use the same memory; create GPU instances with one compute instance each (nvidia-smi mig -cgi PROFILE -C)',
+};
+
+/**
+ * Returns all MIG devices. The compute instances of one GPU instance have no memory of their own: a program in one of
+ * them can use up the memory of the others.
+ */
+export function migFaults(
+  list: readonly ListedGpu[],
+  xml: XmlInventory,
+): HealthReading['migDevices'] {
+  return list.flatMap(({ uuid: cardUuid, migDevices }) => {
+    const card = xmlCard(xml, cardUuid);
+    return migDevices.map(({ uuid, index }) => {
+      const instance = deviceAt(card, index)?.gpuInstance ?? null;
+      const sharers = card?.migDevices.filter(({ gpuInstance }) => gpuInstance === instance);
+      const isShared = instance !== null && (sharers?.length ?? 0) > 1;
+      return { uuid, fault: isShared ? SHARED : null };
     });
   });
 }

@@ -39,11 +39,13 @@ const KILL_GRACE_MS = 1_000;
 /** Pause after a run that hung; doubled after each consecutive hang, up to the maximum. */
 const FIRST_PAUSE_MS = 10_000;
 const MAX_PAUSE_MS = 300_000;
-const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
+const MAX_OUTPUT_BYTES = 1024 * 1024;
 const MAX_PROBLEM_CHARS = 300;
 
 /** Prefix of `problem` if the program does not exist. */
 export const PROGRAM_MISSING = 'nvidia-smi could not be started';
+/** Prefix of `problem` if the program was ended because its output was too long. */
+export const OUTPUT_TOO_LONG = 'nvidia-smi printed more than';
 
 export function createNvidiaSmi(options: NvidiaSmiOptions): NvidiaSmi {
   const { clock, runCommand, program = PROGRAM, timeoutMs = TIMEOUT_MS } = options;
@@ -106,7 +108,7 @@ function outputOf(result: CommandResult, timeoutMs: number): SmiOutput {
 
   function problemOf(): string | null {
     if (ended === 'timeout') return `nvidia-smi did not end within ${timeoutMs} ms`;
-    if (ended === 'output_limit') return `nvidia-smi printed more than ${MAX_OUTPUT_BYTES} bytes`;
+    if (ended === 'output_limit') return `${OUTPUT_TOO_LONG} ${MAX_OUTPUT_BYTES} bytes`;
     if (exitCode === 0) return null;
     const how = exitCode === null ? 'was killed' : `exited with status ${exitCode}`;
     const words = result.stderr.trim().split('\n', 1)[0] ?? '';

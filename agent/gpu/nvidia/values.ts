@@ -2,7 +2,7 @@
 
 /** Texts that the various drivers print for "no value". */
 const NO_VALUE =
-  /^(?:|none|err!|\[.*\]|(?:n\/a|not (?:supported|available)|unknown error|gpu is lost|insufficient permissions|requested functionality has been deprecated)\.?)$/i;
+  /^(?:|err!|\[.*\]|(?:n\/a|not (?:supported|available)|unknown error|gpu is lost|insufficient permissions|requested functionality has been deprecated)\.?)$/i;
 
 /** Maximum length of a value that is stored, returned or exported as a metric; real values are shorter. */
 export const MAX_VALUE_CHARS = 256;
@@ -13,9 +13,19 @@ export function textOf(printed: string | undefined): string | null {
   return text === '' || NO_VALUE.test(text) ? null : text;
 }
 
+/**
+ * Returns a version such as `13.3` or `610.43.02` without a remark behind it: `13.3 [Deprecated; …]`,
+ * `12.4 (driver)`. Null if the text does not begin with a version.
+ */
+export function versionOf(printed: string | undefined): string | null {
+  return /^\d{1,4}(?:\.\d{1,4}){1,3}(?![\w.])/.exec(printed?.trim() ?? '')?.[0] ?? null;
+}
+
 /** Parses a number with or without unit (`81559 MiB`); null for anything else. */
 export function numberOf(printed: string | undefined): number | null {
-  const digits = /^(-?\d{1,12}(?:\.\d{1,9})?)(?: ?(?:MiB|W|C|%|MHz))?$/.exec(printed?.trim() ?? '');
+  const digits = /^(-?\d{1,15}(?:\.\d{1,9})?)(?: ?(?:MiB|W|W\/s|C|%|MHz|us|ms|seconds))?$/.exec(
+    printed?.trim() ?? '',
+  );
   return digits?.[1] === undefined ? null : Number(digits[1]);
 }
 

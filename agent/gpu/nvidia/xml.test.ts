@@ -19,8 +19,14 @@ it.each(['new', 'old'] as const)('reads a document with %s power readings', asyn
     powerDrawW: 312.5,
     powerLimitW: 700,
     processes: [
-      { pid: 4242, name: 'python & friends', memoryMib: 1000, gpuInstance: null },
-      { pid: 4243, name: null, memoryMib: null, gpuInstance: null },
+      {
+        ...{ pid: 4242, name: 'python & friends', memoryMib: 1000, gpuInstance: null },
+        ...{ computes: true, draws: false },
+      },
+      {
+        ...{ pid: 4243, name: null, memoryMib: null, gpuInstance: null },
+        ...{ computes: false, draws: true },
+      },
     ],
     migDevices: [],
   });

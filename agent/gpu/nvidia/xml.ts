@@ -1,6 +1,6 @@
 /** Parses `nvidia-smi -q -x` of any driver version: what the CSV lacks (CUDA version, processes, health, MIG). */
 import { type CardHealth, healthFrom } from './card-health.ts';
-import { child, countOf, firstAmount, listAt, rawAt, textAt, textOf } from './values.ts';
+import { child, countOf, firstAmount, listAt, rawAt, textAt, textOf, versionOf } from './values.ts';
 
 export type XmlGpu = {
   uuid: string | null;
@@ -10,7 +10,9 @@ export type XmlGpu = {
   memoryUsedMib: number | null;
   powerDrawW: number | null;
   powerLimitW: number | null;
+  powerEnforcedLimitW: number | null;
   powerDefaultLimitW: number | null;
+  powerMaxLimitW: number | null;
   processes: XmlProcess[];
   migDevices: XmlMigDevice[];
   health: CardHealth;
@@ -20,6 +22,9 @@ export type XmlProcess = {
   pid: number;
   name: string | null;
   memoryMib: number | null;
+  /** A process may compute and draw; a process without a type counts as a compute process. */
+  computes: boolean;
+  draws: boolean;
   /** MIG instances of the process; null on a whole card. */
   gpuInstance: number | null;
   computeInstance: number | null;
@@ -31,6 +36,8 @@ export type XmlMigDevice = {
   computeInstance: number | null;
   memoryTotalMib: number | null;
   memoryUsedMib: number | null;
+  memoryReservedMib: number | null;
+  memoryFreeMib: number | null;
 };
 
 export type XmlInventory = {
@@ -67,8 +74,9 @@ export async function parseGpuXml(xml: string): Promise<XmlInventory | null> {
   const log = child(parsed, 'nvidia_smi_log');
   if (typeof log !== 'object') return null;
   return {
-    driverVersion: textAt(log, 'driver_version'),
-    cudaVersion: textAt(log, 'cuda_version'),
+    // Driver 610 deprecates the older names and prints a remark behind their values.
+    driverVersion: versionOf(rawAt(log, 'kmd_version')) ?? versionOf(rawAt(log, 'driver_version')),
+    cudaVersion: versionOf(rawAt(log, 'cuda_umd_version')) ?? versionOf(rawAt(log, 'cuda_version')),
     attachedGpus: countOf(rawAt(log, 'attached_gpus')),
     gpus: listAt(log, 'gpu').map(gpuFrom),
   };
@@ -84,9 +92,13 @@ function gpuFrom(gpu: unknown): XmlGpu {
     pciBusId: textOf(rawAt(gpu, '@id')) ?? textAt(child(gpu, 'pci'), 'pci_bus_id'),
     memoryTotalMib: countOf(rawAt(memory, 'total')),
     memoryUsedMib: countOf(rawAt(memory, 'used')),
-    powerDrawW: firstAmount(power, ['power_draw', 'instant_power_draw', 'average_power_draw']),
-    powerLimitW: firstAmount(power, ['current_power_limit', 'power_limit', 'enforced_power_limit']),
-    powerDefaultLimitW: firstAmount(power, ['default_power_limit']),
+    powerDrawW: powerOf(power, ['power_draw', 'instant_power_draw', 'average_power_draw']),
+    powerLimitW: powerOf(power, [
+      ...['requested_power_limit', 'power_limit', 'current_power_limit', 'enforced_power_limit'],
+    ]),
+    powerEnforcedLimitW: powerOf(power, ['enforced_power_limit', 'current_power_limit']),
+    powerDefaultLimitW: powerOf(power, ['default_power_limit']),
+    powerMaxLimitW: powerOf(power, ['max_power_limit']),
     processes: listAt(child(gpu, 'processes'), 'process_info')
       .slice(0, MAX_PROCESSES)
       .flatMap(processFrom),
@@ -97,14 +109,24 @@ function gpuFrom(gpu: unknown): XmlGpu {
   };
 }
 
+/** Since driver 610, limits are in sections within the section. */
+function powerOf(power: unknown, names: readonly string[]): number | null {
+  const own = firstAmount(power, names);
+  if (own !== null || typeof power !== 'object' || power === null) return own;
+  const inner = Object.values(power).map((section) => firstAmount(section, names));
+  return inner.find((watts) => watts !== null) ?? null;
+}
+
 function migDeviceFrom(device: unknown): XmlMigDevice {
-  const memory = child(device, 'fb_memory_usage');
+  const memory = child(device, 'fb_memory_usage') ?? child(device, 'shared_fb_memory_usage');
   return {
     index: countOf(rawAt(device, 'index')),
     gpuInstance: countOf(rawAt(device, 'gpu_instance_id')),
     computeInstance: countOf(rawAt(device, 'compute_instance_id')),
     memoryTotalMib: countOf(rawAt(memory, 'total')),
     memoryUsedMib: countOf(rawAt(memory, 'used')),
+    memoryReservedMib: countOf(rawAt(memory, 'reserved')),
+    memoryFreeMib: countOf(rawAt(memory, 'free')),
   };
 }
 
@@ -115,5 +137,8 @@ function processFrom(process: unknown): XmlGpu['processes'] {
   const gpuInstance = countOf(rawAt(process, 'gpu_instance_id'));
   const computeInstance = countOf(rawAt(process, 'compute_instance_id'));
   const name = textAt(process, 'process_name');
-  return [{ pid, name, memoryMib, gpuInstance, computeInstance }];
+  // `C`, `G`, `C+G`, or `M+C` for a client of the Multi-Process Service.
+  const type = textAt(process, 'type') ?? 'C';
+  const kinds = { computes: type.includes('C'), draws: type.includes('G') };
+  return [{ pid, name, memoryMib, ...kinds, gpuInstance, computeInstance }];
 }

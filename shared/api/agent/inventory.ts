@@ -27,13 +27,18 @@ export const GpuDevice = z.object(
       temperature_c: Figure.nullable(),
       power_draw_w: Figure.nullable(),
       power_limit_w: Figure.nullable(),
+      power_enforced_limit_w: Figure.nullable().default(null),
       power_default_limit_w: Figure.nullable().default(null),
+      power_max_limit_w: Figure.nullable().default(null),
       pci_bus_id: Name.nullable(),
       graphics_clock_mhz: Figure.nullable().default(null),
       memory_clock_mhz: Figure.nullable().default(null),
       pcie_link: Name.nullable().default(null),
       ecc_errors: Amount.nullable().default(null),
+      recovery_action: Name.nullable().default(null),
       processes: Amount.nullable().default(null),
+      compute_processes: Amount.nullable().default(null),
+      graphics_processes: Amount.nullable().default(null),
       outside_processes: Amount.nullish(),
       mig: z
         .object(
@@ -69,7 +74,10 @@ export const GpuDevice = z.object(
       temperature_c: 'Temperature in degrees Celsius; null if unknown.',
       power_draw_w: 'Power in watts; null if unknown.',
       power_limit_w: 'Power limit in watts; null if unknown.',
+      power_enforced_limit_w:
+        'Power limit that the driver enforces now, the lowest of several limits, in watts; null if unknown.',
       power_default_limit_w: 'Power limit of the card as delivered, in watts; null if unknown.',
+      power_max_limit_w: 'Highest power limit that can be set, in watts; null if unknown.',
       pci_bus_id: 'Bus id; null if unknown.',
       graphics_clock_mhz: 'Clock of the GPU in MHz, lower while it is idle; null if unknown.',
       memory_clock_mhz:
@@ -77,8 +85,13 @@ export const GpuDevice = z.object(
       pcie_link:
         'Present link, such as `PCIe 5 x16`; the generation is lower while the card is idle. Null if unknown.',
       ecc_errors: 'Uncorrectable memory errors since the driver was loaded; null without ECC.',
+      recovery_action:
+        'Action that the card needs according to the driver, such as `GPU Reset`; `None` for a healthy card, null if unknown.',
       processes:
         'Number of processes with a context on the card when last listed; null if unknown.',
+      compute_processes: 'Number of those processes that compute; null if unknown.',
+      graphics_processes:
+        'Number of those processes that draw; a process may do both. Null if unknown.',
       outside_processes:
         'Number of those processes outside the pod that leases the card; absent if no pod leases it or the number is unknown.',
       mig: 'Profile and card of a MIG device; null for a whole card.',

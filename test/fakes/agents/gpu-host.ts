@@ -26,7 +26,7 @@ export const CARD_C = 'GPU-51a2b3c4-0003-4aaa-8bbb-00000000000c';
 export const CARD_D = 'GPU-51a2b3c4-0004-4aaa-8bbb-00000000000d';
 
 const SMI =
-  'case "$1" in -q) cat "$HERE/xml";; -L) cat "$HERE/list";; topo) cat "$HERE/topo";; --query-compute-apps*) cat "$HERE/apps";; *) cat "$HERE/csv";; esac';
+  'case "$1" in -q) cat "$HERE/xml";; -L) cat "$HERE/list";; topo) cat "$HERE/topo";; --query-compute-apps*) cat "$HERE/apps";; --help*) cat "$HERE/help";; *) cat "$HERE/csv";; esac';
 const CARDS = [H100_A, H100_B, CARD_C, CARD_D];
 const CSV = CARDS.map((uuid, index) =>
   csvRow({
