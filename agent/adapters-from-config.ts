@@ -24,6 +24,7 @@ import { readNumaNodes } from './gpu/cpu-placement.ts';
 import { createGpuSource } from './gpu/gpu-lease.ts';
 import { createKernelLog } from './gpu/kernel-log.ts';
 import { createNvidiaSmi } from './gpu/nvidia/nvidia-smi.ts';
+import { nvidiaCardsOnBus } from './gpu/pci-bus.ts';
 import { createSecretFiles, type SecretFiles } from './pods/secret-files.ts';
 
 const IPV6_ADDRESSES = '/proc/net/if_inet6';
@@ -87,6 +88,7 @@ export async function gpuPortsOf(config: AgentConfig, onHang: () => void) {
     executorId: config.AGENT_EXECUTOR_ID,
     smi,
     clock: systemClock,
+    cardsOnBus: nvidiaCardsOnBus,
   });
   return {
     gpuDriver,

@@ -84,11 +84,19 @@ export type GpuReading = {
 };
 
 export type GpuDriver = {
-  kind: (typeof GPU_DRIVERS)[number];
+  /** Changes once, from `none` to `nvidia`, if `detect` finds the driver. */
+  readonly kind: (typeof GPU_DRIVERS)[number];
   /** Never rejects; takes at most nvidia-smi's deadline. */
   read(): Promise<GpuReading>;
   /** Null if the driver did not answer completely. */
   health(): Promise<HealthReading | null>;
   /** Returns true if no process computes on the device. Rejects if that cannot be determined. */
   isFree(uuid: string): Promise<boolean>;
+  /** Looks for a driver that was not loaded yet. Never rejects. Absent if the kind is final. */
+  detect?(): Promise<void>;
 };
+
+/** Returns true if the host has NVIDIA's driver or may get it while the agent runs. */
+export function mayBeNvidia({ kind, detect }: Pick<GpuDriver, 'kind' | 'detect'>): boolean {
+  return kind === 'nvidia' || detect !== undefined;
+}

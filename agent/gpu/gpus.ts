@@ -4,9 +4,10 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import type { LeaseStore } from '../leases/lease.store.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
+import { GPU_DETECTION_INTERVAL_MS } from './choose-gpu-driver.ts';
 import { createGpuCordons } from './cordons.ts';
 import { createPlaceOf, type NumaNode } from './cpu-placement.ts';
-import type { GpuDriver } from './gpu-driver.ts';
+import { type GpuDriver, mayBeNvidia } from './gpu-driver.ts';
 import {
   createGpuHealthJob,
   GPU_HEALTH_INTERVAL_MS,
@@ -58,17 +59,34 @@ export function createGpus(ports: GpusPorts, leases: LeaseStore) {
     holderOf: gpuLeases.holderOf,
     onReboot: gpuLeases.dropDirty,
   });
+  const isNvidia = () => driver.kind === 'nvidia';
   const healthWork: PeriodicWork[] = [
-    { name: 'gpu health', intervalMs: GPU_HEALTH_INTERVAL_MS, run: () => gpuHealth.runOnce() },
+    {
+      name: 'gpu health',
+      intervalMs: GPU_HEALTH_INTERVAL_MS,
+      run: async () => isNvidia() && gpuHealth.runOnce(),
+    },
     {
       name: 'kernel log',
       intervalMs: KERNEL_LOG_INTERVAL_MS,
-      run: async () => gpuHealth.readKernelLog(),
+      run: async () => isNvidia() && gpuHealth.readKernelLog(),
     },
   ];
+  /** The driver may be loaded after the agent has started. The new cards are usable from the next reading on. */
+  async function detect(): Promise<void> {
+    if (isNvidia()) return;
+    await driver.detect?.();
+    if (isNvidia()) log.info('the NVIDIA driver is loaded now: its GPUs are offered');
+  }
+  const detection: PeriodicWork = {
+    name: 'gpu detection',
+    intervalMs: GPU_DETECTION_INTERVAL_MS,
+    run: detect,
+  };
   const work: PeriodicWork[] = [
     { name: 'gpu leases', intervalMs: GPU_LEASE_INTERVAL_MS, run: () => gpuLeases.recheckDirty() },
-    ...(driver.kind === 'nvidia' ? healthWork : []),
+    ...(mayBeNvidia(driver) ? healthWork : []),
+    ...(driver.detect === undefined ? [] : [detection]),
   ];
 
   return {

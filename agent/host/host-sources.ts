@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { MAX_NAME_CHARS } from '#shared/api/agent/bounds.ts';
 import type { HostSources } from '#shared/api/agent/inventory.ts';
 import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
+import { nvidiaCardsOnBus } from '../gpu/pci-bus.ts';
 import type { SideDisk } from './disk-space.ts';
 
 /** `diskPath` is a folder on the disk that pods fill. */
@@ -14,11 +15,7 @@ export type ReadHostSources = (diskPath: string) => Promise<HostSources>;
 const FRESH_MS = 60_000;
 /** Deadline of each source, so that a hanging disk does not delay the others. */
 const DEADLINE_MS = 3_000;
-const MAX_ENTRIES = 4_096;
 const MAX_CARDS = 64;
-const NVIDIA = '0x10de';
-/** PCI class of display controllers. */
-const DISPLAY = /^0x03/;
 const SECTOR_BYTES = 512;
 /** Paths of the driver library in common distributions. */
 const LIBRARIES = [
@@ -64,7 +61,7 @@ async function readSources({ root, folder, diskPath, ...sources }: Places): Prom
   const inTime = <T>(reading: Promise<T>) => withDeadline(sources.clock, DEADLINE_MS, reading);
   const orNull = <T>(reading: Promise<T>) => inTime(reading).catch(() => null);
   const [pci, driver, library, cpus, memory, disk, writable, restic] = await Promise.all([
-    orNull(countPciGpus(join(root, 'sys/bus/pci/devices'))),
+    orNull(nvidiaCardsOnBus(join(root, 'sys/bus/pci/devices'))),
     orNull(driverGpus(join(root, 'proc/driver/nvidia/gpus'))),
     orNull(libraryDigest(root)),
     orNull(countCpus(join(root, 'sys/devices/system/cpu/present'))),
@@ -74,7 +71,7 @@ async function readSources({ root, folder, diskPath, ...sources }: Places): Prom
     inTime(sources.restic()).catch(() => undefined),
   ]);
   return {
-    pci_gpus: pci,
+    pci_gpus: pci?.length ?? null,
     driver_gpus: driver,
     driver_library_sha256: library,
     cpus_present: cpus,
@@ -84,17 +81,6 @@ async function readSources({ root, folder, diskPath, ...sources }: Places): Prom
     restic,
     side_disk_kib: sources.sideDisk(diskPath),
   };
-}
-
-async function countPciGpus(folder: string): Promise<number> {
-  const isGpu = async (device: string): Promise<boolean> => {
-    const vendor = await readFile(join(folder, device, 'vendor'), 'utf8');
-    if (vendor.trim() !== NVIDIA) return false;
-    return DISPLAY.test(await readFile(join(folder, device, 'class'), 'utf8'));
-  };
-  const devices = (await readdir(folder)).slice(0, MAX_ENTRIES);
-  const found = await Promise.all(devices.map((device) => isGpu(device).catch(() => false)));
-  return found.filter(Boolean).length;
 }
 
 async function driverGpus(folder: string): Promise<HostSources['driver_gpus']> {

@@ -7,7 +7,7 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Containers } from '../containers/containers.ts';
 import type { ContainerEngine } from '../containers/engine/engine.ts';
-import type { GpuDriver } from '../gpu/gpu-driver.ts';
+import { type GpuDriver, mayBeNvidia } from '../gpu/gpu-driver.ts';
 import type { Gpus } from '../gpu/gpus.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
 import { createDiskQuotaProbe, createDiskStop } from './disk-limit.ts';
@@ -97,7 +97,7 @@ export function createWatches(
       intervalMs: VOLUME_WATCH_INTERVAL_MS,
       run: () => volumeWatch.runOnce(),
     },
-    ...(driver.kind === 'nvidia' ? gpuWork : []),
+    ...(mayBeNvidia(driver) ? gpuWork : []),
   ];
   return { diskQuota, diskWatch, volumeWatch, gpuProbe, gpuWatch, orphans, work };
 }

@@ -54,7 +54,8 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
     unset: 'none',
   },
   AGENT_REQUIRE_FIREWALL: 'starts no pod without firewall rules',
-  AGENT_GPU: 'kind of the host’s GPUs: `auto`, `nvidia`, `simulated` or `none`',
+  AGENT_GPU:
+    'kind of the host’s GPUs: `auto` (NVIDIA’s if the driver is loaded, also if it is loaded later), `nvidia`, `simulated` or `none`',
   AGENT_SIMULATED_GPUS:
     'names and counts of simulated GPUs, separated by commas; split by MIG: `NVIDIA H100 80GB HBM3[1g.10gb*7]`',
   AGENT_GPU_SPLIT:

@@ -57,6 +57,7 @@ export async function createGpuHost(socketPath: string) {
     executorId,
     smi,
     clock,
+    cardsOnBus: async () => [],
   });
   const agent = createTestAgent({
     clock,
