@@ -17,6 +17,7 @@ import { createDockerodeEngine } from './containers/engine/dockerode-engine.ts';
 import { endLeftoverTask } from './containers/engine/leftover-task.ts';
 import { createRunInContainer } from './containers/engine/run-in-container.ts';
 import { createSideDisk } from './host/disk-space.ts';
+import { createReadHardware } from './host/hardware.ts';
 import { createHostProbe, readBootId } from './host/host-probe.ts';
 import { createHostSources } from './host/host-sources.ts';
 import { openSecretKey } from './host/secret-key.ts';
@@ -60,7 +61,7 @@ export async function createAgentPorts(
     folderBytes: createFolderBytes(runCommand),
     folderEntries: createFolderEntries(runCommand),
     runInContainer: createRunInContainer({ socketPath, clock }),
-    hostProbe: createHostProbe({ clock }),
+    hostProbe: createHostProbe({ clock, readHardware: createReadHardware(runCommand) }),
     hostSources: createHostSources({
       clock,
       folder: scratchFolder,

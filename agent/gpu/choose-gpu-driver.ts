@@ -35,7 +35,7 @@ const MS_PER_SECOND = 1_000;
 /** Maximum number of cards that a message names. */
 const MAX_NAMED = 8;
 
-/** Has no GPUs while NVIDIA's driver has a problem. `detect` looks again. */
+/** Has no GPUs while NVIDIA's driver has a problem. `detect` checks again. */
 async function createAutomaticDriver(
   nvidia: GpuDriver,
   problem: string | null,

@@ -92,7 +92,7 @@ export type GpuDriver = {
   health(): Promise<HealthReading | null>;
   /** Returns true if no process computes on the device. Rejects if that cannot be determined. */
   isFree(uuid: string): Promise<boolean>;
-  /** Looks for a driver that was not loaded yet. Never rejects. Absent if the kind is final. */
+  /** Checks whether the missing driver is loaded now. Never rejects. Absent if the kind is final. */
   detect?(): Promise<void>;
 };
 

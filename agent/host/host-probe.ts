@@ -1,7 +1,4 @@
-/**
- * Facts about the host. Defines the port and implements it with /proc and, for names that the kernel lacks,
- * systeminformation.
- */
+/** Facts about the host. Defines the port and implements it with /proc and, for its hardware, systeminformation. */
 import { readFileSync } from 'node:fs';
 import { readFile, statfs } from 'node:fs/promises';
 import { cpus, hostname, release } from 'node:os';
@@ -10,6 +7,7 @@ import { MAX_FIGURE, MAX_NAME_CHARS } from '#shared/api/agent/bounds.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { HostMetrics } from '#shared/api/agent/metrics.ts';
 import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
+import { createHardware, type ReadHardware } from './hardware.ts';
 import {
   bytesOfDisks,
   bytesThrough,
@@ -19,7 +17,7 @@ import {
   uplinksOf,
 } from './host-load.ts';
 
-export type HostFacts = Pick<Inventory, 'cpu' | 'memory' | 'disk' | 'os'>;
+export type HostFacts = Pick<Inventory, 'cpu' | 'memory' | 'disk' | 'os' | 'hardware'>;
 
 export type HostProbe = {
   /** `diskPath` is a folder on the disk that pods fill. Rejects if that disk does not answer in time. */
@@ -35,35 +33,31 @@ export type HostSample = Pick<HostMetrics, 'cpu' | 'memory' | 'disk' | 'network'
 
 /** Deadline of statfs, which never returns for a disk behind a dead mount. */
 const STATFS_DEADLINE_MS = 2_000;
-/**
- * Deadline of systeminformation, which starts other programs. The first result is cached for the life of the process.
- */
-const STATIC_DEADLINE_MS = 5_000;
 
-type StaticFacts = { cpuModel: string; osName: string };
-
-export function createHostProbe({ clock }: { clock: Clock }): HostProbe {
+export function createHostProbe(options: { clock: Clock; readHardware: ReadHardware }): HostProbe {
+  const { clock } = options;
   // Utilization is measured since the previous call, so each caller has a separate counter.
   const forReading = createCpuUtilization();
   const forSamples = createCpuUtilization();
   const traffic = createTraffic(clock);
   const diskTraffic = createTraffic(clock);
   const freeSpace = createFreeSpace(clock);
-  let staticFacts: Promise<StaticFacts> | null = null;
+  const hardware = createHardware(clock, options.readHardware);
+  let osName: string | null = null;
   let bootId: string | null = null;
 
   async function read(diskPath: string, utilization: typeof forReading): Promise<HostFacts> {
-    staticFacts ??= readStaticFacts(clock);
+    osName ??= await osNameFromRelease();
     bootId ??= (await readFile(BOOT_ID, 'utf8')).trim();
-    const [facts, disk, memory, stat] = await Promise.all([
-      staticFacts,
+    const found = hardware();
+    const [disk, memory, stat] = await Promise.all([
       freeSpace(diskPath),
       readFile('/proc/meminfo', 'utf8'),
       readFile('/proc/stat', 'utf8'),
     ]);
     return {
       cpu: {
-        model: facts.cpuModel,
+        model: cpuModelOf(cpus()[0]?.model ?? '') || found?.cpuModel || 'unknown',
         cores: cpus().length,
         utilization_percent: utilization(stat),
       },
@@ -72,7 +66,13 @@ export function createHostProbe({ clock }: { clock: Clock }): HostProbe {
         available_kib: kibOf(memory, 'MemAvailable'),
       },
       disk: { path: diskPath, ...disk },
-      os: { name: facts.osName, kernel: release(), hostname: hostname(), boot_id: bootId },
+      os: {
+        name: osName || found?.osName || 'Linux',
+        kernel: release(),
+        hostname: hostname(),
+        boot_id: bootId,
+      },
+      hardware: found?.hardware ?? null,
     };
   }
 
@@ -110,30 +110,10 @@ export function readBootId(): string {
   }
 }
 
-/**
- * Reads the kernel's names. systeminformation needs megabytes of memory, so it is loaded only if a name is missing, such
- * as the CPU's on many ARM hosts.
- */
-async function readStaticFacts(clock: Clock): Promise<StaticFacts> {
-  const cpuModel = cpus()[0]?.model.trim() ?? '';
-  const osName = await osNameFromRelease();
-  if (cpuModel !== '' && cpuModel !== 'unknown' && osName !== '') return { cpuModel, osName };
-  const fallback = await withDeadline(clock, STATIC_DEADLINE_MS, readSystemInformation()).catch(
-    () => ({
-      cpuModel: '',
-      osName: '',
-    }),
-  );
-  return { cpuModel: fallback.cpuModel || 'unknown', osName: osName || fallback.osName || 'Linux' };
-}
-
-async function readSystemInformation(): Promise<StaticFacts> {
-  const { default: systeminformation } = await import('systeminformation');
-  const [cpu, os] = await Promise.all([systeminformation.cpu(), systeminformation.osInfo()]);
-  return {
-    cpuModel: `${cpu.manufacturer} ${cpu.brand}`.trim(),
-    osName: `${os.distro} ${os.release}`.trim(),
-  };
+/** Returns the kernel's name of the processor; empty on many ARM hosts, where the kernel has none. */
+function cpuModelOf(model: string): string {
+  const name = model.trim();
+  return name === 'unknown' ? '' : name;
 }
 
 async function osNameFromRelease(): Promise<string> {

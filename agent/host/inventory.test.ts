@@ -40,6 +40,7 @@ function setUp() {
         memory: { total_kib: 2, available_kib: 1 },
         disk: { path, total_kib: 2, free_kib: 1 },
         os: { name: 'x', kernel: 'x', hostname: 'x', boot_id: 'x' },
+        hardware: null,
       }),
     },
     hostSources: async () => KERNEL_SOURCES,

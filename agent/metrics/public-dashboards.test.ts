@@ -198,8 +198,15 @@ it.each(captureNames('.txt'))(
 
 it('exports the memory of a GPU instance once, however many compute instances share it', async () => {
   const part = (uuid: string, computeInstance: number) => ({
-    ...{ uuid, parentUuid: UUID, profile: '1c.3g.40gb', gpuInstance: 2, computeInstance },
-    ...{ memoryTotalMib: 40_448, memoryUsedMib: 26, memoryReservedMib: 1, memoryFreeMib: 40_421 },
+    uuid,
+    parentUuid: UUID,
+    profile: '1c.3g.40gb',
+    gpuInstance: 2,
+    computeInstance,
+    memoryTotalMib: 40_448,
+    memoryUsedMib: 26,
+    memoryReservedMib: 1,
+    memoryFreeMib: 40_421,
   });
   const reading = { ...READING, parts: [part('MIG-1', 0), part('MIG-2', 1)] };
   const facts = { ...FACTS, reading: () => reading };

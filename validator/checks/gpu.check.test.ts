@@ -33,8 +33,10 @@ it.each<Failing>([
     'GPU_POWER_CAPPED',
     {
       device: {
-        ...{ power_default_limit_w: null, power_max_limit_w: null },
-        ...{ power_enforced_limit_w: 300, power_limit_w: 700 },
+        power_default_limit_w: null,
+        power_max_limit_w: null,
+        power_enforced_limit_w: 300,
+        power_limit_w: 700,
       },
     },
   ],

@@ -78,8 +78,11 @@ it.each([
 
 it('preserves zero and drops negative amounts', () => {
   const row = csvRow({
-    ...{ 'utilization.gpu': '0', 'memory.used': '0' },
-    ...{ 'power.draw': '-0.01', 'power.limit': '-1.00', 'temperature.gpu': '-3' },
+    'utilization.gpu': '0',
+    'memory.used': '0',
+    'power.draw': '-0.01',
+    'power.limit': '-1.00',
+    'temperature.gpu': '-3',
   });
   expect(parseGpuCsv(row).devices[0]).toMatchObject({
     utilization_percent: 0,

@@ -124,7 +124,8 @@ it.each([
   expect(xml).toMatchObject({ cudaVersion: version, driverVersion: '610.43.02' });
   const newer = `${head}<kmd_version>610.43.03</kmd_version><cuda_umd_version>13.9</cuda_umd_version>`;
   expect(await parseGpuXml(xmlDocument({ head: newer }))).toMatchObject({
-    ...{ cudaVersion: '13.9', driverVersion: '610.43.03' },
+    cudaVersion: '13.9',
+    driverVersion: '610.43.03',
   });
 });
 
@@ -176,8 +177,10 @@ it.each([
   const { driver } = setUp({ ...captured, values, xml });
   expect((await driver.read()).devices).toMatchObject([
     {
-      ...{ power_limit_w: 300, power_enforced_limit_w: 300 },
-      ...{ power_default_limit_w: usual, power_max_limit_w: 700 },
+      power_limit_w: 300,
+      power_enforced_limit_w: 300,
+      power_default_limit_w: usual,
+      power_max_limit_w: 700,
     },
   ]);
 });

@@ -108,7 +108,9 @@ export function migParts(
     return listed.map(({ profile, index, uuid }) => {
       const details = deviceAt(xmlCard(xml, card.uuid), index);
       return {
-        ...{ uuid, parentUuid: card.uuid, profile },
+        uuid,
+        parentUuid: card.uuid,
+        profile,
         gpuInstance: details?.gpuInstance ?? null,
         computeInstance: details?.computeInstance ?? null,
         memoryTotalMib: details?.memoryTotalMib ?? null,
@@ -127,7 +129,7 @@ const SHARED: GpuFault = {
 };
 
 /**
- * Returns all MIG devices. The compute instances of one GPU instance have no memory of their own: a program in one of
+ * Returns all MIG devices. The compute instances of one GPU instance have no separate memory: a program in one of
  * them can use up the memory of the others.
  */
 export function migFaults(

@@ -233,6 +233,35 @@ export const HostSources = z.object(
 );
 export type HostSources = z.output<typeof HostSources>;
 
+/** As the firmware reports it. Virtual machines and small vendors often report nothing or placeholders. */
+export const Hardware = z.object(
+  described(
+    {
+      vendor: Name.nullable(),
+      product: Name.nullable(),
+      board: Name.nullable(),
+      firmware: Name.nullable(),
+      virtual: z.boolean().nullable(),
+      sockets: Amount.nullable(),
+      physical_cores: Amount.nullable(),
+      memory_type: Name.nullable(),
+      memory_mhz: Amount.nullable(),
+    },
+    {
+      vendor: 'Vendor of the computer; null if unknown.',
+      product: 'Model of the computer; null if unknown.',
+      board: 'Vendor and model of the mainboard; null if unknown.',
+      firmware: 'Vendor and version of the firmware; null if unknown.',
+      virtual: 'True for a virtual machine; null if unknown.',
+      sockets: 'Number of processor packages; null if unknown.',
+      physical_cores: 'Number of cores without hyper-threads; null if unknown.',
+      memory_type: 'Type of the memory modules, such as `DDR5`; null if unknown.',
+      memory_mhz: 'Clock of the memory modules in MHz; null if unknown.',
+    },
+  ),
+);
+export type Hardware = z.output<typeof Hardware>;
+
 export const Inventory = z.object(
   described(
     {
@@ -325,6 +354,7 @@ export const Inventory = z.object(
           },
         ),
       ),
+      hardware: Hardware.nullable().default(null),
       orphans: z.array(Orphan).default([]),
       sources: HostSources.nullable().default(null),
       update: UpdateStatus.nullable().default(null),
@@ -342,6 +372,8 @@ export const Inventory = z.object(
       docker: 'Container engine of the host.',
       isolation: 'Isolation of pods, as found by tests on the host.',
       ports: 'External ports for pods.',
+      hardware:
+        'Hardware of the host; null if it is unknown or not read yet, a short time after the start of the agent.',
       orphans: "Objects of the engine with this agent's label whose pod is unknown.",
       sources:
         'Independent readings with which the validator checks the inventory; null if the agent does not report them.',

@@ -15,6 +15,7 @@ import type { Firewall } from '../../../agent/containers/network/firewall.ts';
 import { openDatabase } from '../../../agent/database/database.ts';
 import type { GpuSource } from '../../../agent/gpu/gpu-lease.ts';
 import { createSimulatedDriver } from '../../../agent/gpu/simulated-gpus.ts';
+import { hardwareFrom } from '../../../agent/host/hardware.ts';
 import { createHostProbe } from '../../../agent/host/host-probe.ts';
 import { createMetrics } from '../../../agent/metrics/metrics.ts';
 import { createFolderBytes, createFolderEntries } from '../../../agent/pods/folder-size.ts';
@@ -27,6 +28,9 @@ const TEST_POOL = 0x0a_cc_00_00;
 
 /** In memory, as on hosts. A folder is created with the first secret. */
 export const TEST_SECRETS = '/dev/shm/podwright-test-secrets';
+
+/** A host about whose hardware nothing is known. */
+export const NO_HARDWARE = hardwareFrom({});
 
 /** A small host that booted at the epoch. */
 export const TEST_HOST: AgentPorts['host'] = {
@@ -48,7 +52,7 @@ export function createTestAgent(
   return createAgent({
     executorId,
     gpuDriver: createSimulatedDriver(executorId, []),
-    hostProbe: createHostProbe({ clock }),
+    hostProbe: createHostProbe({ clock, readHardware: async () => NO_HARDWARE }),
     hostSources: async () => KERNEL_SOURCES,
     metrics: createMetrics({ clock, executorId }),
     random: systemRandom,
