@@ -91,12 +91,17 @@ function amountOf(count: number | null | undefined): number | null {
   return count !== null && count !== undefined && count > 0 ? Math.round(count) : null;
 }
 
+/** The program takes seconds of processor time, which a starting agent needs for its pods. */
+const FIRST_READ_MS = 30_000;
 const RETRY_MS = 3_600_000;
 
-/** Reads in the background: returns null until the facts are known. Tries again an hour after a failure. */
+/**
+ * Reads in the background, half a minute after the start: returns null until the facts are known. Tries again an hour
+ * after a failure.
+ */
 export function createHardware(clock: Clock, read: ReadHardware): () => HardwareFacts | null {
   let facts: HardwareFacts | null = null;
-  let nextMs = Number.NEGATIVE_INFINITY;
+  let nextMs = clock.monotonicMs() + FIRST_READ_MS;
   return () => {
     if (facts === null && clock.monotonicMs() >= nextMs) {
       nextMs = clock.monotonicMs() + RETRY_MS;

@@ -39,7 +39,9 @@ it('computes CPU utilization since the previous call', () => {
 
 it('reads the hardware of this host with systeminformation, in the background', async () => {
   const readHardware = createReadHardware(runCommand);
-  const probe = createHostProbe({ clock: systemClock, readHardware });
+  const clock = createManualClock();
+  const probe = createHostProbe({ clock, readHardware });
+  await clock.advance(30_000);
   expect((await probe.read('/')).hardware).toBeNull();
   const hardware = await eventually('the hardware', async () => (await probe.read('/')).hardware);
   expect(Hardware.parse(hardware).physical_cores).toBeGreaterThan(0);
@@ -82,6 +84,9 @@ it('reads the hardware once, and an hour after a failure again', async () => {
     if (reads === 1) throw new Error('no program');
     return hardwareFrom({ sockets: 1 });
   });
+  expect(hardware()).toBeNull();
+  expect(reads).toBe(0);
+  await clock.advance(30_000);
   expect(hardware()).toBeNull();
   await clock.advance(3_599_999);
   expect(hardware()).toBeNull();

@@ -372,8 +372,7 @@ export const Inventory = z.object(
       docker: 'Container engine of the host.',
       isolation: 'Isolation of pods, as found by tests on the host.',
       ports: 'External ports for pods.',
-      hardware:
-        'Hardware of the host; null if it is unknown or not read yet, a short time after the start of the agent.',
+      hardware: 'Hardware of the host; null if it is unknown, or in the first minute of the agent.',
       orphans: "Objects of the engine with this agent's label whose pod is unknown.",
       sources:
         'Independent readings with which the validator checks the inventory; null if the agent does not report them.',
