@@ -11,6 +11,7 @@ import {
 import { createFakeNvidiaSmi } from '../../test/fakes/agents/fake-nvidia-smi.ts';
 import { createTestAgent, podSpec } from '../../test/fakes/agents/test-agent.ts';
 import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { HOSTS } from '../../test/fixtures/nvidia-faults.ts';
 import { TWO_CARDS, xmlDocument } from '../../test/fixtures/nvidia-smi.ts';
@@ -89,15 +90,25 @@ it('takes up a driver that is loaded after the agent has started: readiness, inv
   const xml = xmlDocument({ uuids: [UUID] });
   host.smi = createCapturedNvidiaSmi({ ...captured, xml });
   await clock.advance(60_000);
-  await clock.advance(60_000);
+  // The jobs also read files of this host, so the clock waits for them between its steps.
+  const passing = (what: string, check: () => boolean | Promise<boolean>) =>
+    eventually(what, async () => {
+      await clock.advance(10_000);
+      return check();
+    });
+  await passing('the driver', async () => gpuDriver.kind === 'nvidia');
   expect((await get('/readyz')).components.gpu).toEqual({ ok: true, message: '1 nvidia' });
   const { gpu, simulated } = await get('/v1/inventory');
   expect(gpu).toMatchObject({ driver: 'nvidia', error: null, devices: [{ uuid: UUID }] });
   expect(simulated).toBe(false);
-  const metrics = await agent.server.inject({ method: 'GET', url: '/metrics' });
-  expect(metrics.body).toMatch(/^nvidia_smi_power_draw_watts\{uuid="00000000-/m);
+  await passing('the metrics', async () => {
+    const { body } = await agent.server.inject({ method: 'GET', url: '/metrics' });
+    return /^nvidia_smi_power_draw_watts\{uuid="00000000-/m.test(body);
+  });
   // The health job reads the same cards.
-  expect(agent.core.gpuHealthStore.cards().map(({ uuid }) => uuid)).toEqual([UUID]);
+  const known = () => agent.core.gpuHealthStore.cards().map(({ uuid }) => uuid);
+  await passing('the health job', () => known().length > 0);
+  expect(known()).toEqual([UUID]);
   const id = '3f9f41a6-0001-4000-8000-000000000001';
   const image = { reference: 'registry.example/one:1' };
   const payload = podSpec({ image, gpu_uuids: [UUID], internal_ports: [] });
