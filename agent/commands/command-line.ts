@@ -15,9 +15,9 @@ import { VERSION } from '#shared/runtime/version.ts';
 import { CONFIG_HELP, readConfig } from '../config.ts';
 import { showConfiguration } from '../config-files.ts';
 
-const HELP = `Usage: agent/main.ts [doctor | diag | enrol | remove-all | --help | --version | --check-config | --print-config]
+const HELP = `Usage: agent/main.ts [host | doctor | diag | enrol | remove-all | --help | --version | --check-config | --print-config]
 
-The Podwright agent. Without an argument it runs. doctor checks this host and reports what to correct
+The Podwright agent. Without an argument it runs. host runs it with its SSH gateway (host --help); doctor checks this host and reports what to correct
 (doctor --help); diag writes the report and more to an archive for support (diag --help); enrol has the
 provider sign this agent's key (enrol --help); remove-all removes every pod of this executor from the
 Docker engine while the agent is stopped (remove-all --help). Environment variables configure the agent:
@@ -51,6 +51,9 @@ async function run([command, ...args]: readonly string[], environment: Environme
       await (await import('../serve.ts')).serve(config, environment);
       break;
     }
+    case 'host':
+      await (await import('./host.ts')).runHost(args, environment);
+      break;
     case 'remove-all':
       await (await import('./remove-all.ts')).runRemoveAll(args, environment);
       break;

@@ -1,5 +1,6 @@
 /** Listen addresses: configuration, URLs, conflicts, and errors that name the variable to change. */
 
+import { createServer } from 'node:net';
 import { z } from 'zod';
 import type { ConfigProblem } from '../runtime/config.ts';
 import type { HttpServer } from './server.ts';
@@ -41,6 +42,24 @@ export function listenProblem(
     default:
       return `port ${port} on ${host} is not available (${code}): choose another with ${names.port}`;
   }
+}
+
+/**
+ * Rejects if the address cannot be listened on, with a message that names the variable or option to change. Used before
+ * a child process that listens there is started.
+ */
+export async function requireFreePort(address: Address, names: AddressNames): Promise<void> {
+  const error = await listenError(address);
+  if (error !== null) throw new Error(listenProblem(error, address, names));
+}
+
+/** Listens for a moment. Returns the error, or null if the port is free. */
+export function listenError(address: Address): Promise<Error | null> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', resolve);
+    server.listen({ ...address, exclusive: true }, () => server.close(() => resolve(null)));
+  });
 }
 
 const MAX_PORT = 65_535;

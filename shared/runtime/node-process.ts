@@ -1,5 +1,6 @@
 /** Arguments to start our processes with Node, and a clean stop on a signal. */
 import { fileURLToPath } from 'node:url';
+import { systemClock } from './clock.ts';
 
 /**
  * Folder of Node's compile cache, which holds the stripped and compiled sources by content. A process that finds all
@@ -35,16 +36,26 @@ const AGENT_MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url)
 const SWITCHER_MAIN = fileURLToPath(new URL('../../agent/updates/main.ts', import.meta.url));
 const GATEWAY_MAIN = fileURLToPath(new URL('../../agent/ssh-gateway/main.ts', import.meta.url));
 
-/** Calls `stop` on the first SIGINT and the first SIGTERM, then ends the process. `failed` handles a rejection of `stop`. */
+const STOPPED_BY_USER = 130;
+const SAME_SIGNAL_MS = 1_000;
+
+/**
+ * Calls `stop` on the first SIGINT or SIGTERM, then ends the process. `failed` handles a rejection of `stop`. Ctrl-C in an
+ * npm script arrives twice, from the terminal and from npm, so a further signal ends the process at once only if it
+ * arrives more than a second later.
+ */
 export function stopOnSignal(stop: () => Promise<void>, failed: (error: unknown) => void): void {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    // Pending retries of the span exporter would otherwise delay the exit.
-    process.once(
-      signal,
-      () =>
-        void stop()
-          .catch(failed)
-          .finally(() => process.exit()),
-    );
-  }
+  let stoppingSinceMs: number | null = null;
+  const onSignal = () => {
+    if (stoppingSinceMs === null) {
+      stoppingSinceMs = systemClock.monotonicMs();
+      // Pending retries of the span exporter would otherwise delay the exit.
+      void stop()
+        .catch(failed)
+        .finally(() => process.exit());
+    } else if (systemClock.monotonicMs() - stoppingSinceMs > SAME_SIGNAL_MS) {
+      process.exit(STOPPED_BY_USER);
+    }
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal);
 }

@@ -88,8 +88,9 @@ export const RULES: readonly Rule[] = [
   home(
     'node:child_process',
     (path) =>
-      isUnder(path, 'agent/gpu/', 'agent/host/', 'validator/embedded/') ||
+      isUnder(path, 'agent/gpu/', 'agent/host/') ||
       path === 'agent/backups/bounded-child.ts' ||
+      path === 'shared/runtime/supervised-child.ts' ||
       path === 'shared/runtime/run-command.ts' ||
       isTest(path),
   ),

@@ -1,5 +1,6 @@
 /** `npm start`: runs the whole marketplace on this machine. */
 import { rmSync } from 'node:fs';
+import { requireFreePort } from '#shared/http/listen.ts';
 import { DeadlineError, systemClock, withDeadline } from '#shared/runtime/clock.ts';
 import { exitStatusOf, inspectConfig } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -13,7 +14,7 @@ import { databaseTarget, refuseFreshOn } from './central-settings.ts';
 import { readyText } from './demo-file.ts';
 import { type Home, homeAt, prepareHome } from './home.ts';
 import { startMarketplace } from './marketplace.ts';
-import { parseStartOptions, requireFreePort, START_HELP } from './options.ts';
+import { parseStartOptions, START_HELP, type StartOptions } from './options.ts';
 import { resetHome } from './remove-pods.ts';
 
 const STOPPED_BY_USER = 130;
@@ -45,11 +46,7 @@ async function run(): Promise<void> {
   const home = homeAt(options.home);
   prepareHome(home);
   const lock = takeLock(home);
-  await requireFreePort(options.host, options.port, '--port');
-  await requireFreePort(options.host, options['validator-port'], '--validator-port');
-  for (let index = 0; index < options.agents; index += 1) {
-    await requireFreePort(options.host, options['agent-port'] + index, '--agent-port');
-  }
+  await requireFreePorts(options);
   // Scripts wait for this file and must not find that of the last run.
   rmSync(home.demoFile, { force: true });
   if (options.fresh) {
@@ -79,6 +76,19 @@ async function run(): Promise<void> {
   const marketplace = await starting;
   progress.end();
   print(readyText(marketplace.demo, home, marketplace.simulated));
+}
+
+/** Rejects before anything is started or deleted. */
+async function requireFreePorts(options: StartOptions): Promise<void> {
+  const agentPorts = Array.from({ length: options.agents }, (_, n) => options['agent-port'] + n);
+  const ports = [
+    { option: '--port', port: options.port },
+    { option: '--validator-port', port: options['validator-port'] },
+    ...agentPorts.map((port) => ({ option: '--agent-port', port })),
+  ];
+  for (const { option, port } of ports) {
+    await requireFreePort({ host: options.host, port }, { host: '--host', port: option });
+  }
 }
 
 /**

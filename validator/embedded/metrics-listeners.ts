@@ -1,8 +1,8 @@
 /** Addresses of the metrics listeners of a local marketplace, and how Prometheus scrapes them. */
-import { type ListenAddress, localHostAndPort } from '#shared/http/listen.ts';
+import { type ListenAddress, listenError, localHostAndPort } from '#shared/http/listen.ts';
 import { parseConfig } from '#shared/runtime/config.ts';
 import { MetricsVariable } from '../central/config.ts';
-import { listenError, metricsBlocks, type StartOptions } from './options.ts';
+import { metricsBlocks, type StartOptions } from './options.ts';
 
 /** `job` is the name of the scrape job that the shipped alert rules and dashboards expect. */
 export type MetricsUrl = {
@@ -52,7 +52,7 @@ async function areFree(addresses: MetricsAddresses, agents: number): Promise<boo
     addresses.validator,
     ...agentAddresses(addresses, agents),
   ]) {
-    if ((await listenError(host, port)) !== null) return false;
+    if ((await listenError({ host, port })) !== null) return false;
   }
   return true;
 }

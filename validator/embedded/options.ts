@@ -1,9 +1,6 @@
 /** Command line of `npm start`. */
-
-import { createServer } from 'node:net';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { listenProblem } from '#shared/http/listen.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 
 export const START_HELP = `Runs the whole Podwright marketplace on this machine: central API, validator and agents on the real Docker engine.
@@ -139,20 +136,4 @@ export function metricsBlocks(options: StartOptions): number[] {
 
 function overlaps(one: { first: number; last: number }, first: number, last: number): boolean {
   return one.first <= last && first <= one.last;
-}
-
-/** Rejects if the port is in use, naming the option that changes it; called before anything is started. */
-export async function requireFreePort(host: string, port: number, option: string): Promise<void> {
-  const error = await listenError(host, port);
-  if (error !== null)
-    throw new Error(listenProblem(error, { host, port }, { host: '--host', port: option }));
-}
-
-/** Listens for a moment. Returns the error, or null if the port is free. */
-export function listenError(host: string, port: number): Promise<Error | null> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', resolve);
-    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)));
-  });
 }

@@ -1,17 +1,17 @@
-/** Supervises an agent or SSH gateway as a child process of `npm start`: restarts it as systemd would, and caps its log file. */
+/** Supervises one of our programs as a child process: restarts it as systemd would, and passes on its output. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { appendFileSync, renameSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
-import type { Clock } from '#shared/runtime/clock.ts';
-import { makeFolder } from '#shared/runtime/files.ts';
-import type { Log } from '#shared/runtime/log.ts';
-import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
+import type { Clock } from './clock.ts';
+import { CONFIG_REFUSED, ConfigError } from './config.ts';
+import type { Log } from './log.ts';
+import { COMPILE_CACHE } from './node-process.ts';
 
 export type SupervisedChild = {
   /** Current process id; changes with a restart. */
   pid(): number | null;
   /** Resolves when the child serves for the first time; rejects if it fails to start. */
   ready: Promise<void>;
+  /** Resolves when the supervision has ended: after `stop`, or when the child is not started again. */
+  ended: Promise<void>;
   /** Sends SIGTERM, then SIGKILL after a grace period. */
   stop(): Promise<void>;
 };
@@ -21,12 +21,15 @@ export type ChildOptions = {
   /** Arguments of Node. The child sends an IPC message once it serves. */
   arguments: readonly string[];
   environment: Record<string, string>;
-  output: CappedFile;
+  output: ChildOutput;
   clock: Clock;
   log: Log;
   /** Called after each start that serves. */
   onReady(pid: number): void;
 };
+
+/** Receives what the child prints. `place` completes the message of a failed start: `its log: /path`. */
+export type ChildOutput = { write(chunk: Uint8Array): void; place: string };
 
 const RESTART_DELAYS_MS = [100, 500, 2_000, 5_000];
 /** A child that ran this long is restarted without delay. */
@@ -34,6 +37,9 @@ const HEALTHY_AFTER_MS = 10_000;
 const STOP_GRACE_MS = 12_000;
 /** Attempts of the first start before it counts as failed. */
 const FIRST_START_TRIES = 3;
+
+/** How a process ended. `isRefusal`: a restart would not help. */
+type Exit = { exit: string; isRefusal: boolean };
 
 export function superviseChild(options: ChildOptions): SupervisedChild {
   const { name, clock, log } = options;
@@ -45,12 +51,17 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
   async function keepRunning(onFirstReady: () => void, onGivingUp: (error: Error) => void) {
     while (!stopping.signal.aborted) {
       const startedMs = clock.monotonicMs();
-      const exit = await runOnce(onFirstReady);
+      const { exit, isRefusal } = await runOnce(onFirstReady);
       if (stopping.signal.aborted) return;
+      if (isRefusal) {
+        log.error({ child: name, exit }, 'child rejects its configuration, not restarting');
+        onGivingUp(new ConfigError(`${name} rejects its configuration; ${options.output.place}`));
+        return;
+      }
       quickDeaths = clock.monotonicMs() - startedMs > HEALTHY_AFTER_MS ? 0 : quickDeaths + 1;
       log.warn({ child: name, exit }, 'child ended, restarting');
       if (!started && quickDeaths >= FIRST_START_TRIES) {
-        onGivingUp(new Error(`${name} does not start (${exit}); its log: ${options.output.path}`));
+        onGivingUp(new Error(`${name} does not start (${exit}); ${options.output.place}`));
         return;
       }
       const delay = RESTART_DELAYS_MS[Math.min(quickDeaths, RESTART_DELAYS_MS.length - 1)] ?? 0;
@@ -59,7 +70,7 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
   }
 
   /** Resolves with a description of how the process ended. */
-  function runOnce(onFirstReady: () => void): Promise<string> {
+  function runOnce(onFirstReady: () => void): Promise<Exit> {
     return new Promise((resolve) => {
       const running = spawn(process.execPath, [...options.arguments], {
         env: { ...options.environment, NODE_COMPILE_CACHE: COMPILE_CACHE },
@@ -75,8 +86,10 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
         if (running.pid !== undefined) options.onReady(running.pid);
         onFirstReady();
       });
-      running.on('error', (error) => resolve(error.message));
-      running.on('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
+      running.on('error', (error) => resolve({ exit: error.message, isRefusal: false }));
+      running.on('exit', (code, signal) =>
+        resolve({ exit: signal ?? `exit code ${code}`, isRefusal: code === CONFIG_REFUSED }),
+      );
     });
   }
 
@@ -87,6 +100,7 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
 
   return {
     ready,
+    ended,
     pid: () => child?.pid ?? null,
     async stop() {
       stopping.abort();
@@ -101,33 +115,4 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
       await killer;
     },
   };
-}
-
-export type CappedFile = { path: string; write(chunk: Uint8Array | string): void };
-
-const MAX_BYTES = 10 * 1024 * 1024;
-
-/** Append-only file that rotates to `<path>.1`, at most 20 MiB together. A full disk loses log lines only. */
-export function createCappedFile(path: string): CappedFile {
-  makeFolder(dirname(path));
-  let size = sizeOf(path);
-  return {
-    path,
-    write(chunk) {
-      try {
-        if (size > MAX_BYTES) {
-          renameSync(path, `${path}.1`);
-          size = 0;
-        }
-        appendFileSync(path, chunk, { mode: 0o600 });
-        size += chunk.length;
-      } catch {
-        size = sizeOf(path);
-      }
-    },
-  };
-}
-
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
