@@ -36,6 +36,7 @@ const ORDER: Record<string, readonly string[]> = {
   'validator/': [
     ...[
       'embedded',
+      'provider-cli',
       'app.ts',
       'central',
       'doctor',

@@ -10,6 +10,7 @@ import {
   enrolmentText,
   isEnrolmentSigned,
   MAX_ENROLMENT_DAYS,
+  parsePastedLine,
   readEnrolment,
   signEnrolment,
   writeEnrolment,
@@ -125,18 +126,11 @@ function show({ clock, random, host }: EnrolPorts): string {
 const DAY_MS = 86_400_000;
 
 function read<T>(schema: z.ZodType<T>, words: readonly string[], what: string): T {
-  let value: unknown;
   try {
-    value = JSON.parse(words.join(' '));
-  } catch {
-    throw new EnrolError(`the ${what} must be one line of JSON, in quotes`);
+    return parsePastedLine(schema, words.join(' '), what);
+  } catch (error) {
+    throw new EnrolError(messageOf(error));
   }
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(
-    ({ path, message }) => `${path.join('.') || what}: ${message}`,
-  );
-  throw new EnrolError(problems.join('; '));
 }
 
 function seedIn(path: string | undefined): Uint8Array {

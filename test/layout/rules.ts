@@ -37,6 +37,8 @@ export const RULES: readonly Rule[] = [
     (path, { target }) =>
       isUnder(target, 'validator/central/') &&
       !isUnder(path, 'validator/central/', 'validator/embedded/', 'validator/main.ts') &&
+      // The provider's command line is a client: it shares the schemas of the portal.
+      !(isUnder(path, 'validator/provider-cli/') && hasRole(target, 'schemas')) &&
       !isTest(path),
   ),
   forbidImports(

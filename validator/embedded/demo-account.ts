@@ -1,10 +1,11 @@
 /** Demo renter: signed up through the public API and reused after a restart. */
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { CallRefused, callJson } from '#shared/http/json-call.ts';
 import { type Random, randomToken } from '#shared/runtime/random.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import { type Home, readOrCreateFile, writePrivateFile } from './home.ts';
-import { CallRefused, callJson } from './json-call.ts';
+
 
 export type DemoAccount = { email: string; password: string; apiKey: string };
 

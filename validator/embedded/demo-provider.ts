@@ -1,12 +1,11 @@
 /** Demo provider: registers its executors through the portal, with a signed login. */
 
 import { existsSync } from 'node:fs';
-import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import { type Signer, toHex } from '#shared/signing/sr25519.ts';
+import type { Signer } from '#shared/signing/sr25519.ts';
+import { createPortalClient, logInToPortal } from '../provider-cli/portal-client.ts';
 import type { Home } from './home.ts';
-import { callJson } from './json-call.ts';
 
 /** Invented places of simulated nodes. */
 const SIMULATED_PLACES = [
@@ -18,80 +17,47 @@ const SIMULATED_PLACES = [
 /** Address and GPUs of a node. */
 export type Offer = { ip: string; port: number; gpuType: string; gpuCount: number };
 
-const LoggedIn = z.object({ data: z.object({ token: z.string() }) });
-const Node = z.object({
-  id: z.uuid(),
-  executor_ip_address: z.string(),
-  executor_ip_port: z.string(),
-  gpu_type: z.string(),
-  gpu_count: z.int(),
-  status: z.string(),
-  blocking_reasons: z.array(z.object({ code: z.string() })),
-});
-const NodeList = z.object({ data: z.array(Node) });
-const PlaceAnswer = z.object({ data: z.object({ entered: z.unknown().nullable() }) });
-const NodeAnswer = z.object({ data: Node });
-const MAX_NODES = 100;
-
 export type DemoProvider = Awaited<ReturnType<typeof logInProvider>>;
 
 /** `portalUrl` ends with `/portal`. */
 export async function logInProvider(portalUrl: string, signer: Signer, clock: Clock) {
-  const message = String(Math.floor(clock.now() / 1000));
-  const signature = toHex(await signer.sign(new TextEncoder().encode(message)));
-  const { data } = await callJson(LoggedIn, {
-    method: 'POST',
-    url: `${portalUrl}/auth/login-flexible`,
-    body: { miner_hotkey: signer.hotkey, message, signature },
-  });
-  const headers = { authorization: `Bearer ${data.token}` };
-
-  async function listNodes() {
-    const url = `${portalUrl}/executors?page=1&limit=${MAX_NODES}`;
-    return (await callJson(NodeList, { method: 'GET', url, headers })).data;
-  }
+  const token = await logInToPortal(portalUrl, signer, clock);
+  const portal = createPortalClient({ portalUrl, token });
 
   return {
     /** Returns the id of the node at this address; registers a new one if it is missing or has other GPUs. */
     async ensureNode(offer: Offer): Promise<string> {
-      const present = (await listNodes()).find(
+      const present = (await portal.nodes()).find(
         (node) =>
           node.executor_ip_address === offer.ip && node.executor_ip_port === String(offer.port),
       );
       const same = present?.gpu_type === offer.gpuType && present.gpu_count === offer.gpuCount;
       if (present !== undefined && same) return present.id;
-      if (present !== undefined) await this.removeNode(present.id);
-      const { data: node } = await callJson(NodeAnswer, {
-        method: 'POST',
-        url: `${portalUrl}/executors`,
-        headers,
-        body: {
-          gpu_type: offer.gpuType,
-          ip_address: offer.ip,
-          port: offer.port,
-          gpu_count: offer.gpuCount,
-        },
+      if (present !== undefined) await portal.removeNode(present.id);
+      const { id } = await portal.addNode({
+        gpu_type: offer.gpuType,
+        ip_address: offer.ip,
+        port: offer.port,
+        gpu_count: offer.gpuCount,
       });
-      return node.id;
+      return id;
     },
     /** Enters an invented place, marked as simulated, unless a place was entered before. */
     async ensureSimulatedPlace(id: string, index: number): Promise<void> {
-      const url = `${portalUrl}/executors/${id}/location`;
-      const { data } = await callJson(PlaceAnswer, { method: 'GET', url, headers });
-      if (data.entered !== null) return;
-      const body = SIMULATED_PLACES[index % SIMULATED_PLACES.length];
-      await callJson(PlaceAnswer, { method: 'POST', url, headers, body });
+      if ((await portal.place(id)).entered !== null) return;
+      const place = SIMULATED_PLACES[index % SIMULATED_PLACES.length];
+      if (place !== undefined) await portal.enterPlace(id, place);
     },
-    async removeNode(id: string): Promise<void> {
-      const url = `${portalUrl}/executors/${id}`;
-      await callJson(z.unknown(), { method: 'DELETE', url, headers });
-    },
-    listNodes,
+    removeNode: portal.removeNode,
+    listNodes: portal.nodes,
   };
 }
 
 export type StaleNodesDeps = {
-  provider: Pick<DemoProvider, 'listNodes' | 'removeNode'>;
+  provider: {
+    listNodes(): Promise<readonly { id: string }[]>;
+    removeNode(id: string): Promise<void>;
+  };
   home: Pick<Home, 'agent'>;
   log: Log;
 };

@@ -1,6 +1,7 @@
 /** Composes a local marketplace: central API and validator in this process, agents as child processes, and demo data. */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { callJson } from '#shared/http/json-call.ts';
 import { hostAndPort } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
@@ -20,7 +21,6 @@ import { type DemoAccount, ensureDemoAccount } from './demo-account.ts';
 import { type DemoFile, writeDemoFile } from './demo-file.ts';
 import { logInProvider } from './demo-provider.ts';
 import { type Home, shellVariables, writePrivateFile } from './home.ts';
-import { callJson } from './json-call.ts';
 import { planGpus } from './local-gpus.ts';
 import { type MetricsAddresses, metricsUrls } from './metrics-listeners.ts';
 import type { StartOptions } from './options.ts';

@@ -97,7 +97,7 @@ export async function openKey(location: KeyLocation, random: Random | null): Pro
   return keyringSigner(random === null ? readSeedFile(path) : readOrCreateSeedFile(path, random));
 }
 
-const SEED_BYTES = 32;
+export const SEED_BYTES = 32;
 
 /**
  * Reads a 32-byte seed of 64 hex digits. Throws ConfigError if the file is missing, other users may read it, or the

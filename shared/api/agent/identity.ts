@@ -37,6 +37,22 @@ const DAY_MS = 86_400_000;
 export const ENROLMENT_DAYS = 365;
 export const MAX_ENROLMENT_DAYS = 1_825;
 
+/** Parses one line of JSON that a person pasted. Throws an error that names each invalid field. */
+export function parsePastedLine<T>(schema: z.ZodType<T>, line: string, what: string): T {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch (cause) {
+    throw new Error(`the ${what} must be one line of JSON, in quotes`, { cause });
+  }
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(
+    ({ path, message }) => `${path.join('.') || what}: ${message}`,
+  );
+  throw new Error(problems.join('; '));
+}
+
 export function enrolmentExpiry(days: number, nowMs: number): number {
   return nowMs + days * DAY_MS;
 }
