@@ -7,6 +7,7 @@ import { SSH_CONFIG } from '../../agent/ssh-gateway/config.ts';
 import { CENTRAL_CONFIG } from '../../validator/central/config.ts';
 import { describeChecks } from '../../validator/checks/checks.ts';
 import { VALIDATOR_CONFIG } from '../../validator/config.ts';
+import { PROVIDER_CONFIG } from '../../validator/provider-cli/config.ts';
 import { NULLABLE_FIELDS } from '../spec/nullable-fields.ts';
 import { readDocuments } from './interface-documents.ts';
 import { ownRoutesTable } from './routes-table.ts';
@@ -14,6 +15,7 @@ import {
   AGENT_VARIABLES,
   CENTRAL_VARIABLES,
   type Meaning,
+  PROVIDER_VARIABLES,
   SSH_VARIABLES,
   VALIDATOR_VARIABLES,
 } from './variables.ts';
@@ -30,6 +32,12 @@ const TABLES: Readonly<Record<string, () => string | Promise<string>>> = {
     variablesTable(AGENT_CONFIG, inspectConfig(AGENT_CONFIG, {}).settings, AGENT_VARIABLES),
   'ssh-gateway-variables': () =>
     variablesTable(SSH_CONFIG, inspectConfig(SSH_CONFIG, {}).settings, SSH_VARIABLES),
+  'provider-variables': () =>
+    variablesTable(
+      PROVIDER_CONFIG,
+      inspectConfig(PROVIDER_CONFIG, {}).settings,
+      PROVIDER_VARIABLES,
+    ),
   'central-variables': () =>
     variablesTable(CENTRAL_CONFIG, inspectConfig(CENTRAL_CONFIG, {}).settings, CENTRAL_VARIABLES),
   'validator-variables': () =>
@@ -45,7 +53,7 @@ const TABLES: Readonly<Record<string, () => string | Promise<string>>> = {
 
 /** READMEs with generated tables, and the tables that each must have. */
 export const GENERATED: Readonly<Record<string, readonly string[]>> = {
-  'agent/README.md': ['agent-variables', 'ssh-gateway-variables'],
+  'agent/README.md': ['provider-variables', 'agent-variables', 'ssh-gateway-variables'],
   'systemd/README.md': ['central-variables'],
   'validator/central/ROUTES.md': ['own-routes', 'nullable-fields'],
   'validator/README.md': ['checks', 'validator-variables'],

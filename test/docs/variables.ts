@@ -6,6 +6,7 @@ import type { AGENT_CONFIG } from '../../agent/config.ts';
 import type { SSH_CONFIG } from '../../agent/ssh-gateway/config.ts';
 import type { CENTRAL_CONFIG } from '../../validator/central/config.ts';
 import type { VALIDATOR_CONFIG } from '../../validator/config.ts';
+import type { PROVIDER_CONFIG } from '../../validator/provider-cli/config.ts';
 
 /** The meaning in Markdown, and a description of the default if the schema has none. */
 export type Meaning = string | { meaning: string; unset: string };
@@ -21,6 +22,10 @@ const LOGIN_FILE =
   'JSON file, mode 0600, with `username` and `password` for the registry of the agent’s image';
 const BACKUP_CREDENTIAL =
   'nodes pass this value to restic, in the variable without the prefix `CENTRAL_BACKUP_`';
+
+export const PROVIDER_VARIABLES: MeaningsOf<typeof PROVIDER_CONFIG> = {
+  PROVIDER_HOME: { meaning: 'folder with the provider’s key and session', unset: '`~/.podwright`' },
+};
 
 export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
   AGENT_EXECUTOR_ID: 'the id that the portal returned when the node was added',

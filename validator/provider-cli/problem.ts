@@ -52,7 +52,7 @@ function refusal(error: CallRefused, isLogin: boolean): Omit<Problem, 'exitStatu
     const hint = "Check the key and this computer's clock, then log in again.";
     return { ...problem, hint: status === UNAUTHORIZED ? hint : (problem.hint ?? hint) };
   }
-  if (status === UNAUTHORIZED) {
+  if (status === UNAUTHORIZED || status === PORTAL_TOKEN_EXPIRED) {
     return {
       code: 'session_expired',
       message: 'The session has expired or was ended',
@@ -66,6 +66,8 @@ function refusal(error: CallRefused, isLogin: boolean): Omit<Problem, 'exitStatu
 }
 
 const UNAUTHORIZED = 401;
+/** The portal's status for an expired session. */
+const PORTAL_TOKEN_EXPIRED = 419;
 const MAX_CHARS = 300;
 
 function failure({ isReachable, message }: CallFailed): Omit<Problem, 'exitStatus'> {

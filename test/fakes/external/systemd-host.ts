@@ -5,7 +5,7 @@
  */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
@@ -14,7 +14,9 @@ export type SystemdHost = {
   /** Runs a shell script as root. This checkout is at /src, read-only. */
   run(script: string): Promise<CommandResult>;
   /** Runs a shell script and resolves with its standard output; rejects with its output if it fails. */
-  mustRun(script: string): Promise<string>;
+  mustRun(script: string, timeoutMs?: number): Promise<string>;
+  /** Copies a file of this machine to the host. */
+  copy(from: string, to: string): Promise<void>;
   /**
    * Polls a shell condition inside the host, because starting a program from outside for each poll would keep a
    * processor busy.
@@ -55,10 +57,10 @@ exec /lib/systemd/systemd --unit=multi-user.target`;
 /** Starts a host that can reach this machine's Docker engine. */
 export async function startSystemdHost(): Promise<SystemdHost> {
   const name = `podwright-test-systemd-${systemRandom.uuid()}`;
-  const run = (script: string) =>
-    runCommand('docker', ['exec', name, '/bin/sh', '-c', script], BOUNDS);
-  const mustRun = async (script: string) => {
-    const { exitCode, stdout, stderr } = await run(script);
+  const run = (script: string, timeoutMs = BOUNDS.timeoutMs) =>
+    runCommand('docker', ['exec', name, '/bin/sh', '-c', script], { ...BOUNDS, timeoutMs });
+  const mustRun = async (script: string, timeoutMs?: number) => {
+    const { exitCode, stdout, stderr } = await run(script, timeoutMs);
     if (exitCode !== 0) throw new Error(`${script}\nended with ${exitCode}:\n${stdout}${stderr}`);
     return stdout;
   };
@@ -86,6 +88,10 @@ export async function startSystemdHost(): Promise<SystemdHost> {
     ...place,
     run,
     mustRun,
+    async copy(from, to) {
+      await docker('exec', name, 'mkdir', '-p', dirname(to));
+      await docker('cp', from, `${name}:${to}`);
+    },
     until,
     remove,
   };

@@ -1,0 +1,88 @@
+/**
+ * The quick start of the agent's README, as printed, on a host with systemd: from the packages to a verified node whose
+ * metrics are in Prometheus. Central API and validator run on this machine.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { shellBlock } from '../docs/sessions.ts';
+import { type SystemdHost, startSystemdHost } from '../fakes/external/systemd-host.ts';
+import { freePorts } from '../fakes/free-ports.ts';
+import { type CentralProcess, startCentralProcess } from '../fakes/scenes/central-process.ts';
+import { testSigner } from '../fakes/scenes/market-fixture.ts';
+import { startValidatorProcess, type ValidatorProcess } from '../fakes/scenes/validator-process.ts';
+
+const LONG_MS = 900_000;
+const SEEDS = { validator: 1, central: 2 };
+/** What a fresh Debian has, or its package manager makes: apt's state, and the user and options of Prometheus. */
+const DEBIAN = `mkdir -p /var/lib/dpkg/info /var/lib/dpkg/updates /var/lib/dpkg/triggers /var/lib/apt/lists/partial \\
+    /var/cache/apt/archives/partial /etc/apt /etc/default /etc/prometheus
+  echo 'prometheus:x:119:' >>/etc/group; echo 'prometheus:x:119:119::/:/bin/false' >>/etc/passwd
+  echo 'ARGS=""' >/etc/default/prometheus
+  install -d -o prometheus -g prometheus /var/lib/prometheus /var/lib/prometheus/metrics2`;
+/** The host has no card. */
+const SIMULATED = `mkdir -p /etc/systemd/system/podwright-agent.service.d
+  printf '[Service]\\nEnvironment=AGENT_GPU=simulated "AGENT_SIMULATED_GPUS=NVIDIA L4*2"\\n' \\
+    >/etc/systemd/system/podwright-agent.service.d/simulated.conf`;
+
+const folder = mkdtempSync(join(tmpdir(), 'podwright-quick-start-'));
+let host: SystemdHost;
+let central: CentralProcess | undefined;
+let validator: ValidatorProcess | undefined;
+
+beforeAll(async () => {
+  host = await startSystemdHost();
+  const { first: gatewayPort } = await freePorts(1);
+  for (const [name, byte] of Object.entries(SEEDS)) {
+    const seed = byte.toString(16).padStart(2, '0').repeat(32);
+    writeFileSync(join(folder, `${name}.seed`), seed, { mode: 0o600 });
+  }
+  central = await startCentralProcess({
+    CENTRAL_HOST: '0.0.0.0',
+    CENTRAL_HOME: folder,
+    CENTRAL_SEED_FILE: join(folder, 'central.seed'),
+    CENTRAL_GATEWAY_URL: `http://127.0.0.1:${gatewayPort}`,
+    CENTRAL_GATEWAY_HOTKEY: testSigner(SEEDS.validator).hotkey,
+  });
+  validator = await startValidatorProcess({
+    VALIDATOR_HOME: folder,
+    VALIDATOR_PORT: String(gatewayPort),
+    VALIDATOR_SEED_FILE: join(folder, 'validator.seed'),
+    VALIDATOR_CENTRAL_URL: `${central.origin}/api`,
+    VALIDATOR_CENTRAL_HOTKEY: testSigner(SEEDS.central).hotkey,
+  });
+  writeFileSync(join(folder, 'status'), readFileSync('/var/lib/dpkg/status'));
+  await host.copy(join(folder, 'status'), '/var/lib/dpkg/status');
+  await host.mustRun(`${DEBIAN}\n${SIMULATED}`);
+}, LONG_MS);
+
+afterAll(async () => {
+  await host?.remove();
+  await validator?.end();
+  await central?.end();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+it(
+  'leads from a bare host to a verified node with metrics in Prometheus',
+  async () => {
+    const { port } = new URL(central?.origin ?? '');
+    const values = {
+      API: `http://${host.machine}:${port}`,
+      VALIDATOR: testSigner(SEEDS.validator).hotkey,
+      ADDRESS: host.address,
+      GPU: 'L4',
+      COUNT: '2',
+      PRICE: '0.5',
+    };
+    const block = shellBlock('agent/README.md', 'Quick start');
+    const names = [...block.matchAll(/\$([A-Z]{3,})\b/g)].map(([, name = '']) => name);
+    expect(Object.keys(values).filter((name) => !names.includes(name))).toEqual([]);
+    const exported = Object.entries(values).map(([name, value]) => `export ${name}=${value}`);
+    const started = performance.now();
+    const output = await host.mustRun(`cd /src\n${exported.join('\n')}\nset -e\n${block}`, LONG_MS);
+    console.log(output, performance.now() - started);
+  },
+  LONG_MS,
+);
