@@ -38,7 +38,7 @@ const STOP_GRACE_MS = 12_000;
 /** Attempts of the first start before it counts as failed. */
 const FIRST_START_TRIES = 3;
 
-/** How a process ended. `isRefusal`: a restart would not help. */
+/** End of a process. `isRefusal`: the process rejected its configuration, so a restart would not help. */
 type Exit = { exit: string; isRefusal: boolean };
 
 export function superviseChild(options: ChildOptions): SupervisedChild {

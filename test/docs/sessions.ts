@@ -8,6 +8,8 @@ import { readDocument } from './generated.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const TIMEOUT_MS = 300_000;
+/** Parts of the checkout that commands of a README use. */
+const CHECKOUT = ['node_modules', 'package.json', 'shared', 'validator'];
 
 /** Returns the first shell block below a heading. Throws if there is none. */
 export function shellBlock(path: string, heading: string): string {
@@ -25,8 +27,7 @@ export async function runSession(blocks: readonly string[], home: string): Promi
   const folder = mkdtempSync(join(tmpdir(), 'podwright-session-'));
   try {
     symlinkSync(home, join(folder, 'var'));
-    for (const name of ['node_modules', 'shared'])
-      symlinkSync(join(ROOT, name), join(folder, name));
+    for (const name of CHECKOUT) symlinkSync(join(ROOT, name), join(folder, name));
     const options = { cwd: folder, encoding: 'utf8', timeout: TIMEOUT_MS } as const;
     const running = promisify(execFile)('bash', ['-s'], options);
     running.child.stdin?.end(blocks.join('\n'));

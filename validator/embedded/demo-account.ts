@@ -6,7 +6,6 @@ import { type Random, randomToken } from '#shared/runtime/random.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import { type Home, readOrCreateFile, writePrivateFile } from './home.ts';
 
-
 export type DemoAccount = { email: string; password: string; apiKey: string };
 
 const DEMO_EMAIL = 'demo@podwright.invalid';

@@ -161,7 +161,12 @@ describe('login', () => {
     const late = { now: () => market.clock.now() - 400_000 };
     const ports = { home, clock: { ...market.clock, ...late }, random: systemRandom };
     let error = '';
-    const terminal = { out() {}, error: (text: string) => void (error += text) };
+    const terminal = {
+      out() {},
+      error(text: string) {
+        error += text;
+      },
+    };
     expect(await runProvider(['login', '--url', url], ports, terminal)).toBe(1);
     expect(error).toMatch(/signed time is more than 300 seconds.*this computer's clock/s);
   });

@@ -48,7 +48,11 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   hex digits, or an encrypted key file of the chain's tools. With --passphrase-file, the stored key is encrypted.`,
     async run({ values }, ports) {
       const { provideKey } = await import('./provider-key.ts');
-      const report = await provideKey(keyOptions(values, ports), option(values, 'import'), ports.random);
+      const report = await provideKey(
+        keyOptions(values, ports),
+        option(values, 'import'),
+        ports.random,
+      );
       const how = report.encrypted ? 'encrypted' : 'not encrypted';
       return { json: report, text: `${report.hotkey}\n${report.file} (mode 0600, ${how})\n` };
     },

@@ -1,5 +1,9 @@
 /** Nodes as text for a terminal. Pure. */
-import type { BlockingReason, PortalNode, Verification } from '../central/providers/node.schemas.ts';
+import type {
+  BlockingReason,
+  PortalNode,
+  Verification,
+} from '../central/providers/node.schemas.ts';
 
 /** One line for each node, followed by its notice and by the remedies of what prevents rentals. */
 export function nodesText(nodes: readonly PortalNode[]): string {
@@ -11,8 +15,7 @@ export function nodesText(nodes: readonly PortalNode[]): string {
 export function verdictText(node: PortalNode, verdict: Verification): string {
   const { checked_at: at, validator_hotkey: by, verified } = verdict;
   const result = verified ? 'verified' : 'failed';
-  const summary =
-    at === null ? 'not checked yet' : `${result} at ${at.slice(0, 19)} UTC by ${by}`;
+  const summary = at === null ? 'not checked yet' : `${result} at ${at.slice(0, 19)} UTC by ${by}`;
   const checks = verdict.checks.map(
     ({ name, passed, message }) => `  ${passed ? 'ok    ' : 'failed'} ${name}: ${message}\n`,
   );

@@ -36,8 +36,8 @@ const UNTIL_S = 90;
 const FOLDERS = ['usr', 'etc', 'var/lib', 'var/log', 'tmp', 'proc', 'sys', 'dev', 'root', 'opt'];
 const USERS = ['root:x:0:0:root:/root:/bin/sh', 'messagebus:x:100:107::/:/bin/false'];
 const GROUPS = ['root:x:0:', 'messagebus:x:107:', 'tty:x:5:', 'docker:x:998:', 'utmp:x:43:'];
-/** Services that do not start: the host uses this machine's Docker engine. */
-const MASKED = ['docker.service', 'docker.socket', 'containerd.service'];
+/** Services that do not start on a host that uses this machine's Docker engine. */
+const ENGINE_UNITS = ['docker.service', 'docker.socket', 'containerd.service'];
 /** Requirements of systemd in a container: mounts, and cgroups below the container's. */
 const CAPABILITIES = 'SYS_ADMIN NET_ADMIN SYS_PTRACE SYS_NICE SYSLOG DAC_READ_SEARCH'.split(' ');
 const SHARED = ['/usr', '/etc/alternatives', '/etc/ssl'];
@@ -47,15 +47,29 @@ const OPTIONS = [
   ...['--security-opt', 'seccomp=unconfined', '--security-opt', 'apparmor=unconfined'],
   ...['--tmpfs', '/run', '--tmpfs', '/tmp:exec', '--tmpfs', '/opt:exec', '--device', '/dev/kmsg'],
   ...SHARED.flatMap((path) => ['--volume', `${path}:${path}:ro`]),
-  ...['--volume', `${CHECKOUT}:/src:ro`, '--volume', '/var/run/docker.sock:/run/docker.sock'],
+  ...['--volume', `${CHECKOUT}:/src:ro`],
 ];
+/** A separate engine needs a file system that is not an overlay; this volume is removed with the container. */
+const ENGINE_OPTIONS = {
+  machine: ['--volume', '/var/run/docker.sock:/run/docker.sock'],
+  separate: ['--volume', '/var/lib/docker'],
+};
 const ADDRESSES = '{{range .NetworkSettings.Networks}}{{.IPAddress}} {{.Gateway}}{{end}}';
+/** Docker has mounted the cgroups of version 1 read-only; only a bind remount changes that. */
 const INIT = `mount --make-rshared / &&
 for at in $(awk '$2 ~ "^/sys/fs/cgroup" { print $2 }' /proc/mounts); do mount -o remount,rw "$at"; done
+if [ "$SEPARATE_ENGINE" = yes ]; then
+  for at in $(awk '$3 == "cgroup" { print $2 }' /proc/mounts); do mount -o remount,bind,rw "$at"; done
+fi
 exec /lib/systemd/systemd --unit=multi-user.target`;
 
-/** Starts a host that can reach this machine's Docker engine. */
-export async function startSystemdHost(): Promise<SystemdHost> {
+/**
+ * Starts a host. With `machine`, its programs use this machine's Docker engine; with `separate`, the host has an engine
+ * whose service is not started yet, so that the engine's files, networks and ports are those of the host.
+ */
+export async function startSystemdHost(
+  engine: keyof typeof ENGINE_OPTIONS = 'machine',
+): Promise<SystemdHost> {
   const name = `podwright-test-systemd-${systemRandom.uuid()}`;
   const run = (script: string, timeoutMs = BOUNDS.timeoutMs) =>
     runCommand('docker', ['exec', name, '/bin/sh', '-c', script], { ...BOUNDS, timeoutMs });
@@ -73,10 +87,14 @@ export async function startSystemdHost(): Promise<SystemdHost> {
     await runCommand('docker', ['rm', '--force', '--volumes', name], BOUNDS);
     await docker('rmi', name);
   };
-  await makeImage(name);
+  const isSeparate = engine === 'separate';
+  await makeImage(name, isSeparate ? [] : ENGINE_UNITS);
   const place = { address: '', machine: '' };
   try {
-    await docker('run', '--detach', '--name', name, ...OPTIONS, name, '/bin/sh', '-c', INIT);
+    const options = [...OPTIONS, ...ENGINE_OPTIONS[engine]];
+    const variable = ['--env', `SEPARATE_ENGINE=${isSeparate ? 'yes' : 'no'}`];
+    const command = [name, '/bin/sh', '-c', INIT];
+    await docker('run', '--detach', '--name', name, ...options, ...variable, ...command);
     await until('systemctl is-active --quiet multi-user.target 2>/dev/null');
     const { stdout } = await docker('inspect', '--format', ADDRESSES, name);
     [place.address = '', place.machine = ''] = stdout.trim().split(' ');
@@ -98,7 +116,7 @@ export async function startSystemdHost(): Promise<SystemdHost> {
 }
 
 /** Builds an image whose root file system consists of links and empty folders. */
-async function makeImage(name: string): Promise<void> {
+async function makeImage(name: string, maskedUnits: readonly string[]): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-systemd-'));
   try {
     const root = join(folder, 'root');
@@ -111,7 +129,7 @@ async function makeImage(name: string): Promise<void> {
     writeFileSync(join(root, 'etc/machine-id'), '');
     const masked = join(root, 'etc/systemd/system');
     mkdirSync(masked, { recursive: true });
-    for (const unit of MASKED) symlinkSync('/dev/null', join(masked, unit));
+    for (const unit of maskedUnits) symlinkSync('/dev/null', join(masked, unit));
     const archive = join(folder, 'root.tar');
     await runCommand('tar', ['-C', root, '-cf', archive, '.'], BOUNDS);
     await docker('import', archive, name);
