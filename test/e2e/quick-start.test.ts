@@ -29,9 +29,9 @@ const POLICY = {
   min_bandwidth_mbit: 0,
   bandwidth_floor_mbit: 0,
 };
-/** The host has no card. */
+/** The host has no card, and may be too busy for the agent's watchdog, which installation.test.ts covers. */
 const SIMULATED = `mkdir -p /etc/systemd/system/podwright-agent.service.d
-  printf '[Service]\\nEnvironment=AGENT_GPU=simulated "AGENT_SIMULATED_GPUS=NVIDIA L4*2"\\n' \\
+  printf '[Service]\\nWatchdogSec=600\\nEnvironment=AGENT_GPU=simulated "AGENT_SIMULATED_GPUS=NVIDIA L4*2"\\n' \\
     >/etc/systemd/system/podwright-agent.service.d/simulated.conf`;
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-quick-start-'));
