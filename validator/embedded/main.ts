@@ -7,6 +7,7 @@ import { createLog } from '#shared/runtime/log.ts';
 import { createProgress } from '#shared/runtime/progress.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { lockExclusively } from '#shared/runtime/sqlite.ts';
+import { VERSION } from '#shared/runtime/version.ts';
 import { isTracingConfigured, startTracing } from '#shared/telemetry/tracing.ts';
 import { CENTRAL_CONFIG } from '../central/config.ts';
 import { databaseTarget, refuseFreshOn } from './central-settings.ts';
@@ -38,6 +39,7 @@ const progress = createProgress(systemClock, process.stdout);
 async function run(): Promise<void> {
   const options = parseStartOptions(process.argv.slice(2));
   if (options.help) return print(START_HELP);
+  if (options.version) return print(`${VERSION}\n`);
   for (const { message } of inspectConfig(CENTRAL_CONFIG, process.env).warnings)
     complain(`warning: ${message}\n`);
   // Validate before anything is deleted or started.
