@@ -6,12 +6,18 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { makeFolder } from '#shared/runtime/files.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
+import { lastErrorIn } from './last-error.ts';
 
 export type SupervisedChild = {
+  name: string;
   /** Current process id; changes with a restart. */
   pid(): number | null;
-  /** Resolves when the child serves for the first time; rejects if it fails to start. */
-  ready: Promise<void>;
+  /** True after the child has served for the first time. */
+  hasServed(): boolean;
+  /** Number of times in a row that the child ended soon after its start. */
+  quickEnds(): number;
+  /** How the child ended last, with its last error and the path of its log; null if it never ended. */
+  lastEnd(): string | null;
   /** Sends SIGTERM, then SIGKILL after a grace period. */
   stop(): Promise<void>;
 };
@@ -26,41 +32,53 @@ export type ChildOptions = {
   log: Log;
   /** Called after each start that serves. */
   onReady(pid: number): void;
+  /** Called with the text of `lastEnd` when the child ends unexpectedly, once for equal ends in a row. */
+  onEnd(description: string): void;
 };
 
 const RESTART_DELAYS_MS = [100, 500, 2_000, 5_000];
 /** A child that ran this long is restarted without delay. */
 const HEALTHY_AFTER_MS = 10_000;
 const STOP_GRACE_MS = 12_000;
-/** Attempts of the first start before it counts as failed. */
-const FIRST_START_TRIES = 3;
+/** Time for the rest of the output to arrive after the child has ended. */
+const OUTPUT_WITHIN_MS = 500;
+/** Characters of output in which the last error is searched. */
+const TAIL_CHARS = 8_192;
 
 export function superviseChild(options: ChildOptions): SupervisedChild {
   const { name, clock, log } = options;
   const stopping = new AbortController();
   let child: ChildProcess | null = null;
-  let quickDeaths = 0;
-  let started = false;
+  let quickEnds = 0;
+  let hasServed = false;
+  let lastEnd: string | null = null;
 
-  async function keepRunning(onFirstReady: () => void, onGivingUp: (error: Error) => void) {
+  async function keepRunning(): Promise<void> {
     while (!stopping.signal.aborted) {
       const startedMs = clock.monotonicMs();
-      const exit = await runOnce(onFirstReady);
+      const { exit, lastError } = await runOnce();
       if (stopping.signal.aborted) return;
-      quickDeaths = clock.monotonicMs() - startedMs > HEALTHY_AFTER_MS ? 0 : quickDeaths + 1;
+      quickEnds = clock.monotonicMs() - startedMs > HEALTHY_AFTER_MS ? 0 : quickEnds + 1;
       log.warn({ child: name, exit }, 'child ended, restarting');
-      if (!started && quickDeaths >= FIRST_START_TRIES) {
-        onGivingUp(new Error(`${name} does not start (${exit}); its log: ${options.output.path}`));
-        return;
-      }
-      const delay = RESTART_DELAYS_MS[Math.min(quickDeaths, RESTART_DELAYS_MS.length - 1)] ?? 0;
+      const why = lastError === null ? '' : `: ${lastError}`;
+      const end = `${exit}${why} (log: ${options.output.path})`;
+      const isNew = quickEnds <= 1 || end !== lastEnd;
+      lastEnd = end;
+      if (isNew) options.onEnd(end);
+      const delay = RESTART_DELAYS_MS[Math.min(quickEnds, RESTART_DELAYS_MS.length - 1)] ?? 0;
       await clock.sleep(delay, stopping.signal).catch(() => undefined);
     }
   }
 
-  /** Resolves with a description of how the process ended. */
-  function runOnce(onFirstReady: () => void): Promise<string> {
+  /** Resolves with how the process ended, and with the last error in its output. */
+  function runOnce(): Promise<{ exit: string; lastError: string | null }> {
+    let tail = '';
+    const keep = (chunk: Buffer) => {
+      options.output.write(chunk);
+      tail = `${tail}${chunk}`.slice(-TAIL_CHARS);
+    };
     return new Promise((resolve) => {
+      const end = (exit: string) => resolve({ exit, lastError: lastErrorIn(tail) });
       const running = spawn(process.execPath, [...options.arguments], {
         env: { ...options.environment, NODE_COMPILE_CACHE: COMPILE_CACHE },
         stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -68,26 +86,29 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
         detached: true,
       });
       child = running;
-      running.stdout?.on('data', (chunk: Buffer) => options.output.write(chunk));
-      running.stderr?.on('data', (chunk: Buffer) => options.output.write(chunk));
+      running.stdout?.on('data', keep);
+      running.stderr?.on('data', keep);
       running.on('message', () => {
-        started = true;
+        hasServed = true;
         if (running.pid !== undefined) options.onReady(running.pid);
-        onFirstReady();
       });
-      running.on('error', (error) => resolve(error.message));
-      running.on('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
+      running.on('error', (error) => end(error.message));
+      running.on('exit', (code, signal) => {
+        const exit = signal ?? `exit code ${code}`;
+        // All output has arrived when 'close' is emitted, which a program that the child has left behind delays.
+        running.on('close', () => end(exit));
+        void clock.sleep(OUTPUT_WITHIN_MS).then(() => end(exit));
+      });
     });
   }
 
-  let ended: Promise<void> = Promise.resolve();
-  const ready = new Promise<void>((resolve, reject) => {
-    ended = keepRunning(resolve, reject);
-  });
-
+  const ended = keepRunning();
   return {
-    ready,
+    name,
     pid: () => child?.pid ?? null,
+    hasServed: () => hasServed,
+    quickEnds: () => quickEnds,
+    lastEnd: () => lastEnd,
     async stop() {
       stopping.abort();
       child?.kill('SIGTERM');

@@ -26,7 +26,7 @@ const Node = z.object({
   gpu_type: z.string(),
   gpu_count: z.int(),
   status: z.string(),
-  blocking_reasons: z.array(z.object({ code: z.string() })),
+  blocking_reasons: z.array(z.object({ code: z.string(), message: z.string() })),
 });
 const NodeList = z.object({ data: z.array(Node) });
 const PlaceAnswer = z.object({ data: z.object({ entered: z.unknown().nullable() }) });
