@@ -8,6 +8,8 @@
 set -eu
 
 readonly INTERRUPTED=130
+# Time in tenths of a second for npm to end after the signal.
+readonly GRACE_TENTHS=50
 
 cd "$(dirname "$0")/.."
 
@@ -50,8 +52,14 @@ set_up() {
 
 interrupted() {
   trap '' INT TERM HUP
-  kill -TERM -- "-$session" 2>/dev/null || true
+  kill -s TERM -- "-$session" 2>/dev/null || true
   wait "$session" || true
+  waited=0
+  while kill -s 0 -- "-$session" 2>/dev/null; do
+    [ "$waited" -lt "$GRACE_TENTHS" ] || kill -s KILL -- "-$session" 2>/dev/null || true
+    waited=$((waited + 1))
+    sleep 0.1
+  done
   echo interrupted
   exit "$INTERRUPTED"
 }

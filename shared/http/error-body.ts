@@ -2,10 +2,7 @@
 
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyRequest } from 'fastify';
-import {
-  hasZodFastifySchemaValidationErrors,
-  validatorCompiler,
-} from 'fastify-type-provider-zod';
+import { hasZodFastifySchemaValidationErrors, validatorCompiler } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { naiveUtc } from '../runtime/clock.ts';
 import { ApiError, type ValidationIssue } from '../runtime/errors.ts';

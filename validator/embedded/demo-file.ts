@@ -48,15 +48,19 @@ Ctrl-C stops everything.
 
 /** Commands that rent a pod, log in to it and remove it. */
 function tryCommands({ base_url: base, account, executors, templates, ssh }: DemoFile): string {
-  const rental = { pod_name: 'first', template_id: templates[0]?.id ?? '' };
   const commands = [
-    `API=${base} KEY=${account.api_key} NODE=${executors[0]?.id ?? ''}`,
+    `API=${base}`,
+    `KEY=${account.api_key}`,
+    `NODE=${executors[0]?.id ?? ''}`,
+    `TEMPLATE=${templates[0]?.id ?? ''}`,
     `api() { curl -s -H "X-API-Key: $KEY" -H 'Content-Type: application/json' "$@"; }`,
     `api $API/executors | jq '.[] | {id, machine_name, price_per_hour}'`,
-    `POD=$(api $API/executors/$NODE/rent -d '${JSON.stringify(rental)}' | jq -r .id)`,
+    `RENTAL='{"pod_name":"first","template_id":"'$TEMPLATE'"}'`,
+    'POD=$(api $API/executors/$NODE/rent -d "$RENTAL" | jq -r .id)',
     'until api $API/pods/$POD | jq -e \'.status == "RUNNING"\' >/dev/null; do sleep 1; done',
-    `SSH="$(api $API/pods/$POD | jq -r .ssh_connect_cmd) -n -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"`,
-    `$SSH -i '${ssh.private_key_file.replaceAll("'", "'\\''")}' 'echo "hello from $(hostname)"'`,
+    'SSH="$(api $API/pods/$POD | jq -r .ssh_connect_cmd) -n"',
+    "OPTIONS='-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null'",
+    `$SSH $OPTIONS -i '${ssh.private_key_file.replaceAll("'", "'\\''")}' 'echo "hello from $(hostname)"'`,
     'api -X DELETE $API/pods/$POD | jq .status',
   ];
   return commands.map((command) => `  ${command}\n`).join('');
