@@ -11,9 +11,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { afterAll, describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
+import { lockExclusively } from '#shared/runtime/sqlite.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
 import { LABELS } from '../../agent/containers/engine/engine.ts';
 import { eventually } from '../fakes/eventually.ts';
@@ -80,16 +80,11 @@ async function objectsOf(home: string): Promise<string[]> {
 
 /** Returns false while a process holds the lock of the home. */
 function isUnlocked(home: string): boolean {
-  const path = join(home, 'marketplace.lock');
-  if (!existsSync(path)) return true;
-  const lock = new DatabaseSync(path, { timeout: 0 });
   try {
-    lock.exec('BEGIN EXCLUSIVE; ROLLBACK');
+    lockExclusively(join(home, 'marketplace.lock')).close();
     return true;
   } catch {
     return false;
-  } finally {
-    lock.close();
   }
 }
 

@@ -16,7 +16,7 @@ export type SupervisedChild = {
   hasServed(): boolean;
   /** Number of times in a row that the child ended soon after its start. */
   quickEnds(): number;
-  /** How the child ended last, with its last error and the path of its log; null if it never ended. */
+  /** Description of the child's last end, with its last error and the path of its log; null if it never ended. */
   lastEnd(): string | null;
   /** Sends SIGTERM, then SIGKILL after a grace period. */
   stop(): Promise<void>;

@@ -65,7 +65,7 @@ async function run(): Promise<void> {
     lock.close();
   });
   const { marketplace } = await starting.catch((error: unknown) => {
-    // The stop prints what it does; the interruption itself is no error.
+    // The stop prints what it does; an interruption is not an error.
     if (interruption.signal.aborted) return { marketplace: null };
     throw error;
   });
