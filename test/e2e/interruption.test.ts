@@ -80,8 +80,10 @@ async function objectsOf(home: string): Promise<string[]> {
 
 /** Returns false while a process holds the lock of the home. */
 function isUnlocked(home: string): boolean {
+  const path = join(home, 'marketplace.lock');
+  if (!existsSync(path)) return true;
   try {
-    lockExclusively(join(home, 'marketplace.lock')).close();
+    lockExclusively(path).close();
     return true;
   } catch {
     return false;
