@@ -8,7 +8,7 @@ const databaseTests = globSync('{validator,test}/**/*.test.ts', {
     'test/contract/{cheats,line}.test.ts',
     'test/e2e/{prometheus,central-process}.test.ts',
     'test/spec/{errors,documentation}.test.ts',
-    'validator/central/platform/openapi/viewer.test.ts',
+    'validator/central/platform/{openapi/viewer,system/start-page}.test.ts',
     'validator/central/delivery/streams/{pod-logs,log-sharing,resumable}.test.ts',
     'validator/central/{market/support-channels,market/feedback,delivery/uploads}/*.test.ts',
     'validator/updates/release.test.ts',

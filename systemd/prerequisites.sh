@@ -17,6 +17,7 @@ PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 mode=install
 for_tests=no
 apt_log=
+detached=
 
 usage() {
   cat <<'TEXT'
@@ -36,6 +37,7 @@ TEXT
 }
 
 main() {
+  trap 'exit 143' INT TERM HUP
   [ "${1:-}" != --tests ] || { for_tests=yes && shift; }
   case "${1:-}" in
     '') ;;
@@ -293,7 +295,14 @@ apt_install() {
   without_new_services "$@"
 }
 
-apt_quietly() { apt install -y --no-install-recommends "$@" >"$apt_log" 2>&1 || apt_failed; }
+# Downloads first: a download may be interrupted, but an interrupted installation would leave packages half configured. So
+# the installation runs in a separate session, which Ctrl-C does not reach, and this script ends after it.
+apt_quietly() {
+  apt install -y --no-install-recommends --download-only "$@" >"$apt_log" 2>&1 || apt_failed
+  detached='setsid --wait'
+  apt install -y --no-install-recommends "$@" >"$apt_log" 2>&1 || apt_failed
+  detached=
+}
 
 # Disables the services that these packages start.
 without_new_services() {
@@ -314,7 +323,8 @@ without_own_server() {
 
 # Does not restart the provider's services (needrestart), and asks no questions.
 apt() {
-  DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 apt-get -q \
+  # shellcheck disable=SC2086 # no word, or a program and its option
+  DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 $detached apt-get -q \
     -o "DPkg::Lock::Timeout=$LOCK_WAIT_S" -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@" </dev/null
 }
 

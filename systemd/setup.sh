@@ -7,6 +7,8 @@ set -eu
 readonly NODE_MAJOR=26
 readonly LOCK=var/setup.lock
 readonly LOCK_WAIT_S=1800
+# Process id of the running npm.
+npm=
 
 cd "$(dirname "$0")/.."
 # shellcheck source-path=SCRIPTDIR source=progress.sh
@@ -14,6 +16,7 @@ cd "$(dirname "$0")/.."
 
 # --tests also installs what the tests need.
 main() {
+  trap 'interrupted' INT TERM HUP
   case "$#$*" in 0 | 1--tests) ;; *) fail 'Usage: npm run setup [-- --tests]' ;; esac
   hold_lock
   packages_current || install_packages
@@ -46,6 +49,13 @@ install_packages() {
   with_progress 'installing the npm packages' npm_ci || fail 'npm ci failed; its messages are above.'
 }
 
+# Ends npm, which ignores signals while it waits for the network. A shell runs a trap after its foreground process, so this
+# script ends after prerequisites.sh, which waits for apt.
+interrupted() {
+  [ -z "$npm" ] || kill -s KILL "$npm" 2>/dev/null || true
+  exit 143
+}
+
 # In an npm script, PATH begins with node_modules/.bin, whose Node the installation would remove while it runs, and npm_config_*
 # has the settings of the calling npm. Both must not affect this npm.
 npm_ci() {
@@ -53,8 +63,13 @@ npm_ci() {
     unset npm_config_global npm_config_location npm_config_dry_run npm_config_omit \
       npm_config_only npm_config_production npm_config_package_lock_only \
       npm_config_workspace npm_config_workspaces
-    PATH="$(system_path)" npm ci --include=dev --include=optional --no-audit --no-fund --no-progress --loglevel=error 9>&-
-  )
+    exec env "PATH=$(system_path)" npm ci --include=dev --include=optional --no-audit --no-fund --no-progress --loglevel=error
+  ) 9>&- &
+  npm=$!
+  npm_status=0
+  wait "$npm" || npm_status=$?
+  npm=
+  return "$npm_status"
 }
 
 check_node() {

@@ -28,6 +28,7 @@ and SSH_*); SSH_SNAPSHOT and SSH_DOCKER_SOCKET follow the agent's variables unle
 systemd, install the services instead: sh systemd/install.sh --component agent
 `;
 
+const START_POLL_MS = 100;
 /** Width of the longest process name. */
 const NAME_CHARS = 5;
 /** A line that is longer is printed in parts. */
@@ -53,6 +54,7 @@ export async function runHost(args: readonly string[], environment: Environment)
       clock: systemClock,
       log,
       onReady: (pid) => log.info({ child: name, pid }, 'serving'),
+      onEnd: (how) => log.error({ child: name }, `the process ended: ${how}`),
     });
   const children = [supervise('agent', agentArguments()), supervise('ssh', gatewayArguments())];
   let isStopping = false;
@@ -61,15 +63,21 @@ export async function runHost(args: readonly string[], environment: Environment)
     log.info('stopping; pods keep running');
     await stopAll(children);
   }, fail);
-  await Promise.all(children.map(({ ready }) => ready)).catch(async (error: unknown) => {
-    await stopAll(children);
-    throw error;
-  });
-  await Promise.race(children.map(({ ended }) => ended));
+  let failure = startFailureOf(children);
+  while (failure === null && !isStopping) {
+    const isServing = children.every((child) => child.hasServed());
+    const ended = Promise.race(children.map((child) => child.ended));
+    await (isServing ? ended : systemClock.sleep(START_POLL_MS));
+    failure = startFailureOf(children);
+  }
   if (isStopping) return;
   await stopAll(children);
-  // A child that served is given up only if a file that its variables name has become invalid.
-  throw new ConfigError('a process rejects its configuration; its messages are above');
+  throw failure;
+}
+
+/** Returns why one of the children does not start; null while they serve or may still start. */
+function startFailureOf(children: readonly SupervisedChild[]): Error | null {
+  return children.map((child) => child.startFailure()).find((found) => found !== null) ?? null;
 }
 
 /** Throws ConfigError that names the problems of both processes. */
@@ -110,7 +118,7 @@ function linesOf(name: string): ChildOutput & { write(chunk: Uint8Array | string
   const decoder = new TextDecoder();
   let incomplete = '';
   return {
-    place: `its messages begin with "${name}"`,
+    place: `its messages begin with "${name} |"`,
     write(chunk) {
       const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
       const lines = (incomplete + text).split('\n');

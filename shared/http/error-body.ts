@@ -2,7 +2,8 @@
 
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyRequest } from 'fastify';
-import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
+import { hasZodFastifySchemaValidationErrors, validatorCompiler } from 'fastify-type-provider-zod';
+import { z } from 'zod';
 import { naiveUtc } from '../runtime/clock.ts';
 import { ApiError, type ValidationIssue } from '../runtime/errors.ts';
 import { STATUS_CODES } from './node-http.ts';
@@ -71,8 +72,11 @@ function problem(error: ApiError, requestId: string): Record<string, unknown> {
   };
 }
 
-/** The request's parameters and their schemas. */
-type ParameterSource = Pick<FastifyRequest, 'routeOptions' | 'query' | 'params'>;
+/** The inputs of a request and their schemas. */
+type ParameterSource = Pick<
+  FastifyRequest,
+  'routeOptions' | 'query' | 'params' | 'body' | 'headers'
+>;
 
 /**
  * Converts anything thrown for `request` into an ApiError: framework errors are mapped, unexpected ones become a 500.
@@ -91,16 +95,36 @@ type SchemaError = {
   validation: readonly ZodIssue[];
   validationContext?: string | undefined;
 };
+/** Places of a request in the order in which fastify validates them; it stops at the first invalid place. */
+const PLACES = ['params', 'body', 'querystring', 'headers'] as const;
+type Place = (typeof PLACES)[number];
 type ZodIssue = { instancePath: string; message?: string; params?: unknown };
 
+/** Names of places in error messages, if they differ. */
 const PLACE: Record<string, string> = { querystring: 'query', params: 'path', headers: 'header' };
 
 function validationError(error: SchemaError, request: ParameterSource): ApiError {
-  const issues = error.validation.map((entry) => issueFrom(error, entry, request));
+  const errors = [error, ...furtherErrors(error, request)];
+  const issues = errors.flatMap((each) =>
+    each.validation.map((entry) => issueFrom(each, entry, request)),
+  );
   const fields = new Set(issues.map((issue) => issue.field));
   return new ApiError('validation_error', 'Request validation failed', {
     validationErrors: issues,
     hint: `Fix ${[...fields].join(', ')} and retry.`,
+  });
+}
+
+/** Validates the places after the invalid one, so that the response lists the problems of all places. */
+function furtherErrors(error: SchemaError, request: ParameterSource): SchemaError[] {
+  const first = PLACES.indexOf((error.validationContext ?? 'body') as Place);
+  return PLACES.slice(first + 1).flatMap((validationContext) => {
+    const schema = request.routeOptions.schema?.[validationContext];
+    if (!(schema instanceof z.ZodType)) return [];
+    const given = validationContext === 'querystring' ? request.query : request[validationContext];
+    const result = validatorCompiler({ schema, method: '', url: '' })(given);
+    const failure = { validation: (result as { error?: unknown }).error, validationContext };
+    return hasZodFastifySchemaValidationErrors(failure) ? [failure] : [];
   });
 }
 

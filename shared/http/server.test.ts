@@ -102,6 +102,29 @@ it('names every invalid field by its path', async () => {
   ]);
 });
 
+it('names the invalid fields of path, body, query and headers in one response', async () => {
+  const server = createServer();
+  const schema = {
+    params: z.object({ id: z.uuid() }),
+    body: z.object({ n: z.int(), pod_name: z.string() }),
+    querystring: z.object({ limit: z.coerce.number().int().max(9), name: z.string() }),
+    headers: z.object({ 'x-count': z.string().regex(/^[0-9]+$/, 'Not a number') }),
+  };
+  server.post('/all/:id', { schema }, async () => ({ ok: true }));
+  const refusedFields = async (id: string, body: object) => {
+    const url = `/all/${id}?limit=99`;
+    const headers = { 'x-count': 'many' };
+    const response = await server.inject({ method: 'POST', url, payload: body, headers });
+    expect(response.statusCode).toBe(422);
+    const issues = response.json().validation_errors as { field: string }[];
+    return issues.map(({ field }) => field);
+  };
+  const later = ['query.limit', 'query.name', 'header.x-count'];
+  expect(await refusedFields('x', {})).toEqual(['path.id', 'body.n', 'body.pod_name', ...later]);
+  expect(await refusedFields(ID, { n: 'one' })).toEqual(['body.n', 'body.pod_name', ...later]);
+  expect(await refusedFields(ID, { n: 1, pod_name: 'x' })).toEqual(later);
+});
+
 it('lists the allowed methods with a 405 and treats /x and /x/ as the same path', async () => {
   const server = createServer();
   const refused = await server.inject({ method: 'DELETE', url: '/boom/' });

@@ -66,3 +66,15 @@ it('redraws one line on a terminal and prints each finished step with its durati
   expect(written.at(-1)?.length).toBeLessThan(70);
   progress.end();
 });
+
+it('prints a note above the current step, which continues', async () => {
+  const drawn = scene(true);
+  drawn.progress.step('fetching');
+  drawn.progress.note('one is late');
+  drawn.progress.end();
+  expect(drawn.written.join('')).toMatch(/one is late\n.*… fetching 0 s/s);
+  const plain = scene(false);
+  plain.progress.step('fetching');
+  plain.progress.note('one is late');
+  expect(plain.written).toEqual(['… fetching\n', 'one is late\n']);
+});

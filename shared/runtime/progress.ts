@@ -12,6 +12,8 @@ export type Progress = {
   step(text: string): void;
   /** Updates the progress of the current step. */
   at(done: number, of: number): void;
+  /** Prints a line above the current step, which continues. */
+  note(text: string): void;
   /** Ends the last step; the next output begins on a new line. */
   end(): void;
 };
@@ -91,6 +93,14 @@ function startProgress(
       else if (announcesSteps) terminal.write(`… ${text}\n`);
       updating = new AbortController();
       void update(current, updating.signal);
+    },
+    note(text) {
+      if (current === null || !isDrawn) {
+        terminal.write(`${text}\n`);
+        return;
+      }
+      terminal.write(`${CLEAR_LINE}${text}\n`);
+      draw(current);
     },
     at(done, of) {
       if (current === null) return;

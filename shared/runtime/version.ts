@@ -1,5 +1,8 @@
-/** The product's version, reported by every process. A test compares it with package.json. */
-export const VERSION = '0.1.0';
+/** The product's version, which package.json alone states, and the comparison of versions. */
+import manifest from '../../package.json' with { type: 'json' };
+
+/** Reported by every process and command. */
+export const VERSION: string = manifest.version;
 
 /**
  * Compares dotted version numbers: returns a number below, at or above 0. Null if one of them does not begin with a

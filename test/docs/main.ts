@@ -1,11 +1,17 @@
-/** `npm run docs`: rewrites the generated tables of the READMEs. */
+/** `npm run docs`: rewrites the generated tables of the READMEs and the files with the texts of --help. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { GENERATED, readDocument, regenerate } from './generated.ts';
+import { HELP_FOLDERS, outputOf } from './help-texts.ts';
 
 for (const path of Object.keys(GENERATED)) {
   const before = readDocument(path);
   const after = await regenerate(before);
-  writeFileSync(join(import.meta.dirname, '../..', path), after);
+  write(path, after);
   process.stdout.write(`${path}: ${before === after ? 'unchanged' : 'updated'}\n`);
+}
+for (const folder of HELP_FOLDERS) write(`${folder}/help.txt`, await outputOf(folder, '--help'));
+
+function write(path: string, text: string): void {
+  writeFileSync(join(import.meta.dirname, '../..', path), text);
 }

@@ -146,6 +146,29 @@ function logIn(connectCommand: string, command: string): string {
   return execFileSync(program, [...options, ...args, command], { encoding: 'utf8' });
 }
 
+it('prints links that respond with 200 to a browser', async () => {
+  const links = [...market.output().matchAll(/^ {2}\w+ +(https?:\S+)$/gm)].map(
+    ([, url = '']) => url,
+  );
+  expect(links).toHaveLength(4);
+  for (const link of links) {
+    const { status } = await fetch(link, { headers: { Accept: 'text/html' } });
+    expect([link, status]).toEqual([link, 200]);
+  }
+});
+
+it('prints commands that rent a pod, log in to it and remove it, exactly as printed', async () => {
+  const { account } = market.demo();
+  const [, block = ''] = /\(with curl and jq\):\n\n([\s\S]*?)\nCtrl-C/.exec(market.output()) ?? [];
+  expect(block.split(account.api_key)).toHaveLength(2);
+  const lines = block.split('\n').map((line) => line.length);
+  expect(Math.max(...lines)).toBeLessThanOrEqual(120);
+  const printed = await runSession([block], home);
+  expect(printed).toContain('"machine_name": "NVIDIA');
+  expect(printed).toMatch(/^hello from \S+$/m);
+  expect(printed.trim().split('\n').at(-1)).toBe('"DELETING"');
+}, 120_000);
+
 it('a new account signs up, confirms its address with the mail in the outbox and gets the credit', async () => {
   const demo = market.demo();
   const account = { email: 'newcomer@example.com', password: 'correct horse' };

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { VERSION } from '#shared/runtime/version.ts';
 import { readInterface, type Snapshot } from './snapshot.ts';
 
 const HELP = `Compares the public interface of a revision with that of this checkout.
@@ -19,6 +20,10 @@ const ROOT = join(import.meta.dirname, '../..');
 process.exitCode = await run(process.argv.slice(2));
 
 async function run([revision, ...rest]: readonly string[]): Promise<number> {
+  if (revision === '--version') {
+    print(`${VERSION}\n`);
+    return 0;
+  }
   if (revision === undefined || revision === '--help' || rest.length > 0) {
     print(HELP);
     return revision === '--help' ? 0 : 2;

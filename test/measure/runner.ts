@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
+import { VERSION } from '#shared/runtime/version.ts';
 import { type AgentProcess, createAgentHome } from '../fakes/agents/agent-process.ts';
 import type { Row } from './row.ts';
 
@@ -25,6 +26,7 @@ export type Measurement<Options> = {
   optionsOf(values: Record<string, string | undefined>): Options | null;
 };
 
+const FLAG = { type: 'boolean' } as const;
 /** Exit status after an interruption. */
 const INTERRUPTED = 130;
 const WRONG_USAGE = 2;
@@ -38,6 +40,7 @@ export async function measure<Options>(
   words: readonly string[],
 ): Promise<void> {
   const chosen = parse(measurement, words);
+  if (chosen === 'version') return print(VERSION);
   if (chosen === 'help' || chosen === null) {
     process.stdout.write(helpOf(measurement));
     process.exitCode = chosen === null ? WRONG_USAGE : 0;
@@ -89,9 +92,10 @@ function parse<Options>(
   try {
     const { values } = parseArgs({
       args: [...words],
-      options: { ...options, help: { type: 'boolean' as const } },
+      options: { ...options, help: FLAG, version: FLAG },
     });
     if (values['help'] === true) return 'help';
+    if (values['version'] === true) return 'version';
     const { only, ...others } = values as Record<string, string | undefined>;
     const accepted = optionsOf(others);
     const known = only === undefined || Object.hasOwn(parts, only);

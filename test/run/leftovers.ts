@@ -232,10 +232,16 @@ function mountsBelow(folder: string): string[] {
     .toReversed();
 }
 
-/** Output of a program; empty where the program is missing or fails. */
+/**
+ * Output of a program; empty where the program is missing or fails. It runs in a separate session: if Ctrl-C ended
+ * it, an object of this run would stay, or an object of another program would count as new.
+ */
 function command(program: string, ...args: string[]): string {
   try {
-    return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+    return execFileSync('setsid', ['--wait', program, ...args], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
   } catch {
     return '';
   }

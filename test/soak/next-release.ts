@@ -26,7 +26,7 @@ export async function buildNextRelease(reference: string): Promise<void> {
       cpSync(join(ROOT, part), join(folder, part), { recursive: true });
     }
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-    for (const file of ['package.json', 'package-lock.json', 'shared/runtime/version.ts']) {
+    for (const file of ['package.json', 'package-lock.json']) {
       const text = readFileSync(join(folder, file), 'utf8');
       writeFileSync(join(folder, file), text.replace(VERSION, NEXT_VERSION));
     }

@@ -28,6 +28,7 @@ import type { CentralOptions, CentralPorts } from './platform/central-deps.ts';
 import { startBacklog } from './platform/metrics/backlog.job.ts';
 import { registerViewer } from './platform/openapi/viewer.routes.ts';
 import { createPlatform } from './platform/platform.ts';
+import { registerStartPages } from './platform/system/start-page.routes.ts';
 import {
   registerPortalDescription,
   registerSystemRoutes,
@@ -188,6 +189,7 @@ export async function createCentral(
   await registerBelow(server, '/', [
     registerSharedConfig,
     registerViewer,
+    registerStartPages,
     delivery.registerOrigin,
     (origin) => billing.registerOrigin(origin, accounts.completeOnboarding),
     async (origin) => storage?.register(origin),

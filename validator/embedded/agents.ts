@@ -50,6 +50,8 @@ export type StartAgentsOptions = {
   environment: Record<string, string | undefined>;
   /** Called each time an agent or gateway starts to serve: its process id may have changed. */
   onRestart(): void;
+  /** Called with one line when an agent or gateway ends unexpectedly. */
+  onEnd(line: string): void;
 };
 
 /** Variables that children inherit. */
@@ -129,6 +131,7 @@ function startAgent(
     log,
     output: createCappedFile(home.log(name)),
     onReady: parts.onRestart,
+    onEnd: (how) => parts.onEnd(`${name} ended and is restarted: ${how}`),
     environment: { ...inheritedVariables(parts), ...variables, AGENT_EXIT_WITH_PARENT: 'true' },
   });
 }
@@ -149,6 +152,7 @@ function startGateway(
     log,
     output: createCappedFile(home.log(name)),
     onReady: parts.onRestart,
+    onEnd: (how) => parts.onEnd(`${name} ended and is restarted: ${how}`),
     environment: {
       ...inheritedVariables(parts),
       SSH_SNAPSHOT: join(home.agent(executorId), 'ssh', 'gateway.json'),

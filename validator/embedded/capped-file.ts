@@ -13,7 +13,7 @@ export function createCappedFile(path: string): CappedFile {
   makeFolder(dirname(path));
   let size = sizeOf(path);
   return {
-    place: `its log: ${path}`,
+    place: `log: ${path}`,
     write(chunk) {
       try {
         if (size > MAX_BYTES) {

@@ -26,27 +26,42 @@ export function writeDemoFile(home: Home, demo: DemoFile): void {
   writePrivateFile(home.demoFile, `${JSON.stringify(demo, null, 2)}\n`);
 }
 
-/** Block that `npm start` prints once everything answers. */
+/** Block that `npm start` prints once everything answers. Every link responds with 200 to a browser. */
 export function readyText(demo: DemoFile, home: Home, simulated: boolean): string {
-  const { base_url: base, account } = demo;
-  const key = `-H 'X-API-Key: ${account.api_key}'`;
-  const template = demo.templates[0]?.id ?? '';
-  const executor = demo.executors[0]?.id ?? '';
+  const { base_url: base } = demo;
   const gpus = simulated ? '\n  GPUs are simulated: pods run, but nothing computes on a GPU.' : '';
   return `
 Podwright is ready.${gpus}
 
   API        ${base}
+  reference  ${new URL('/docs', base)}
   portal     ${demo.portal_url}
-  validator  ${demo.validator_url}
-  API key    ${account.api_key}
+  validator  ${demo.validator_url}/version
   details    ${home.demoFile}
 
-Try:
-  curl -s ${key} ${base}/executors
-  curl -s ${key} -H 'Content-Type: application/json' -d '{"pod_name":"first","template_id":"${template}"}' ${base}/executors/${executor}/rent
-  curl -s ${key} ${base}/pods
+Try this in a second terminal (with curl and jq):
 
+${tryCommands(demo)}
 Ctrl-C stops everything.
 `;
+}
+
+/** Commands that rent a pod, log in to it and remove it. */
+function tryCommands({ base_url: base, account, executors, templates, ssh }: DemoFile): string {
+  const commands = [
+    `API=${base}`,
+    `KEY=${account.api_key}`,
+    `NODE=${executors[0]?.id ?? ''}`,
+    `TEMPLATE=${templates[0]?.id ?? ''}`,
+    `api() { curl -s -H "X-API-Key: $KEY" -H 'Content-Type: application/json' "$@"; }`,
+    `api $API/executors | jq '.[] | {id, machine_name, price_per_hour}'`,
+    `RENTAL='{"pod_name":"first","template_id":"'$TEMPLATE'"}'`,
+    'POD=$(api $API/executors/$NODE/rent -d "$RENTAL" | jq -r .id)',
+    'until api $API/pods/$POD | jq -e \'.status == "RUNNING"\' >/dev/null; do sleep 1; done',
+    'SSH="$(api $API/pods/$POD | jq -r .ssh_connect_cmd) -n"',
+    "OPTIONS='-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null'",
+    `$SSH $OPTIONS -i '${ssh.private_key_file.replaceAll("'", "'\\''")}' 'echo "hello from $(hostname)"'`,
+    'api -X DELETE $API/pods/$POD | jq .status',
+  ];
+  return commands.map((command) => `  ${command}\n`).join('');
 }

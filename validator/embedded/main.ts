@@ -1,5 +1,6 @@
 /** `npm start`: runs the whole marketplace on this machine. */
 import { rmSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { requireFreePort } from '#shared/http/listen.ts';
 import { DeadlineError, systemClock, withDeadline } from '#shared/runtime/clock.ts';
 import { exitStatusOf, inspectConfig } from '#shared/runtime/config.ts';
@@ -8,10 +9,12 @@ import { createLog } from '#shared/runtime/log.ts';
 import { createProgress } from '#shared/runtime/progress.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { lockExclusively } from '#shared/runtime/sqlite.ts';
+import { VERSION } from '#shared/runtime/version.ts';
 import { isTracingConfigured, startTracing } from '#shared/telemetry/tracing.ts';
 import { CENTRAL_CONFIG } from '../central/config.ts';
 import { databaseTarget, refuseFreshOn } from './central-settings.ts';
 import { readyText } from './demo-file.ts';
+import { requireEngine } from './engine-problem.ts';
 import { type Home, homeAt, prepareHome } from './home.ts';
 import { startMarketplace } from './marketplace.ts';
 import { parseStartOptions, START_HELP, type StartOptions } from './options.ts';
@@ -39,43 +42,65 @@ const progress = createProgress(systemClock, process.stdout);
 async function run(): Promise<void> {
   const options = parseStartOptions(process.argv.slice(2));
   if (options.help) return print(START_HELP);
+  if (options.version) return print(`${VERSION}\n`);
   for (const { message } of inspectConfig(CENTRAL_CONFIG, process.env).warnings)
     complain(`warning: ${message}\n`);
   // Validate before anything is deleted or started.
   isTracingConfigured(process.env);
+  await requireEngine(process.env, { clock: systemClock, user: userInfo().username });
   const home = homeAt(options.home);
   prepareHome(home);
   const lock = takeLock(home);
   await requireFreePorts(options);
+  const interruption = new AbortController();
+  const starting = start(options, home, interruption.signal);
+  stopOnSignal(async () => {
+    interruption.abort(new Error('the start was interrupted'));
+    const started = await starting.catch(() => null);
+    await started?.stop();
+    progress.end();
+    lock.close();
+  });
+  const { marketplace } = await starting.catch((error: unknown) => {
+    // The stop prints what it does; an interruption is not an error.
+    if (interruption.signal.aborted) return { marketplace: null };
+    throw error;
+  });
+  if (marketplace === null || interruption.signal.aborted) return;
+  progress.end();
+  print(readyText(marketplace.demo, home, marketplace.simulated));
+}
+
+/** Resets the home if requested, and starts everything. */
+async function start(options: StartOptions, home: Home, signal: AbortSignal) {
   // Scripts wait for this file and must not find that of the last run.
   rmSync(home.demoFile, { force: true });
   if (options.fresh) {
     await refuseFreshOn(databaseTarget(process.env, home));
     await resetHome(home, process.env, progress.step);
   }
-
+  signal.throwIfAborted();
   const tracing = await startTracing('podwright', process.env, {
     clock: systemClock,
     log: createLog({ name: 'podwright', level: 'warn' }),
   });
-  const starting = startMarketplace({
+  const marketplace = await startMarketplace({
     options,
     home,
     clock: systemClock,
     random: systemRandom,
     environment: process.env,
     progress,
-  });
-  stopOnSignal(async () => {
-    const marketplace = await starting.catch(() => null);
-    await marketplace?.stop(options['keep-pods']);
+    signal,
+  }).catch(async (error: unknown) => {
     await tracing.close();
-    progress.end();
-    lock.close();
+    throw error;
   });
-  const marketplace = await starting;
-  progress.end();
-  print(readyText(marketplace.demo, home, marketplace.simulated));
+  const stop = async () => {
+    await marketplace.stop(options['keep-pods']);
+    await tracing.close();
+  };
+  return { marketplace, stop };
 }
 
 /** Rejects before anything is started or deleted. */
@@ -100,7 +125,7 @@ function stopOnSignal(stop: () => Promise<void>): void {
   const onSignal = () => {
     if (stoppingSinceMs === null) {
       stoppingSinceMs = systemClock.monotonicMs();
-      progress.step('Stopping. Press Ctrl-C again to stop at once.');
+      progress.step('Stopping. Press Ctrl-C again to stop at once; the pods then keep running.');
       withDeadline(systemClock, STOPPED_WITHIN_MS, stop())
         .catch((error: unknown) =>
           fail(error instanceof DeadlineError ? new Error(TOO_LONG) : error),

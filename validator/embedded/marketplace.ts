@@ -15,11 +15,12 @@ import { createAdapters } from '../central/adapters-from-config.ts';
 import { readOrCreateSeedFile } from '../keys/key-file.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { type LocalAgent, startAgents } from './agents.ts';
+import { awaitAgents, type StartingAgent } from './await-agents.ts';
 import { createCappedFile } from './capped-file.ts';
 import { databaseTarget } from './central-settings.ts';
 import { type DemoAccount, ensureDemoAccount } from './demo-account.ts';
 import { type DemoFile, writeDemoFile } from './demo-file.ts';
-import { logInProvider } from './demo-provider.ts';
+import { type DemoProvider, logInProvider } from './demo-provider.ts';
 import { type Home, shellVariables, writePrivateFile } from './home.ts';
 import { planGpus } from './local-gpus.ts';
 import { type MetricsAddresses, metricsUrls } from './metrics-listeners.ts';
@@ -42,6 +43,8 @@ export type MarketplaceOptions = {
   /** Environment of this process; agents inherit a few variables. */
   environment: Record<string, string | undefined>;
   progress: Progress;
+  /** Ends the start: everything stops again, and `startMarketplace` rejects. */
+  signal: AbortSignal;
 };
 
 /** Defaults for a marketplace on one machine; variables override them. */
@@ -53,14 +56,12 @@ const LOCAL_DEFAULTS = {
   CENTRAL_SUPPORT_EMAIL: 'support@localhost.localdomain',
   CENTRAL_ALPHA_RATES: join(import.meta.dirname, 'alpha-rates.json'),
 };
-const VERIFIED_WITHIN_MS = 60_000;
-const POLL_MS = 100;
 const WARM_UP_TIMEOUT_MS = 30_000;
 const WARM_UP_OUTPUT_BYTES = 10_000;
 
-/** Resolves when every executor is verified. Stops everything again if the start fails. */
+/** Resolves when every executor is verified. Stops everything again if the start fails or `signal` ends it. */
 export async function startMarketplace(parts: MarketplaceOptions): Promise<Marketplace> {
-  const { options, home, clock, random, progress } = parts;
+  const { options, home, clock, random, progress, signal } = parts;
   const output = createCappedFile(home.log('marketplace'));
   const log = createLog({ name: 'marketplace', level: 'info' }, output);
   const keys = createKeyThread();
@@ -114,6 +115,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
   }
 
   try {
+    signal.throwIfAborted();
     const account = await ensureDemoAccount(urls.api, home, random);
     await services.central.verifyAccount(account.email);
     const provider = await logInProvider(urls.portal, signers.provider, clock);
@@ -124,6 +126,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
       demo = { ...demo, ...pidsOf(agents) };
       writeDemoFile(home, demo);
     };
+    signal.throwIfAborted();
     progress.step(`starting ${options.agents} agents`);
     agents.push(
       ...(await startAgents({
@@ -135,16 +138,18 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
         validatorHotkey: signers.validator.hotkey,
         metrics: services.metrics,
         onRestart: refreshPids,
+        onEnd: progress.note,
       })),
     );
-    await Promise.all(agents.flatMap(childrenOf).map((child) => child.ready));
     progress.step('waiting for the validator to verify the executors');
-    await untilVerified(provider, agents, { clock, progress, home });
+    const children = agents.flatMap(childrenOf);
+    const states = async () => startingAgents(agents, await provider.listNodes());
+    await awaitAgents({ children, states, clock, progress, signal });
     demo = await describe(parts, account, signers, { agents, metrics: services.metrics });
     writeDemoFile(home, demo);
     return { demo, simulated: gpus.some((gpu) => gpu.environment['AGENT_GPU'] !== 'nvidia'), stop };
   } catch (error) {
-    await stop(true);
+    await stop(!signal.aborted || options['keep-pods']);
     throw error;
   }
 }
@@ -158,27 +163,19 @@ async function warmAgentCache(): Promise<void> {
   });
 }
 
-async function untilVerified(
-  provider: Awaited<ReturnType<typeof logInProvider>>,
+function startingAgents(
   agents: readonly LocalAgent[],
-  { clock, progress, home }: Pick<MarketplaceOptions, 'clock' | 'progress' | 'home'>,
-): Promise<void> {
-  const giveUpMs = clock.monotonicMs() + VERIFIED_WITHIN_MS;
-  for (;;) {
-    const nodes = await provider.listNodes();
-    const missing = agents.filter(
-      (agent) => nodes.find((node) => node.id === agent.executorId)?.status !== 'available',
-    );
-    progress.at(agents.length - missing.length, agents.length);
-    if (missing.length === 0) return;
-    if (clock.monotonicMs() > giveUpMs) {
-      const awaited = nodes.filter(({ id }) => missing.some((agent) => agent.executorId === id));
-      const reasons = awaited.flatMap((node) => node.blocking_reasons.map((reason) => reason.code));
-      const why = [...new Set(reasons)].join(', ') || 'no verdict';
-      throw new Error(`executors were not verified in time: ${why}; logs: ${home.logs}`);
-    }
-    await clock.sleep(POLL_MS);
-  }
+  nodes: Awaited<ReturnType<DemoProvider['listNodes']>>,
+): StartingAgent[] {
+  return agents.map(({ executorId, process: { name } }) => {
+    const node = nodes.find(({ id }) => id === executorId);
+    const reasons = node?.blocking_reasons ?? [];
+    return {
+      name,
+      isVerified: node?.status === 'available',
+      reasons: reasons.map(({ code, message }) => `${message} (${code})`),
+    };
+  });
 }
 
 async function describe(

@@ -14,6 +14,7 @@ it('has the documented defaults', () => {
     'keep-pods': false,
     fresh: false,
     help: false,
+    version: false,
   });
 });
 

@@ -18,7 +18,7 @@ export const START_HELP = `Runs the whole Podwright marketplace on this machine:
                          ten are tried (default 8100)
   --keep-pods            leave pods running when this stops (default: remove them)
   --fresh                first remove the pods and all data of DIR
-  --help
+  --help, --version      print this text or the version, and start nothing
 
 CENTRAL_DATABASE=postgres://user:password@host:port/database stores the central API's data there
 instead of in DIR.
@@ -42,6 +42,7 @@ const Schema = z.object({
   'keep-pods': z.boolean().default(false),
   fresh: z.boolean().default(false),
   help: z.boolean().default(false),
+  version: z.boolean().default(false),
 });
 
 export type StartOptions = z.output<typeof Schema>;
@@ -68,6 +69,7 @@ export function parseStartOptions(argv: readonly string[]): StartOptions {
         'keep-pods': flag,
         fresh: flag,
         help: flag,
+        version: flag,
       },
     }));
   } catch (error) {

@@ -20,6 +20,7 @@ import { definedVariables } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { agentArguments } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
+import { VERSION } from '#shared/runtime/version.ts';
 import { examine as examineValidator } from '../../doctor/doctor.ts';
 import { agentNames, type Home, homeAt, type Variables, variablesIn } from '../home.ts';
 import { LOCAL_CHECKS } from '../local-policies.ts';
@@ -32,7 +33,7 @@ const HELP = `Checks this machine and the marketplace that npm start runs on it,
   --home DIR         the marketplace's home (default ./var)
   --no-container     start no container (otherwise the validator's probe is run once)
   --json             ${DOCTOR_JSON_HELP} instead of lines
-  --help
+  --help, --version
 
 The marketplace may be running; if it is not, checks that need its processes are left out. Without a marketplace
 in DIR the exit status is 2.
@@ -109,7 +110,9 @@ async function examineAgent(variables: Variables, container: boolean): Promise<F
 
 try {
   const terminal = doctorTerminal(process.env);
-  process.exitCode = await runDoctor(marketplaceDoctor, process.argv.slice(2), terminal);
+  const args = process.argv.slice(2);
+  if (args.join(' ') === '--version') terminal.out(`${VERSION}\n`);
+  else process.exitCode = await runDoctor(marketplaceDoctor, args, terminal);
 } catch (error) {
   process.stderr.write(`podwright: ${messageOf(error).trimEnd()}\n`);
   process.exitCode = 1;

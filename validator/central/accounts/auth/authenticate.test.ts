@@ -70,6 +70,22 @@ it('reports why a key is rejected', async () => {
   expect(await messageFor(key)).toEqual(unknown);
 });
 
+it('names an invalid API key in a header of an open route, except without a rate limit', async () => {
+  const { key, apiKey } = await central.signUp();
+  const statusFor = async (url: string, headers: Record<string, string>) =>
+    (await central.server.inject({ url, headers })).headers['x-api-key-status'];
+  const open = '/api/templates';
+  expect(await statusFor(open, {})).toBeUndefined();
+  expect(await statusFor(open, key)).toBeUndefined();
+  expect(await statusFor(open, { authorization: `Bearer ${apiKey}` })).toBeUndefined();
+  expect(await statusFor(open, UNKNOWN_KEY)).toBe('invalid');
+  expect(await statusFor(open, { authorization: `Bearer ${UNKNOWN_KEY['x-api-key']}` })).toBe(
+    'invalid',
+  );
+  expect(await statusFor('/docs', UNKNOWN_KEY)).toBe('invalid');
+  expect(await statusFor('/api/version', UNKNOWN_KEY)).toBeUndefined();
+});
+
 it('accepts an API key, a session, or both if they belong to the same account', async () => {
   const a = await central.signUp();
   const b = await central.signUp();

@@ -19,7 +19,7 @@ import { withinScope } from './route-scopes.ts';
 import { findProviderHotkey } from './session.store.ts';
 import type { Sessions } from './session.ts';
 import type { StreamTickets } from './stream-ticket.ts';
-import { bearerToken, type UserCredentials } from './user-credentials.ts';
+import { bearerToken, sendsKey, type UserCredentials } from './user-credentials.ts';
 import { requireOwnPath, type ValidatorSignatures } from './validator-signature.ts';
 
 export type AuthenticationDeps = {
@@ -58,14 +58,22 @@ export function installAuthentication(server: HttpServer, deps: AuthenticationDe
       throw new Error(`${String(route.method)} ${route.url} has no config.auth`);
     }
   });
-  server.addHook('onRequest', async (request) => {
+  server.addHook('onRequest', async (request, reply) => {
     const rule = request.routeOptions.config.auth;
     // Only the handler for 404 and 405 has no rule.
     if (rule === undefined) return;
     const identity = withinScope(request, await identify(request, rule, deps));
     if (rule === 'operator') await requireOperator(identity, deps);
     request.identity = identity;
+    if (rule === 'none' && identity === null && sendsKey(request) && isLimited(request)) {
+      void reply.header('X-API-Key-Status', 'invalid');
+    }
   });
+}
+
+/** Returns false for routes without a rate limit, on which a client could test any number of keys. */
+function isLimited({ routeOptions }: FastifyRequest): boolean {
+  return routeOptions.config.limit !== 'exempt';
 }
 
 function identify(

@@ -94,6 +94,13 @@ export function bearerToken(request: Credentials): string | null {
   return token === '' ? null : token;
 }
 
+/** Returns true if a header of the request contains an API key, valid or not. */
+export function sendsKey(request: Credentials): boolean {
+  return (
+    apiKeyHeader(request) !== null || bearerToken(request)?.startsWith(API_KEY_PREFIX) === true
+  );
+}
+
 const STATED_SOURCES = ['ui', 'cli', 'sdk', 'mcp'] as const satisfies readonly Source[];
 /** The pattern recommended by semver.org, without capture groups. */
 const SEMVER =

@@ -13,6 +13,7 @@ const EXPOSED = [
   'RateLimit-Policy',
   'Idempotent-Replayed',
   'Allow',
+  'X-API-Key-Status',
 ].join(', ');
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE';
 const REQUEST_HEADERS = [

@@ -51,6 +51,7 @@ const ABOUT = `A marketplace for GPU compute: renters rent pods on the GPU nodes
 - **Money** is US dollars as a JSON number with at most 6 decimals.
 - **Ids** are UUIDs unless the field says otherwise. A hotkey is an sr25519 key as ss58 text with prefix 42.
 - **Null and absent** members of a request are the same unless the field says that null clears it. Unknown members are ignored unless the operation says otherwise.
+- **API keys** are sent as \`X-API-Key\`. A route that requires no credential ignores an invalid key and names that in the response header \`X-API-Key-Status: invalid\`, except routes without a rate limit.
 - **Errors** have a code, a message, a hint and the request id. A 429 or 5xx answer to a write means that nothing was changed.
 - \`/x\` and \`/x/\` are the same path. Every success has a JSON body unless the operation names another content type.`;
 
@@ -101,9 +102,10 @@ function withSecurity(document: Parameters<Transform>[0], prefix: string): Retur
   // Undefined for a route without a schema.
   const schema: Partial<typeof transformed> = transformed ?? {};
   const { auth, declaresSecurity, once } = document.route.config ?? {};
-  // Routes below /_local respond to this host only and are not part of the interface.
+  // Routes below /_local respond to this host only and are not part of the interface. Pages have no schema.
   const described =
-    url === prefix || (url.startsWith(`${prefix}/`) && !url.startsWith(`${prefix}/_local/`));
+    (url === prefix && document.schema !== undefined) ||
+    (url.startsWith(`${prefix}/`) && !url.startsWith(`${prefix}/_local/`));
   // An empty requirement means that the route also works without credentials.
   const security = declaresSecurity === true ? [...SECURITY.user, {}] : SECURITY[auth ?? 'none'];
   const { querystring, description, retry, errors = {} } = document.schema ?? {};
