@@ -9,7 +9,7 @@ import { readDocument } from './generated.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const TIMEOUT_MS = 300_000;
 /** Parts of the checkout that commands of a README use. */
-const CHECKOUT = ['node_modules', 'package.json', 'shared', 'validator'];
+const CHECKOUT = ['node_modules', 'package.json', 'shared', 'systemd', 'validator'];
 
 /** Returns the first shell block below a heading. Throws if there is none. */
 export function shellBlock(path: string, heading: string): string {
