@@ -26,7 +26,7 @@ case $0 in */.new/*) sleep ${slow} ;; esac
 exec /src/node_modules/.bin/node "$@"
 TEXT
   chmod 755 node_modules/.bin/node`;
-const LONG_MS = 120_000;
+const LONG_MS = 300_000;
 
 let host: SystemdHost;
 
