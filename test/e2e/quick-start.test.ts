@@ -6,6 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { DEFAULT_CHECK_POLICY_FILE } from '#shared/check/limits.ts';
 import { shellBlock } from '../docs/sessions.ts';
 import { type SystemdHost, startSystemdHost } from '../fakes/external/systemd-host.ts';
 import { freePorts } from '../fakes/free-ports.ts';
@@ -14,7 +15,6 @@ import { testSigner } from '../fakes/scenes/market-fixture.ts';
 import { startValidatorProcess, type ValidatorProcess } from '../fakes/scenes/validator-process.ts';
 
 const LONG_MS = 900_000;
-const DEFAULT_POLICY = new URL('../../validator/checks/default-check-policy.json', import.meta.url);
 const SEEDS = { validator: 1, central: 2 };
 /** State of a fresh Debian, and what its package makes for Prometheus: a user, options and folders. */
 const DEBIAN = `mkdir -p /var/lib/dpkg/info /var/lib/dpkg/updates /var/lib/dpkg/triggers /var/lib/apt/lists/partial \\
@@ -56,7 +56,7 @@ beforeAll(async () => {
   const policy = join(folder, 'policy.json');
   writeFileSync(
     policy,
-    JSON.stringify({ ...JSON.parse(readFileSync(DEFAULT_POLICY, 'utf8')), ...POLICY }),
+    JSON.stringify({ ...JSON.parse(readFileSync(DEFAULT_CHECK_POLICY_FILE, 'utf8')), ...POLICY }),
   );
   validator = await startValidatorProcess({
     VALIDATOR_HOME: folder,
