@@ -154,9 +154,10 @@ async function runFull(fullAt: number, fails: boolean): Promise<boolean> {
 it.each([false, true])(
   'continues a restore when rows can be written again, pod fails: %s',
   async (fails) => {
-    const steps = Array.from({ length: 12 }, (_, index) => index + 2);
-    const met = await Promise.all(steps.map((step) => runFull(step, fails)));
-    expect(met.filter(Boolean).length).toBeGreaterThan(fails ? 8 : 6);
+    let met = 0;
+    // One after the other: the rollback of a restore has a time limit, which many at once may reach.
+    for (let step = 2; step < 14; step += 1) if (await runFull(step, fails)) met += 1;
+    expect(met).toBeGreaterThan(fails ? 8 : 6);
   },
 );
 
