@@ -194,9 +194,7 @@ it('never overdraws with a hundred concurrent transfers in both directions', asy
   expect(Math.min(left, got)).toBeGreaterThanOrEqual(0);
   const done = answers.filter(({ status }) => status === 200).length;
   const refused = answers.filter(({ body }) => body.error?.code === 'insufficient_balance').length;
-  // On a busy computer, a request may wait too long for a connection to PostgreSQL; then it moves nothing.
-  const failed = answers.filter(({ status }) => status >= 500).length;
-  expect([done + refused + failed, done + failed >= 30]).toEqual([100, true]);
+  expect([done + refused, done >= 30]).toEqual([100, true]);
   const entries = [...(await history(ada)), ...(await history(bob))];
   expect(entries).toHaveLength(2 * done);
 });
