@@ -1,12 +1,13 @@
 import { globSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
-/** Tests on a database of the central API or of the evidence store. They run a second time, on PostgreSQL. */
+/** Tests on a database of the central API or of the evidence store. */
 const databaseTests = globSync('{validator,test}/**/*.test.ts', {
   // These use a central API but do not test its database.
   exclude: [
     'test/contract/{cheats,line}.test.ts',
-    'test/e2e/{prometheus,central-process,quick-start}.test.ts',
+    'test/e2e/{prometheus,central-process}.test.ts',
+    'test/e2e/quick-start.long.test.ts',
     'test/spec/{errors,documentation}.test.ts',
     'validator/central/platform/{openapi/viewer,system/start-page}.test.ts',
     'validator/central/delivery/streams/{pod-logs,log-sharing,resumable}.test.ts',
@@ -19,6 +20,19 @@ const databaseTests = globSync('{validator,test}/**/*.test.ts', {
     readFileSync(path, 'utf8'),
   ),
 );
+
+/**
+ * Database tests that `npm test` repeats on PostgreSQL: those of the stores, of every route and of concurrent requests.
+ * `npm run soak -- --only tests` repeats all others.
+ */
+const postgresTests = databaseTests.filter((path) =>
+  /\.(?:store|service|postgres)\.test\.ts$|^test\/spec\/(?:routes|fuzz)\.test\.ts$|\/platform\/database\/|\/(?:metering|idempotency|transfer)\.test\.ts$/.test(
+    path,
+  ),
+);
+
+const ENGINE = 'test/engine.setup.ts';
+const POSTGRES = 'test/postgres.setup.ts';
 
 export default defineConfig({
   test: {
@@ -33,26 +47,29 @@ export default defineConfig({
     // Modules are loaded once per worker, not once per file, which saves two thirds of the time of small
     // tests. It is safe because no module has state that one test could leave to another.
     isolate: false,
+    // A project runs after those with a lower number: workers are reused only for files of the same project.
     projects: [
-      {
-        extends: true,
-        test: {
-          name: 'main',
-          include: ['{agent,validator,shared}/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: ['**/*.postgres.test.ts'],
-          globalSetup: ['test/engine.setup.ts'],
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'postgres',
-          // After the other project: workers are reused only for files of the same project.
-          sequence: { groupOrder: 1 },
-          include: [...databaseTests],
-          globalSetup: ['test/engine.setup.ts', 'test/postgres.setup.ts'],
-        },
-      },
+      project('main', 0, {
+        include: ['{agent,validator,shared,test}/**/*.test.ts'],
+        exclude: ['**/*.{postgres,long,postgres.long}.test.ts'],
+        globalSetup: [ENGINE],
+      }),
+      project('postgres', 1, { include: postgresTests, globalSetup: [ENGINE, POSTGRES] }),
+      project('long', 2, {
+        include: ['{agent,validator,test}/**/*.long.test.ts'],
+        exclude: ['**/*.postgres.long.test.ts'],
+        globalSetup: [ENGINE],
+      }),
+      project('long-postgres', 3, {
+        include: databaseTests.filter((path) => !postgresTests.includes(path)),
+        globalSetup: [ENGINE, POSTGRES],
+      }),
     ],
   },
 });
+
+type ProjectOptions = { include: string[]; exclude?: string[]; globalSetup: string[] };
+
+function project(name: string, groupOrder: number, options: ProjectOptions) {
+  return { extends: true as const, test: { name, sequence: { groupOrder }, ...options } };
+}

@@ -79,7 +79,7 @@ export const RULES: readonly Rule[] = [
         'validator/store/',
       ) ||
       path === 'test/fakes/scenes/central-database.ts' ||
-      /\.store(?:\.test)?\.ts$/.test(path),
+      /\.store(?:\.long)?(?:\.test)?\.ts$/.test(path),
   ),
   home(
     'pg',

@@ -15,10 +15,11 @@ import {
 
 const HELP = `Checks types and lint, then runs the tests on the real Docker engine, and removes what they leave on this host.
 
-  npm test                          all tests; the last line is "N passed, N failed"
+  npm test                          all tests except long ones; the last line is "N passed, N failed"
   npm test -- PATH … [options]      the tests below these paths; options are those of vitest
   npm test -- --help | --version
 
+npm run soak -- --only tests runs the long tests, which --project long --project long-postgres selects here.
 Ctrl-C ends the run, removes what it has left, and prints "interrupted" last.
 `;
 
@@ -26,6 +27,8 @@ const PACKAGES = join(import.meta.dirname, '../../node_modules');
 const TYPES = [join(PACKAGES, 'typescript/bin/tsc'), '--noEmit'];
 const LINT = [join(PACKAGES, '@biomejs/biome/bin/biome'), 'check', '--error-on-warnings'];
 const TESTS = [join(PACKAGES, 'vitest/vitest.mjs'), 'run'];
+/** Those without tests that last minutes. `vitest.config.ts` defines the projects. */
+const DEFAULT_PROJECTS = ['--project', 'main', '--project', 'postgres'];
 const INTERRUPTED = 130;
 
 /** A step of the run: a child process in a separate session, so that only this process receives the signal of Ctrl-C. */
@@ -67,7 +70,8 @@ async function runTests(words: readonly string[], signal: AbortSignal): Promise<
   // Programs that run as other users, such as PostgreSQL, create folders in it.
   chmodSync(folder, 0o1777);
   const id = basename(folder);
-  const { child, status: ended } = start([...TESTS, ...words], {
+  const projects = words.includes('--project') ? [] : DEFAULT_PROJECTS;
+  const { child, status: ended } = start([...TESTS, ...projects, ...words], {
     TMPDIR: folder,
     [RUN_VARIABLE]: id,
   });

@@ -5,9 +5,9 @@ import { measure, type Part, print, withAgent } from '../measure/runner.ts';
 import { backupKills } from './backup-kills.soak.ts';
 import { backupTree } from './backup-tree.soak.ts';
 import { badRequests } from './bad-requests.soak.ts';
-import { fullKillMatrices } from './kills.soak.ts';
 import { ledgerPostings } from './ledger.soak.ts';
 import { logFollowers } from './log-followers.soak.ts';
+import { fullKillMatrices, longTests } from './long-tests.soak.ts';
 import { moneyMatters } from './money.soak.ts';
 import { randomOperations } from './random-operations.soak.ts';
 import { agentUpdate } from './update.soak.ts';
@@ -60,6 +60,10 @@ and writes var/soak.json.`,
           ...(await backupTree(print)),
           ...(await backupKills({ ...options, print })),
         ],
+      ),
+      tests: rows(
+        'the tests that `npm test` leaves out because they last minutes (needs root)',
+        async () => [await longTests()],
       ),
       kills: rows(
         'kill -9 of agent and engine before and after every change of every operation, about an hour (needs root)',
