@@ -6,8 +6,7 @@ const databaseTests = globSync('{validator,test}/**/*.test.ts', {
   // These use a central API but do not test its database.
   exclude: [
     'test/contract/{cheats,line}.test.ts',
-    'test/e2e/{prometheus,central-process}.test.ts',
-    'test/e2e/quick-start.long.test.ts',
+    'test/e2e/{prometheus,central-process.long,quick-start.long}.test.ts',
     'test/spec/{errors,documentation}.test.ts',
     'validator/central/platform/{openapi/viewer,system/start-page}.test.ts',
     'validator/central/delivery/streams/{pod-logs,log-sharing,resumable}.test.ts',
