@@ -1,5 +1,6 @@
 /** Reads the files that the agent's variables name, and implements `--check-config` and `--print-config`. */
 import {
+  acceptedConfig,
   type ConfigCommand,
   type Environment,
   errorMessages,
@@ -24,21 +25,31 @@ export function trustedKeysOf(config: AgentConfig): readonly TrustedKey[] {
   return trustedKeysFrom(config.AGENT_TRUSTED_KEYS, config.AGENT_KEY_SET);
 }
 
+/** Returns the configuration. Throws ConfigError with all problems, including those of the files that it names. */
+export function readWholeConfig(environment: Environment): AgentConfig {
+  const look = inspectConfig(AGENT_CONFIG, environment);
+  return acceptedConfig(look, furtherProblems(look.config, environment));
+}
+
 /** Runs `--check-config` or `--print-config`, including problems of the files that the variables name. */
 export function showConfiguration(command: ConfigCommand, environment: Environment): void {
   const look = inspectConfig(AGENT_CONFIG, environment);
-  const { config } = look;
-  const ofFiles = config === null ? [] : fileProblems(config, environment);
-  const further = [...ofFiles, ...errorMessages(() => isTracingConfigured(environment))];
+  const further = furtherProblems(look.config, environment);
   process.exitCode = runConfigCommand(command, look, further, {
     out: (text) => void process.stdout.write(text),
     error: (text) => void process.stderr.write(text),
   });
 }
 
-function fileProblems(config: AgentConfig, environment: Environment): string[] {
+function furtherProblems(config: AgentConfig | null, environment: Environment): string[] {
+  const ofTracing = errorMessages(() => isTracingConfigured(environment));
+  if (config === null) return ofTracing;
   const ofEngine = engineProblems(config, environment['DOCKER_HOST']);
-  return [...ofEngine.map(({ message }) => message), ...errorMessages(...filesOf(config))];
+  return [
+    ...ofEngine.map(({ message }) => message),
+    ...errorMessages(...filesOf(config)),
+    ...ofTracing,
+  ];
 }
 
 function filesOf(config: AgentConfig) {

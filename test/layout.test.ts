@@ -52,6 +52,9 @@ const ORDER: Record<string, readonly string[]> = {
   // Accounts send mails and record events; everything else, delivery included, identifies callers by accounts/auth.
   'validator/central/': [
     ...[
+      'doctor',
+      'config.ts',
+      'adapters-config.ts',
       'operator',
       'providers',
       'backups',

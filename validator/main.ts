@@ -1,10 +1,10 @@
 /** `npm run validator`: runs one validator against a remote central API, or runs one of its commands. */
-import { parseArgs } from 'node:util';
+import { readArguments, requireNone } from '#shared/runtime/arguments.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import {
+  acceptedConfig,
   CONFIG_COMMANDS_HELP,
   type ConfigCommand,
-  ConfigError,
   errorMessages,
   exitStatusOf,
   inspectConfig,
@@ -82,13 +82,27 @@ CENTRAL_HOME; --database FILE names another, such as var/central.db of npm start
 payout run needs the CENTRAL_PAYOUTS of the central API, which then calls the payment processor.
 `;
 
+const FLAG = { type: 'boolean' } as const;
+const TEXT = { type: 'string' } as const;
+const OPTIONS = {
+  help: FLAG,
+  version: FLAG,
+  'check-config': FLAG,
+  'print-config': FLAG,
+  ledger: TEXT,
+  policy: TEXT,
+  hotkey: { type: 'string', multiple: true },
+  database: TEXT,
+  format: TEXT,
+} as const;
 const TERMINAL = { clock: systemClock, stdout: process.stdout, stderr: process.stderr };
 
 async function run(argv: readonly string[]): Promise<void> {
   const [first, ...rest] = argv;
   if (first === 'doctor' || first === 'diag') return runDoctorCommand(first, rest);
-  const { values, positionals } = readArguments(argv);
+  const { values, words: positionals, problems } = readArguments(argv, OPTIONS);
   if (values.help === true) return print(HELP);
+  requireNone(problems);
   if (values.version === true) return print(`${VERSION}\n`);
   const [command, ...words] = positionals;
   if (command === 'ledger') return runLedgerCommand(words, values);
@@ -102,9 +116,13 @@ async function run(argv: readonly string[]): Promise<void> {
   if (command !== undefined && !isKeyCommand) return runStoreCommand(positionals, values);
   if (values['check-config'] === true) return checkConfig('--check-config');
   if (values['print-config'] === true) return checkConfig('--print-config');
-  const config = readValidatorConfig(process.env);
-  if (command === 'sign-key-set') return print(await signKeySetFile(words, config));
-  if (command === 'prove-account') return print(await proveAccountOf(words, config, systemClock));
+  if (command !== undefined) {
+    const config = readValidatorConfig(process.env);
+    const work = command === 'sign-key-set' ? signKeySetFile : proveAccountOf;
+    return print(await work(words, config, systemClock));
+  }
+  const look = inspectConfig(VALIDATOR_CONFIG, process.env);
+  const config = acceptedConfig(look, await furtherProblems(look.config));
   const checks = readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY);
   const { serve } = await import('./serve.ts');
   await serve(config, { weightSettings: weightSettingsOf(config), checks }, process.env, (stop) =>
@@ -132,49 +150,22 @@ async function runDoctorCommand(
 
 async function checkConfig(command: ConfigCommand): Promise<void> {
   const look = inspectConfig(VALIDATOR_CONFIG, process.env);
-  const { config } = look;
-  const further =
-    config === null
-      ? []
-      : errorMessages(
-          () => weightSettingsOf(config),
-          () => readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY),
-          () => checkGatewayFiles(config),
-          () => releaseLoginOf(config),
-        );
-  const ofKey =
-    config === null ? null : await keyProblem(ownKeyLocation(config), config.VALIDATOR_KEY_SET);
-  if (ofKey !== null) further.push(ofKey);
-  further.push(...errorMessages(() => isTracingConfigured(process.env)));
+  const further = await furtherProblems(look.config);
   process.exitCode = runConfigCommand(command, look, further, { out: print, error: complain });
 }
 
-function readArguments(argv: readonly string[]) {
-  const flag = { type: 'boolean' } as const;
-  const options = {
-    help: flag,
-    version: flag,
-    'check-config': flag,
-    'print-config': flag,
-  } as const;
-  try {
-    return parseArgs({
-      args: [...argv],
-      allowPositionals: true,
-      options: {
-        ...options,
-        ledger: { type: 'string' },
-        policy: { type: 'string' },
-        hotkey: { type: 'string', multiple: true },
-        database: { type: 'string' },
-        format: { type: 'string' },
-      },
-    });
-  } catch (error) {
-    // Node appends an explanation of positional arguments.
-    const [first] = messageOf(error).split('. ');
-    throw new ConfigError(`${first}; see --help`);
-  }
+/** Returns the problems of the files that the variables name, and those of the variables for traces. */
+async function furtherProblems(config: ValidatorConfig | null): Promise<string[]> {
+  const ofTracing = errorMessages(() => isTracingConfigured(process.env));
+  if (config === null) return ofTracing;
+  const ofFiles = errorMessages(
+    () => weightSettingsOf(config),
+    () => readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY),
+    () => checkGatewayFiles(config),
+    () => releaseLoginOf(config),
+  );
+  const ofKey = await keyProblem(ownKeyLocation(config), config.VALIDATOR_KEY_SET);
+  return [...ofFiles, ...(ofKey === null ? [] : [ofKey]), ...ofTracing];
 }
 
 type StoreCommandOptions = {

@@ -13,7 +13,7 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { CONFIG_HELP, readConfig } from '../config.ts';
-import { showConfiguration } from '../config-files.ts';
+import { readWholeConfig, showConfiguration } from '../config-files.ts';
 
 const HELP = `Usage: agent/main.ts [host | doctor | diag | enrol | remove-all | --help | --version | --check-config | --print-config]
 
@@ -47,7 +47,7 @@ export async function runCommandLine(
 async function run([command, ...args]: readonly string[], environment: Environment): Promise<void> {
   switch (command) {
     case undefined: {
-      const config = readConfig(environment);
+      const config = readWholeConfig(environment);
       await (await import('../serve.ts')).serve(config, environment);
       break;
     }

@@ -1,6 +1,6 @@
 /** The command `host`: runs the agent and its SSH gateway as supervised processes, on a host without our systemd units. */
 import { join } from 'node:path';
-import { requireFreePort } from '#shared/http/listen.ts';
+import { requireFreePorts } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import {
   ConfigError,
@@ -18,6 +18,7 @@ import {
   superviseChild,
 } from '#shared/runtime/supervised-child.ts';
 import { type AgentConfig, dockerSocketOf, readConfig } from '../config.ts';
+import { readWholeConfig } from '../config-files.ts';
 import { readConfig as readGatewayConfig } from '../ssh-gateway/config.ts';
 
 const HOST_HELP = `Usage: npm run host
@@ -43,7 +44,7 @@ export async function runHost(args: readonly string[], environment: Environment)
     return;
   }
   const { config, variables } = hostVariables(environment);
-  await requireFreePorts(config);
+  await requireFreePorts(listenersOf(config));
   const log = createLog({ name: 'podwright-host', level: 'info' }, linesOf('host'));
   const supervise = (name: string, nodeArguments: readonly string[]) =>
     superviseChild({
@@ -82,11 +83,11 @@ function startFailureOf(children: readonly SupervisedChild[]): Error | null {
 
 /** Throws ConfigError that names the problems of both processes. */
 function hostVariables(environment: Environment) {
-  const [agentProblem] = errorMessages(() => readConfig(environment));
-  if (agentProblem !== undefined) {
-    const more = errorMessages(() => readGatewayConfig(environment));
-    throw new ConfigError([agentProblem, ...more].join('\n'));
-  }
+  const problems = errorMessages(
+    () => readWholeConfig(environment),
+    () => readGatewayConfig(environment),
+  );
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   const config = readConfig(environment);
   const variables: Environment = {
     SSH_SNAPSHOT: join(config.AGENT_HOME, 'ssh', 'gateway.json'),
@@ -99,17 +100,18 @@ function hostVariables(environment: Environment) {
     WATCHDOG_USEC: undefined,
     WATCHDOG_PID: undefined,
   };
-  readGatewayConfig(variables);
   return { config, variables: definedVariables(variables) };
 }
 
-/** The gateway listens on the ports of pods only. */
-async function requireFreePorts(config: AgentConfig): Promise<void> {
-  const main = { host: config.AGENT_HOST, port: config.AGENT_PORT };
-  await requireFreePort(main, { host: 'AGENT_HOST', port: 'AGENT_PORT' });
+/** Addresses that the agent listens on; the gateway listens on the ports of pods only. */
+function listenersOf({
+  AGENT_HOST: host,
+  AGENT_PORT: port,
+  AGENT_METRICS_LISTEN: metrics,
+}: AgentConfig) {
+  const main = { host, port, names: { host: 'AGENT_HOST', port: 'AGENT_PORT' } };
   const name = 'AGENT_METRICS_LISTEN';
-  const { [name]: metrics } = config;
-  if (metrics !== undefined) await requireFreePort(metrics, { host: name, port: name });
+  return metrics === undefined ? [main] : [main, { ...metrics, names: { host: name, port: name } }];
 }
 
 /** Output whose lines begin with the name of the process. */

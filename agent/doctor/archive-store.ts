@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { secretValuesIn } from '#shared/api/agent/secrets.ts';
-import { textsIn } from '#shared/check/archive/redact.ts';
+import { secretForms, textsIn } from '#shared/check/archive/redact.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
@@ -29,9 +29,7 @@ export function storeSecrets(database: DatabaseSync, home: string): string[] {
 
 function keyForms(path: string): string[] {
   const key = unlessMissing(() => readFileSync(path));
-  return key === null
-    ? []
-    : [key.toString('hex'), key.toString('base64'), key.toString('base64url')];
+  return key === null ? [] : secretForms(key);
 }
 
 function hostKeys(snapshot: string): string[] {

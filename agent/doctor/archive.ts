@@ -8,6 +8,7 @@ import type { Part } from '#shared/check/archive/archive.ts';
 import {
   commandPart,
   journalPart,
+  leftOut,
   logParts,
   metricsPart,
   unitsPart,
@@ -63,15 +64,10 @@ export async function archiveAgent(
       metricsPart(clock, metricsUrl(config)),
       unitsPart(runCommand, UNITS),
       ...('problem' in redact
-        ? withSecrets.map((part) => leftOut(part, redact.problem))
+        ? withSecrets.map((part) => leftOut(part, `the store: ${redact.problem}`))
         : withSecrets),
     ],
   };
-}
-
-function leftOut({ name }: Part, problem: string): Part {
-  const reason = `left out, because the store's secrets could not be redacted: ${problem}\n`;
-  return { name, collect: async () => reason };
 }
 
 function configurationPart({ environment }: DoctorPorts): Part {

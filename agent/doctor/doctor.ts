@@ -2,11 +2,9 @@
  * `npm run agent -- doctor`: collects facts about the host concurrently, each with a deadline, then runs the checks.
  */
 
-import { parseArgs } from 'node:util';
 import type { CheckDefinition } from '#shared/check/check.ts';
 import { CLOCK_CHECKS, readClockFacts } from '#shared/check/clock.check.ts';
 import {
-  ARCHIVE_OPTIONS,
   DOCTOR_EXIT_HELP,
   DOCTOR_JSON_HELP,
   DOCTOR_OPTIONS,
@@ -18,6 +16,7 @@ import {
 } from '#shared/check/doctor.ts';
 import { DEFAULT_LIMITS, Limits } from '#shared/check/limits.ts';
 import { observe, valueOrNull } from '#shared/check/observe.ts';
+import { readArguments, requireNone } from '#shared/runtime/arguments.ts';
 import { dockerSocketOf, isSecure } from '../config.ts';
 import { readEngineReport } from '../containers/engine/engine-report.ts';
 import { createNvidiaSmi } from '../gpu/nvidia/nvidia-smi.ts';
@@ -118,34 +117,31 @@ export function agentDoctor(ports: DoctorPorts): Doctor<AgentDoctorOptions> {
   };
 }
 
-/** Parses the arguments; throws the problem with them. */
+const OPTIONS = {
+  ...DOCTOR_OPTIONS,
+  'no-container': { type: 'boolean', default: false },
+  address: { type: 'string' },
+  'time-from': { type: 'string' },
+  'min-free-disk': { type: 'string', default: String(DEFAULT_LIMITS.min_free_disk_gib) },
+} as const;
+
+/** Parses the arguments; throws all problems with them. */
 export function readOptions(args: readonly string[]): AgentDoctorOptions {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      ...DOCTOR_OPTIONS,
-      ...ARCHIVE_OPTIONS,
-      'no-container': { type: 'boolean', default: false },
-      address: { type: 'string' },
-      'time-from': { type: 'string' },
-      'min-free-disk': { type: 'string', default: String(DEFAULT_LIMITS.min_free_disk_gib) },
-    },
-  });
-  const { 'time-from': timeFrom = null } = values;
+  const { values, problems } = readArguments(args, OPTIONS, 0);
+  const { 'time-from': timeFrom = null, 'min-free-disk': gib } = values;
   // Accepts the brackets of an IPv6 address in a URL.
   const address = values.address?.replace(/^\[(.*:.*)\]$/, '$1') ?? null;
-  if (address !== null && !HOST.test(address)) {
-    throw new Error(`--address ${address}: not a host name`);
-  }
-  if (timeFrom !== null && !isHttp(timeFrom)) {
-    throw new Error(`--time-from ${timeFrom}: not an http(s) URL`);
-  }
-  const minFree = Limits.shape.min_free_disk_gib.safeParse(Number(values['min-free-disk']));
-  if (!minFree.success || values['min-free-disk'] === '') {
-    throw new Error(`--min-free-disk ${values['min-free-disk']}: not a number of GiB`);
-  }
-  const container = !values['no-container'];
-  return { ...values, container, address, timeFrom, minFreeGib: minFree.data };
+  const minFree = Limits.shape.min_free_disk_gib.safeParse(gib === '' ? null : Number(gib));
+  requireNone([
+    ...problems,
+    ...(address === null || HOST.test(address) ? [] : [`--address ${address}: not a host name`]),
+    ...(timeFrom === null || isHttp(timeFrom)
+      ? []
+      : [`--time-from ${timeFrom}: not an http(s) URL`]),
+    ...(minFree.success ? [] : [`--min-free-disk ${gib}: not a number of GiB`]),
+  ]);
+  const minFreeGib = minFree.data ?? DEFAULT_LIMITS.min_free_disk_gib;
+  return { ...values, container: !values['no-container'], address, timeFrom, minFreeGib };
 }
 
 function isHttp(text: string): boolean {

@@ -1,11 +1,12 @@
 /** Facts about NVIDIA GPUs on the host: driver, bus, device nodes, container toolkit. */
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Observed, observe } from '#shared/check/observe.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import type { GpuMode } from '../gpu/choose-gpu-driver.ts';
 import type { NvidiaSmi, SmiOutput } from '../gpu/nvidia/nvidia-smi.ts';
+import { nvidiaCardsOnBus } from '../gpu/pci-bus.ts';
 
 export type GpuFacts = {
   mode: GpuMode;
@@ -38,9 +39,6 @@ export const TOOLKIT_PROGRAMS = [
   'nvidia-ctk',
 ] as const;
 
-const NVIDIA = '0x10de';
-/** VGA and 3D controllers, not a card's sound and USB functions. */
-const DISPLAY_CLASS = /^0x03/;
 const VERSION_BOUNDS = { timeoutMs: 3_000, maxOutputBytes: 10_000 };
 const CDI_FOLDERS = ['etc/cdi', 'var/run/cdi'];
 
@@ -77,17 +75,10 @@ async function readTree(root: string, path: string): Promise<GpuTree> {
   return { onBus, inModule, nodes, toolkit, cdiSpecs };
 }
 
+/** A host without a PCI bus has no cards on it. */
 async function readBus(root: string): Promise<string[]> {
-  const folder = join(root, 'sys/bus/pci/devices');
-  const addresses = (await namesIn(folder)) ?? [];
-  const kinds = await Promise.all(
-    addresses.map(async (address) => {
-      const read = (name: string) => readFile(join(folder, address, name), 'utf8').catch(() => '');
-      const [vendor, kind] = await Promise.all([read('vendor'), read('class')]);
-      return vendor.trim() === NVIDIA && DISPLAY_CLASS.test(kind);
-    }),
-  );
-  return addresses.filter((_, index) => kinds[index]);
+  const cards = await nvidiaCardsOnBus(join(root, 'sys/bus/pci/devices')).catch(() => []);
+  return cards.map(({ address }) => address);
 }
 
 async function readNodes(root: string): Promise<GpuTree['nodes']> {

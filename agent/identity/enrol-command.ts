@@ -1,6 +1,5 @@
 /** The command `agent enrol`: prints a request, signs it on the computer with the hotkey, and accepts the enrolment. */
 import { readFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import type { z } from 'zod';
 import {
   ENROLMENT_DAYS,
@@ -15,6 +14,7 @@ import {
   signEnrolment,
   writeEnrolment,
 } from '#shared/api/agent/identity.ts';
+import { readArguments } from '#shared/runtime/arguments.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { readPrivateFile } from '#shared/runtime/files.ts';
@@ -52,8 +52,10 @@ export class EnrolError extends Error {
 
 /** Returns the text to print. Throws EnrolError. */
 export function runEnrol(args: readonly string[], ports: EnrolPorts): string {
-  const { command, words, options } = readArguments(args);
+  const { values: options, words: all, problems } = readArguments(args, OPTIONS);
   if (options.help === true) return ENROL_HELP;
+  if (problems.length > 0) throw new EnrolError(`${problems.join('\n')}\n${ENROL_HELP}`);
+  const [command, ...words] = all;
   switch (command) {
     case 'request':
       return line(request(ports, options.days));
@@ -71,21 +73,12 @@ export function runEnrol(args: readonly string[], ports: EnrolPorts): string {
   }
 }
 
-function readArguments(args: readonly string[]) {
-  const text = { type: 'string' } as const;
-  const flag = { type: 'boolean' } as const;
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { days: text, 'seed-file': text, text: flag, help: flag },
-    });
-    const [command, ...words] = positionals;
-    return { command, words, options: values };
-  } catch (error) {
-    throw new EnrolError(`${messageOf(error)}\n${ENROL_HELP}`);
-  }
-}
+const OPTIONS = {
+  days: { type: 'string' },
+  'seed-file': { type: 'string' },
+  text: { type: 'boolean' },
+  help: { type: 'boolean' },
+} as const;
 
 function request({ clock, random, host }: EnrolPorts, days = String(ENROLMENT_DAYS)) {
   const { home, executorId } = host();

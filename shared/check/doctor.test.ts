@@ -72,7 +72,7 @@ describe('a doctor', () => {
       readOptions: () => ({ json: false, help: false }),
       step: 'checking',
       examine: async () => findings,
-      archive: null,
+      archive: async () => ({ parts: [], redact: (text) => text }),
       ...change,
     };
     const terminal = {

@@ -66,14 +66,10 @@ export function systemDoctorPorts(environment: Environment): DoctorPorts {
   return { clock: systemClock, random: systemRandom, runCommand, environment };
 }
 
-/** Options of every doctor, for `parseArgs`. */
+/** Options of every doctor. */
 export const DOCTOR_OPTIONS = {
   json: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
-} as const satisfies ParseArgsOptionsConfig;
-
-/** Options of a doctor that can write an archive. */
-export const ARCHIVE_OPTIONS = {
   archive: { type: 'string' },
   log: { type: 'string', multiple: true },
 } as const satisfies ParseArgsOptionsConfig;
@@ -96,8 +92,8 @@ export type Doctor<Options extends DoctorOptions = DoctorOptions> = {
   step: string;
   /** Throws UsageError if there is nothing to examine. */
   examine(options: Options): Promise<readonly Finding[]>;
-  /** Null if the doctor writes no archive. */
-  archive: ArchiveSource | null;
+  /** Returns the parts of the diagnosis archive. */
+  archive(logs: readonly string[], options: Options): ReturnType<ArchiveSource>;
 };
 
 /** A command that cannot run as typed. The message is printed without the help. */
@@ -144,7 +140,7 @@ export async function runDoctor<Options extends DoctorOptions>(
   args: readonly string[],
   terminal: DoctorTerminal,
 ): Promise<number> {
-  const { program, help, archive } = doctor;
+  const { program, help } = doctor;
   const refuse = (message: string) => {
     terminal.error(`${program}: ${message}\n`);
     return WRONG_USAGE;
@@ -161,8 +157,9 @@ export async function runDoctor<Options extends DoctorOptions>(
   }
   const { archive: path, log: logs = [] } = options;
   if (path === undefined && logs.length > 0) return refuse('--log needs --archive');
-  if (path !== undefined && archive !== null) {
-    return writeArchiveFile({ program, path, option: '--archive', logs }, archive, terminal);
+  if (path !== undefined) {
+    const target = { program, path, option: '--archive', logs };
+    return writeArchiveFile(target, (files) => doctor.archive(files, options), terminal);
   }
   terminal.progress.step(doctor.step);
   try {
@@ -182,13 +179,13 @@ export async function runDoctor<Options extends DoctorOptions>(
  * Runs `diag`, the older name of `doctor --archive FILE`. `name` is the process in `npm run NAME -- diag`.
  * Returns the exit status: 0 if the archive was written, 1 if not, 2 for wrong usage.
  */
-export async function runDiag(
+export async function runDiag<Options extends DoctorOptions>(
   name: string,
-  { program, archive }: Pick<Doctor, 'program' | 'archive'>,
+  doctor: Pick<Doctor<Options>, 'program' | 'readOptions' | 'archive'>,
   args: readonly string[],
   terminal: DoctorTerminal,
 ): Promise<number> {
-  if (archive === null) throw new TypeError(`${name} writes no archive`);
+  const { program } = doctor;
   const options = readArchiveOptions(name, args);
   if ('problem' in options) {
     terminal.error(`${program}: ${options.problem}\n`);
@@ -198,7 +195,8 @@ export async function runDiag(
     terminal.out(options.help);
     return 0;
   }
-  return writeArchiveFile({ program, option: '--out', ...options }, archive, terminal);
+  const source: ArchiveSource = (logs) => doctor.archive(logs, doctor.readOptions([]));
+  return writeArchiveFile({ program, option: '--out', ...options }, source, terminal);
 }
 
 const COLOURS: Record<CheckStatus, number> = { ok: 32, warn: 33, fail: 31, unknown: 36 };

@@ -104,7 +104,7 @@ type ZodIssue = { instancePath: string; message?: string; params?: unknown };
 const PLACE: Record<string, string> = { querystring: 'query', params: 'path', headers: 'header' };
 
 function validationError(error: SchemaError, request: ParameterSource): ApiError {
-  const errors = [error, ...furtherErrors(error, request)];
+  const errors = [error, ...missingBodyErrors(error, request), ...furtherErrors(error, request)];
   const issues = errors.flatMap((each) =>
     each.validation.map((entry) => issueFrom(each, entry, request)),
   );
@@ -115,17 +115,27 @@ function validationError(error: SchemaError, request: ParameterSource): ApiError
   });
 }
 
+/** Returns the errors of an empty body if there is none, so that the response lists the required fields. */
+function missingBodyErrors(error: SchemaError, request: ParameterSource): SchemaError[] {
+  const isBody = (error.validationContext ?? 'body') === 'body';
+  return isBody && request.body == null ? errorsAt('body', {}, request) : [];
+}
+
 /** Validates the places after the invalid one, so that the response lists the problems of all places. */
 function furtherErrors(error: SchemaError, request: ParameterSource): SchemaError[] {
   const first = PLACES.indexOf((error.validationContext ?? 'body') as Place);
-  return PLACES.slice(first + 1).flatMap((validationContext) => {
-    const schema = request.routeOptions.schema?.[validationContext];
-    if (!(schema instanceof z.ZodType)) return [];
-    const given = validationContext === 'querystring' ? request.query : request[validationContext];
-    const result = validatorCompiler({ schema, method: '', url: '' })(given);
-    const failure = { validation: (result as { error?: unknown }).error, validationContext };
-    return hasZodFastifySchemaValidationErrors(failure) ? [failure] : [];
+  return PLACES.slice(first + 1).flatMap((place) => {
+    const given = place === 'querystring' ? request.query : request[place];
+    return errorsAt(place, given, request);
   });
+}
+
+function errorsAt(place: Place, given: unknown, { routeOptions }: ParameterSource): SchemaError[] {
+  const schema = routeOptions.schema?.[place];
+  if (!(schema instanceof z.ZodType)) return [];
+  const result = validatorCompiler({ schema, method: '', url: '' })(given);
+  const failure = { validation: (result as { error?: unknown }).error, validationContext: place };
+  return hasZodFastifySchemaValidationErrors(failure) ? [failure] : [];
 }
 
 function issueFrom(
@@ -135,7 +145,8 @@ function issueFrom(
 ): ValidationIssue {
   const path = instancePath.split('/').filter((part) => part !== '');
   const field = [PLACE[context] ?? context, ...path].join('.');
-  if (message.endsWith('received undefined')) {
+  const isNoBody = context === 'body' && path.length === 0 && request.body == null;
+  if (isNoBody || message.endsWith('received undefined')) {
     return { field, message: 'Field required', type: 'missing' };
   }
   const parameters = parametersOf(request, context);

@@ -45,12 +45,19 @@ export function listenProblem(
 }
 
 /**
- * Rejects if the address cannot be listened on, with a message that names the variable or option to change. Used before
- * a child process that listens there is started.
+ * Rejects if an address cannot be listened on, with a line for each that names the variable or option to change. Used
+ * before child processes that listen there are started.
  */
-export async function requireFreePort(address: Address, names: AddressNames): Promise<void> {
-  const error = await listenError(address);
-  if (error !== null) throw new Error(listenProblem(error, address, names));
+export async function requireFreePorts(
+  listeners: readonly (Address & { names: AddressNames })[],
+): Promise<void> {
+  const problems: string[] = [];
+  // One at a time: two listeners on the same port would report each other.
+  for (const { names, ...address } of listeners) {
+    const error = await listenError(address);
+    if (error !== null) problems.push(listenProblem(error, address, names));
+  }
+  if (problems.length > 0) throw new Error(problems.join('\n'));
 }
 
 /** Listens for a moment. Returns the error, or null if the port is free. */

@@ -155,13 +155,23 @@ export function parseConfig<Shape extends ConfigShape>(
   spec: ConfigSpec<Shape>,
   environment: Environment,
 ): z.output<z.ZodObject<Shape>> {
-  const { config, problems } = inspectConfig(spec, environment);
-  if (config !== null) return config;
-  throw configError(problems);
+  return acceptedConfig(inspectConfig(spec, environment), []);
 }
 
-export function configError(problems: readonly ConfigProblem[]): ConfigError {
-  const lines = problems.map(({ message }) => message).join('\n  ');
+/** Returns the configuration. Throws ConfigError listing its problems and `further` problems, as `runConfigCommand`. */
+export function acceptedConfig<Config>(
+  { config, problems }: Pick<ConfigReport<Config>, 'config' | 'problems'>,
+  further: readonly string[],
+): Config {
+  if (config !== null && further.length === 0) return config;
+  throw configError(problems, further);
+}
+
+export function configError(
+  problems: readonly ConfigProblem[],
+  further: readonly string[] = [],
+): ConfigError {
+  const lines = [...problems.map(({ message }) => message), ...further].join('\n  ');
   return new ConfigError(`configuration refused:\n  ${lines}`, { problems });
 }
 

@@ -41,7 +41,7 @@ const CHANGE = `update executors set price_uusd_per_gpu_hour = price_uusd_per_gp
 
 const noAgents: Agents = {
   hotkey: hotkey(5),
-  gateway: { host: '127.0.0.1', port: 8_090 },
+  gateway: { host: '127.0.0.1', port: 8_090, hotkey: hotkey(6) },
   clientOf: () => unreachable(),
   terminalOf: () => unreachable(),
   checkNow: () => unreachable(),

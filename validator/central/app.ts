@@ -166,7 +166,7 @@ export async function createCentral(
       }),
   });
   await registerBelow(server, API_PREFIX, [
-    (api) => registerSystemRoutes(api, { clock, hotkey: ports.agents.hotkey, stopping }),
+    (api) => registerSystemRoutes(api, { clock, agents: ports.agents, stopping }),
     accounts.registerApi,
     (api) => delivery.registerApi(api, idempotency),
     market.registerApi,

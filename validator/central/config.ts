@@ -87,6 +87,13 @@ export function centralSeedFile(
   return config.CENTRAL_SEED_FILE ?? join(config.CENTRAL_HOME, 'central.seed');
 }
 
+/** Path of the file with the deployment's secret. */
+export function centralSecretFile(
+  config: Pick<CentralConfig, 'CENTRAL_HOME' | 'CENTRAL_SECRET_FILE'>,
+): string {
+  return config.CENTRAL_SECRET_FILE ?? join(config.CENTRAL_HOME, 'central.secret');
+}
+
 /** Path of the seed file, for commands that need only the key. Ignores the other variables. */
 export function centralSeedFileIn(environment: Environment): string {
   return centralSeedFile(parseConfig(SEED_CONFIG, environment));

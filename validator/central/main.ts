@@ -4,6 +4,7 @@
  */
 import { userInfo } from 'node:os';
 import {
+  acceptedConfig,
   CONFIG_COMMANDS_HELP,
   ConfigError,
   errorMessages,
@@ -16,13 +17,15 @@ import { stopOnSignal } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { isTracingConfigured } from '#shared/telemetry/tracing.ts';
-import { CENTRAL_CONFIG, centralSeedFileIn, readCentralConfig } from './config.ts';
+import { CENTRAL_CONFIG, centralSeedFileIn } from './config.ts';
 
 const HELP = `podwright central API ${VERSION}
 
 Serves renters and providers, and commands agents through the gateway of a validator.
 
   npm run central                   run (configured by CENTRAL_* variables, see README)
+  npm run central -- doctor         check database, keys, gateway, clock …, with remedies; --archive FILE writes an
+                                    archive for support
   npm run central -- hotkey         print its ss58 hotkey, creating the key if it is absent
   npm run central -- collateral list           list deposits of nodes and providers, one JSON line each
   npm run central -- collateral add SUBJECT NOTE
@@ -48,6 +51,7 @@ collateral, provider and operator work on CENTRAL_DATABASE, or central.db in CEN
 `;
 
 async function run([argument, ...more]: readonly string[]): Promise<void> {
+  if (argument === 'doctor') return runDoctorCommand(more);
   if (argument === 'collateral') return runCollateral(more);
   if (argument === 'provider') return runProvider(more);
   if (argument === 'operator') return runOperator(more);
@@ -55,9 +59,9 @@ async function run([argument, ...more]: readonly string[]): Promise<void> {
     throw new ConfigError(`${argument} takes no further arguments: ${more.join(' ')}`);
   if (argument === '--help') return print(HELP);
   if (argument === '--version') return print(`${VERSION}\n`);
+  const look = inspectConfig(CENTRAL_CONFIG, process.env);
+  const further = errorMessages(() => isTracingConfigured(process.env));
   if (argument === '--check-config' || argument === '--print-config') {
-    const look = inspectConfig(CENTRAL_CONFIG, process.env);
-    const further = errorMessages(() => isTracingConfigured(process.env));
     process.exitCode = runConfigCommand(argument, look, further, { out: print, error: complain });
     return;
   }
@@ -67,9 +71,18 @@ async function run([argument, ...more]: readonly string[]): Promise<void> {
     return print(await showHotkey([], place, systemRandom));
   }
   if (argument !== undefined) throw new ConfigError(`unknown argument ${argument}; see --help`);
-  const config = readCentralConfig(process.env);
+  const config = acceptedConfig(look, further);
   const { serve } = await import('./serve.ts');
   await serve(config, process.env, (stop) => stopOnSignal(stop, fail));
+}
+
+async function runDoctorCommand(args: readonly string[]): Promise<never> {
+  const { centralDoctor } = await import('./doctor/doctor.ts');
+  const { doctorTerminal, runDoctor, systemDoctorPorts } = await import('#shared/check/doctor.ts');
+  const doctor = centralDoctor(systemDoctorPorts(process.env));
+  const status = await runDoctor(doctor, args, doctorTerminal(process.env));
+  // Unanswered requests would keep the process alive.
+  process.exit(status);
 }
 
 async function runCollateral(args: readonly string[]): Promise<void> {

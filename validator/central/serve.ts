@@ -11,19 +11,19 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import { createServiceManager } from '#shared/runtime/service-manager.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { startTracing } from '#shared/telemetry/tracing.ts';
-import {
-  createSecureTransport,
-  PLAIN_TRANSPORT,
-  type Transport,
-  type Trust,
-} from '#shared/tls/transport.ts';
 import { lockDatabaseFile } from '../database/open-database.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { type Adapters, createAdapters } from './adapters-from-config.ts';
 import { createCentral } from './app.ts';
-import { CENTRAL_CONFIG, type CentralConfig, centralSeedFile } from './config.ts';
+import {
+  CENTRAL_CONFIG,
+  type CentralConfig,
+  centralSecretFile,
+  centralSeedFile,
+} from './config.ts';
 import { auditInThread } from './money/ledger/ledger-audit.ts';
 import { createGatewayAgents } from './platform/adapters/gateway-agents.ts';
+import { gatewayTransport } from './platform/adapters/gateway-transport.ts';
 import type { CentralOptions } from './platform/central-deps.ts';
 import { centralDatabaseOf, centralSecret } from './platform/central-home.ts';
 import { openCentralDatabase } from './platform/database/database.ts';
@@ -57,8 +57,7 @@ export async function serve(
   const inHome = (name: string) => join(config.CENTRAL_HOME, name);
   requireWritableFolder(config.CENTRAL_HOME, 'CENTRAL_HOME');
   const signer = await createKeyThread().open({ kind: 'seed', path: centralSeedFile(config) });
-  const secretFile = config.CENTRAL_SECRET_FILE ?? inHome('central.secret');
-  const secret = centralSecret(secretFile, systemRandom);
+  const secret = centralSecret(centralSecretFile(config), systemRandom);
   const adapters = createAdapters(config, {
     clock: systemClock,
     log,
@@ -125,13 +124,8 @@ function agentsBehind(config: CentralConfig, signer: Signer) {
     signer,
     clock: systemClock,
     random: systemRandom,
-    transport: transportTo(config.CENTRAL_GATEWAY_URL, config.CENTRAL_GATEWAY_PIN ?? 'authorities'),
+    transport: gatewayTransport(config, systemClock),
   });
-}
-
-function transportTo(url: string, trust: Trust): Transport {
-  if (new URL(url).protocol === 'http:') return PLAIN_TRANSPORT;
-  return createSecureTransport({ trust, clock: systemClock });
 }
 
 function optionsOf(config: CentralConfig, adapters: Adapters): CentralOptions {

@@ -1,9 +1,7 @@
 /** `npm run validator -- doctor`. */
-import { parseArgs } from 'node:util';
 import type { CheckDefinition } from '#shared/check/check.ts';
 import { CLOCK_CHECKS } from '#shared/check/clock.check.ts';
 import {
-  ARCHIVE_OPTIONS,
   DOCTOR_EXIT_HELP,
   DOCTOR_JSON_HELP,
   DOCTOR_OPTIONS,
@@ -12,6 +10,7 @@ import {
   type Finding,
   findingsOf,
 } from '#shared/check/doctor.ts';
+import { readArguments, requireNone } from '#shared/runtime/arguments.ts';
 import {
   CONFIGURATION_CHECKS,
   VALIDATOR_DISK_CHECKS,
@@ -49,8 +48,11 @@ export function validatorDoctor(ports: DoctorPorts): Doctor {
   return {
     program: 'podwright validator',
     help: HELP,
-    readOptions: (args) =>
-      parseArgs({ args: [...args], options: { ...DOCTOR_OPTIONS, ...ARCHIVE_OPTIONS } }).values,
+    readOptions(args) {
+      const { values, problems } = readArguments(args, DOCTOR_OPTIONS, 0);
+      requireNone(problems);
+      return values;
+    },
     step: 'checking what this validator depends on',
     examine: () => examine(ports),
     async archive(logs) {

@@ -1,16 +1,14 @@
 /** Facts for the validator's doctor, collected concurrently, each with a deadline. */
 import { access, constants, stat } from 'node:fs/promises';
-import { z } from 'zod';
 import { type ClockFacts, readClockFacts } from '#shared/check/clock.check.ts';
+import { configurationFacts } from '#shared/check/configuration.check.ts';
 import { type DiskUse, nearestFolder, readDiskUse } from '#shared/check/disk.check.ts';
 import type { DoctorPorts } from '#shared/check/doctor.ts';
 import { type Observed, observe } from '#shared/check/observe.ts';
-import { boundedText } from '#shared/http/bounded-text.ts';
 import { localHostAndPort } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { type Environment, inspectConfig } from '#shared/runtime/config.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
-import { explainUrl } from '#shared/tls/port-protocol.ts';
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import { createCentralClient } from '../central-client.ts';
@@ -24,8 +22,7 @@ import { createReadTag } from '../updates/image-registry.ts';
 import { releaseLoginOf } from '../updates/release.service.ts';
 import { fileMetagraph } from '../weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.ts';
-
-export type ConfigurationFacts = { problems: readonly string[]; unknown: readonly string[] };
+import { explained, observeHotkey } from './observed-hotkey.ts';
 
 /** Observed facts; null instead of an observation if nothing is configured that could be queried. */
 export type ValidatorFacts = {
@@ -54,14 +51,11 @@ const KEY_MS = 15_000;
 const READ_MS = 10_000;
 const CENTRAL_MS = 26_000;
 const GATEWAY_MS = 5_000;
-const MAX_VERSION_BYTES = 16_384;
 const PERMISSION_BITS = 0o777;
-const VersionAnswer = z.object({ hotkey: z.string() });
 
 export function readConfigurationFacts(environment: Environment) {
-  const { config, problems, warnings } = inspectConfig(VALIDATOR_CONFIG, environment);
-  const messages = (list: typeof problems) => list.map(({ message }) => message);
-  return { config, facts: { problems: messages(problems), unknown: messages(warnings) } };
+  const look = inspectConfig(VALIDATOR_CONFIG, environment);
+  return { config: look.config, facts: configurationFacts(look) };
 }
 
 export async function readFacts(
@@ -84,16 +78,20 @@ export async function readFacts(
             async () => (await fileMetagraph(metagraphFile).read([])).neurons.length,
           ),
       'problem' in key ? null : listExecutors(ports, config, key.value),
-      explained(
+      observeHotkey({
         clock,
-        config.VALIDATOR_CENTRAL_URL,
-        observe(clock, READ_MS, () => readCentralHotkey(clock, config)),
-      ),
-      explained(
+        baseUrl: config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, ''),
+        transport: PLAIN_TRANSPORT,
+        timeoutMs: READ_MS,
+      }),
+      observeHotkey({
         clock,
-        gatewayUrl(config),
-        observe(clock, GATEWAY_MS, () => readGatewayHotkey(clock, config)),
-      ),
+        baseUrl: gatewayUrl(config),
+        transport: gatewayUrl(config).startsWith('https:')
+          ? createSecureTransport({ trust: 'anybody', clock })
+          : PLAIN_TRANSPORT,
+        timeoutMs: GATEWAY_MS,
+      }),
       readImageDigest(clock, config),
       readClockFacts({ clock, runCommand, timeFrom: config.VALIDATOR_CENTRAL_URL }),
       readDiskUse({ clock, runCommand, path: nearestFolder(path) }),
@@ -157,60 +155,9 @@ function listExecutors({ clock, random }: DoctorPorts, config: ValidatorConfig, 
   );
 }
 
-/**
- * Reads the central API's hotkey from the public route `/version`. Older versions of the central API do not report
- * their hotkey.
- */
-async function readCentralHotkey(clock: Clock, config: ValidatorConfig): Promise<string> {
-  const url = `${config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, '')}/version`;
-  const answer = await fetch(url, { signal: clock.deadline(READ_MS), redirect: 'error' });
-  const text = await boundedText(answer, MAX_VERSION_BYTES);
-  const parsed = VersionAnswer.safeParse(parseJson(text));
-  if (!parsed.success) throw new Error(`/version answered with status ${answer.status}, no hotkey`);
-  return parsed.data.hotkey;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Adds what the port of `url` answers to the problem of a request that got no HTTP response. */
-async function explained<T>(
-  clock: Clock,
-  url: string,
-  observing: Promise<Observed<T>>,
-): Promise<Observed<T>> {
-  const observed = await observing;
-  if (!('problem' in observed) || /with status \d/.test(observed.problem)) return observed;
-  return {
-    ...observed,
-    problem: `${observed.problem}; ${await explainUrl(clock, url, 'the doctor')}`,
-  };
-}
-
 function gatewayUrl(config: ValidatorConfig): string {
   const { VALIDATOR_HOST: host, VALIDATOR_PORT: port, VALIDATOR_TLS: mode } = config;
   return `${servesTls(mode, host) ? 'https' : 'http'}://${localHostAndPort(host, port)}`;
-}
-
-async function readGatewayHotkey(clock: Clock, config: ValidatorConfig): Promise<string> {
-  const url = gatewayUrl(config);
-  const secure = url.startsWith('https:');
-  const transport = secure ? createSecureTransport({ trust: 'anybody', clock }) : PLAIN_TRANSPORT;
-  try {
-    const answer = await transport.fetch(new URL(`${url}/version`), {
-      method: 'GET',
-      headers: {},
-      signal: clock.deadline(GATEWAY_MS),
-    });
-    return VersionAnswer.parse(await answer.json()).hotkey;
-  } finally {
-    transport.close();
-  }
 }
 
 function readImageDigest(clock: Clock, config: ValidatorConfig): Promise<Observed<string> | null> {

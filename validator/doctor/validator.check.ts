@@ -8,27 +8,16 @@ import {
   unread,
   warn,
 } from '#shared/check/check.ts';
+import { configurationChecks } from '#shared/check/configuration.check.ts';
 import { DISK_REQUIRED, type DiskUse, judgeDisk } from '#shared/check/disk.check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import type { Observed } from '#shared/check/observe.ts';
 import { hostAndPort } from '#shared/http/listen.ts';
-import type { ConfigurationFacts, ValidatorFacts } from './validator-facts.ts';
+import type { ValidatorFacts } from './validator-facts.ts';
 
 const OTHERS = 0o077;
 
-export const CONFIGURATION_CHECKS: readonly DoctorCheck<ConfigurationFacts>[] = [
-  {
-    id: 'configuration',
-    detects: 'variables that are invalid or misspelt',
-    required: 'every VALIDATOR_* variable is known and valid',
-    judge({ problems, unknown: unread }) {
-      const remedy = 'correct them; the README lists all variables';
-      if (problems.length > 0) return fail([...problems, ...unread].join('; '), remedy);
-      if (unread.length > 0) return warn(unread.join('; '), remedy);
-      return ok('every VALIDATOR_* variable is valid');
-    },
-  },
-];
+export const CONFIGURATION_CHECKS = configurationChecks('VALIDATOR_');
 
 export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = [
   {

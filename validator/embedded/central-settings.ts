@@ -1,6 +1,8 @@
 /** Variables of the central API that `npm start` reads. */
+import { join } from 'node:path';
 import type { z } from 'zod';
 import { ConfigError, type Environment, parseConfig } from '#shared/runtime/config.ts';
+import { readAdaptersConfig } from '../central/adapters-config.ts';
 import type { CentralOptions } from '../central/platform/central-deps.ts';
 import { DatabaseVariable } from '../central/platform/central-home.ts';
 import { openCentralDatabase } from '../central/platform/database/database.ts';
@@ -23,6 +25,21 @@ export function centralOptionsFrom(
   );
   const cors = parseConfig({ schema: CorsVariables, prefix: 'CENTRAL_CORS_' }, environment);
   return { rateLimits: rateLimitsFrom(limits, LOCAL_LIMITS), corsOrigins: corsOriginsFrom(cors) };
+}
+
+/** Defaults for a marketplace on one machine; variables override them. */
+const LOCAL_DEFAULTS = {
+  CENTRAL_WEBHOOK_TARGETS: 'loopback',
+  CENTRAL_NODE_PLACES: 'private',
+  CENTRAL_PAYMENTS: 'simulated',
+  CENTRAL_PAYOUTS: 'simulated',
+  CENTRAL_SUPPORT_EMAIL: 'support@localhost.localdomain',
+  CENTRAL_ALPHA_RATES: join(import.meta.dirname, 'alpha-rates.json'),
+};
+
+/** Throws ConfigError with the wrong variables of external services. */
+export function localAdapters(environment: Environment): ReturnType<typeof readAdaptersConfig> {
+  return readAdaptersConfig({ ...LOCAL_DEFAULTS, ...environment });
 }
 
 type DatabaseSetting = Partial<z.output<typeof DatabaseVariable>>;

@@ -1,9 +1,15 @@
 /** `npm start`: runs the whole marketplace on this machine. */
 import { rmSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import { requireFreePort } from '#shared/http/listen.ts';
+import { requireFreePorts } from '#shared/http/listen.ts';
+import { requireNone } from '#shared/runtime/arguments.ts';
 import { DeadlineError, systemClock, withDeadline } from '#shared/runtime/clock.ts';
-import { exitStatusOf, inspectConfig } from '#shared/runtime/config.ts';
+import {
+  type Environment,
+  errorMessages,
+  exitStatusOf,
+  inspectConfig,
+} from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { createProgress } from '#shared/runtime/progress.ts';
@@ -12,11 +18,17 @@ import { lockExclusively } from '#shared/runtime/sqlite.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { isTracingConfigured, startTracing } from '#shared/telemetry/tracing.ts';
 import { CENTRAL_CONFIG } from '../central/config.ts';
-import { databaseTarget, refuseFreshOn } from './central-settings.ts';
+import {
+  centralOptionsFrom,
+  databaseTarget,
+  localAdapters,
+  refuseFreshOn,
+} from './central-settings.ts';
 import { readyText } from './demo-file.ts';
 import { requireEngine } from './engine-problem.ts';
 import { type Home, homeAt, prepareHome } from './home.ts';
 import { startMarketplace } from './marketplace.ts';
+import { configuredListener } from './metrics-listeners.ts';
 import { parseStartOptions, START_HELP, type StartOptions } from './options.ts';
 import { resetHome } from './remove-pods.ts';
 
@@ -40,18 +52,18 @@ function complain(text: string): void {
 const progress = createProgress(systemClock, process.stdout);
 
 async function run(): Promise<void> {
-  const options = parseStartOptions(process.argv.slice(2));
+  const { options, problems } = parseStartOptions(process.argv.slice(2));
   if (options.help) return print(START_HELP);
   if (options.version) return print(`${VERSION}\n`);
   for (const { message } of inspectConfig(CENTRAL_CONFIG, process.env).warnings)
     complain(`warning: ${message}\n`);
-  // Validate before anything is deleted or started.
-  isTracingConfigured(process.env);
-  await requireEngine(process.env, { clock: systemClock, user: userInfo().username });
   const home = homeAt(options.home);
+  requireNone([...problems, ...variableProblems(process.env, home)]);
+  // Validate before anything is deleted or started.
+  await requireEngine(process.env, { clock: systemClock, user: userInfo().username });
   prepareHome(home);
   const lock = takeLock(home);
-  await requireFreePorts(options);
+  await requireFreePorts(listenersOf(options));
   const interruption = new AbortController();
   const starting = start(options, home, interruption.signal);
   stopOnSignal(async () => {
@@ -69,6 +81,17 @@ async function run(): Promise<void> {
   if (marketplace === null || interruption.signal.aborted) return;
   progress.end();
   print(readyText(marketplace.demo, home, marketplace.simulated));
+}
+
+/** Returns the problems of all variables that `npm start` reads. */
+function variableProblems(environment: Environment, home: Home): string[] {
+  return errorMessages(
+    () => databaseTarget(environment, home),
+    () => centralOptionsFrom(environment),
+    () => localAdapters(environment),
+    () => configuredListener(environment),
+    () => isTracingConfigured(environment),
+  );
 }
 
 /** Resets the home if requested, and starts everything. */
@@ -103,17 +126,16 @@ async function start(options: StartOptions, home: Home, signal: AbortSignal) {
   return { marketplace, stop };
 }
 
-/** Rejects before anything is started or deleted. */
-async function requireFreePorts(options: StartOptions): Promise<void> {
+/** Addresses that the services and agents listen on. */
+function listenersOf(options: StartOptions) {
+  const { host } = options;
   const agentPorts = Array.from({ length: options.agents }, (_, n) => options['agent-port'] + n);
   const ports = [
     { option: '--port', port: options.port },
     { option: '--validator-port', port: options['validator-port'] },
     ...agentPorts.map((port) => ({ option: '--agent-port', port })),
   ];
-  for (const { option, port } of ports) {
-    await requireFreePort({ host: options.host, port }, { host: '--host', port: option });
-  }
+  return ports.map(({ option, port }) => ({ host, port, names: { host: '--host', port: option } }));
 }
 
 /**

@@ -1,5 +1,4 @@
 /** Composes a local marketplace: central API and validator in this process, agents as child processes, and demo data. */
-import { join } from 'node:path';
 import { z } from 'zod';
 import { callJson } from '#shared/http/json-call.ts';
 import { hostAndPort } from '#shared/http/listen.ts';
@@ -10,14 +9,13 @@ import type { Progress } from '#shared/runtime/progress.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner, type Signer } from '#shared/signing/sr25519.ts';
-import { readAdaptersConfig } from '../central/adapters-config.ts';
 import { createAdapters } from '../central/adapters-from-config.ts';
 import { readOrCreateSeedFile } from '../keys/key-file.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { type LocalAgent, startAgents } from './agents.ts';
 import { awaitAgents, type StartingAgent } from './await-agents.ts';
 import { createCappedFile } from './capped-file.ts';
-import { databaseTarget } from './central-settings.ts';
+import { databaseTarget, localAdapters } from './central-settings.ts';
 import { type DemoAccount, ensureDemoAccount } from './demo-account.ts';
 import { type DemoFile, writeDemoFile } from './demo-file.ts';
 import { type DemoProvider, logInProvider } from './demo-provider.ts';
@@ -47,15 +45,6 @@ export type MarketplaceOptions = {
   signal: AbortSignal;
 };
 
-/** Defaults for a marketplace on one machine; variables override them. */
-const LOCAL_DEFAULTS = {
-  CENTRAL_WEBHOOK_TARGETS: 'loopback',
-  CENTRAL_NODE_PLACES: 'private',
-  CENTRAL_PAYMENTS: 'simulated',
-  CENTRAL_PAYOUTS: 'simulated',
-  CENTRAL_SUPPORT_EMAIL: 'support@localhost.localdomain',
-  CENTRAL_ALPHA_RATES: join(import.meta.dirname, 'alpha-rates.json'),
-};
 const WARM_UP_TIMEOUT_MS = 30_000;
 const WARM_UP_OUTPUT_BYTES = 10_000;
 
@@ -71,7 +60,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     // The provider's key is not in the key thread: it belongs to another party.
     provider: createSigner(readOrCreateSeedFile(home.providerSeed, random)),
   };
-  const adapters = createAdapters(readAdaptersConfig({ ...LOCAL_DEFAULTS, ...parts.environment }), {
+  const adapters = createAdapters(localAdapters(parts.environment), {
     clock,
     log,
     objectFolder: home.centralObjects,
@@ -90,7 +79,20 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     }),
     warmAgentCache(),
   ]);
-  const { validator: validatorMetrics } = services.metrics;
+  const { metrics: addresses, gatewayPin } = services;
+  // For the doctor. The address of a database server is not stored, because it may contain a password.
+  writePrivateFile(
+    home.variables('central'),
+    shellVariables({
+      CENTRAL_HOME: home.root,
+      CENTRAL_HOST: options.host,
+      CENTRAL_PORT: String(options.port),
+      CENTRAL_METRICS_LISTEN: hostAndPort(addresses.central.host, addresses.central.port),
+      CENTRAL_GATEWAY_URL: urls.validator,
+      CENTRAL_GATEWAY_HOTKEY: signers.validator.hotkey,
+      ...(gatewayPin === null ? {} : { CENTRAL_GATEWAY_PIN: gatewayPin }),
+    }),
+  );
   // For the validator's other commands and for the doctor.
   writePrivateFile(
     home.variables('validator'),
@@ -100,7 +102,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
       VALIDATOR_SEED_FILE: home.validatorSeed,
       VALIDATOR_HOST: options.host,
       VALIDATOR_PORT: String(options['validator-port']),
-      VALIDATOR_METRICS_LISTEN: hostAndPort(validatorMetrics.host, validatorMetrics.port),
+      VALIDATOR_METRICS_LISTEN: hostAndPort(addresses.validator.host, addresses.validator.port),
       VALIDATOR_CENTRAL_URL: urls.api,
       VALIDATOR_CENTRAL_HOTKEY: signers.central.hotkey,
       VALIDATOR_ACCEPT_SIMULATED: 'true',

@@ -19,7 +19,7 @@ async function occupy(port: number): Promise<void> {
 
 it('chooses the given ports, or the next ten if one of the needed ports is in use', async () => {
   const { first } = await freePorts(20);
-  const options = parseStartOptions(['--metrics-port', String(first)]);
+  const options = parseStartOptions(['--metrics-port', String(first)]).options;
   const chosen = async () => metricsUrls(await chooseMetricsAddresses(options, {}), options.agents);
   const urlsFrom = (port: number) => [
     { job: 'podwright-central', url: `http://127.0.0.1:${port}/metrics` },
@@ -35,12 +35,12 @@ it('chooses the given ports, or the next ten if one of the needed ports is in us
 
 it('uses CENTRAL_METRICS_LISTEN for the central API, with a URL that local callers reach', async () => {
   const environment = { CENTRAL_METRICS_LISTEN: '0.0.0.0:9101' };
-  const addresses = await chooseMetricsAddresses(parseStartOptions([]), environment);
+  const addresses = await chooseMetricsAddresses(parseStartOptions([]).options, environment);
   expect(addresses.central).toEqual({ host: '0.0.0.0', port: 9101 });
   expect(metricsUrls(addresses, 0)[0]?.url).toBe('http://127.0.0.1:9101/metrics');
 });
 
 it('rejects if no ports are left, and names the option', async () => {
-  const options = parseStartOptions(['--metrics-port', '65535']);
+  const options = parseStartOptions(['--metrics-port', '65535']).options;
   await expect(chooseMetricsAddresses(options, {})).rejects.toThrow(/--metrics-port/);
 });

@@ -1,6 +1,6 @@
 /** Addresses of the metrics listeners of a local marketplace, and how Prometheus scrapes them. */
 import { type ListenAddress, listenError, localHostAndPort } from '#shared/http/listen.ts';
-import { parseConfig } from '#shared/runtime/config.ts';
+import { type Environment, parseConfig } from '#shared/runtime/config.ts';
 import { MetricsVariable } from '../central/config.ts';
 import { metricsBlocks, type StartOptions } from './options.ts';
 
@@ -20,16 +20,21 @@ export type MetricsAddresses = {
 /** These listeners serve plain HTTP without authentication. */
 const HOST = '127.0.0.1';
 
+/** Returns CENTRAL_METRICS_LISTEN, undefined if it is not set. Throws ConfigError for a wrong value. */
+export function configuredListener(environment: Environment): ListenAddress | undefined {
+  const spec = { schema: MetricsVariable, prefix: 'CENTRAL_' };
+  return parseConfig(spec, environment).CENTRAL_METRICS_LISTEN;
+}
+
 /**
  * Chooses the addresses. CENTRAL_METRICS_LISTEN replaces that of the central API. Rejects if there is no block of free
  * ports, and throws ConfigError for a wrong variable.
  */
 export async function chooseMetricsAddresses(
   options: StartOptions,
-  environment: Record<string, string | undefined>,
+  environment: Environment,
 ): Promise<MetricsAddresses> {
-  const spec = { schema: MetricsVariable, prefix: 'CENTRAL_' };
-  const { CENTRAL_METRICS_LISTEN: configured } = parseConfig(spec, environment);
+  const configured = configuredListener(environment);
   for (const first of metricsBlocks(options)) {
     const addresses = addressesFrom(first);
     if (await areFree(addresses, options.agents))

@@ -1,7 +1,6 @@
 /** Command line of `npm start`. */
-import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { ConfigError } from '#shared/runtime/config.ts';
+import { readArguments } from '#shared/runtime/arguments.ts';
 
 export const START_HELP = `Runs the whole Podwright marketplace on this machine: central API, validator and agents on the real Docker engine.
 
@@ -47,41 +46,37 @@ const Schema = z.object({
 
 export type StartOptions = z.output<typeof Schema>;
 
-/** Throws ConfigError with the wrong option, its value and the allowed values. */
-export function parseStartOptions(argv: readonly string[]): StartOptions {
-  const text = { type: 'string' } as const;
-  const flag = { type: 'boolean' } as const;
-  let values: Record<string, unknown>;
-  try {
-    ({ values } = parseArgs({
-      args: [...argv],
-      strict: true,
-      allowPositionals: false,
-      options: {
-        home: text,
-        host: text,
-        port: text,
-        'validator-port': text,
-        agents: text,
-        'agent-port': text,
-        'pod-ports': text,
-        'metrics-port': text,
-        'keep-pods': flag,
-        fresh: flag,
-        help: flag,
-        version: flag,
-      },
-    }));
-  } catch (error) {
-    throw new ConfigError(`${error instanceof Error ? error.message : error}\n\n${START_HELP}`);
-  }
-  const parsed = Schema.safeParse(values);
-  if (parsed.success) return requireDistinctPorts(parsed.data);
-  const problems = parsed.error.issues.map((issue) => {
-    const name = String(issue.path[0]);
-    return `--${name} ${JSON.stringify(values[name])}: ${issue.message}`;
+const TEXT = { type: 'string' } as const;
+const FLAG = { type: 'boolean' } as const;
+const OPTIONS = {
+  home: TEXT,
+  host: TEXT,
+  port: TEXT,
+  'validator-port': TEXT,
+  agents: TEXT,
+  'agent-port': TEXT,
+  'pod-ports': TEXT,
+  'metrics-port': TEXT,
+  'keep-pods': FLAG,
+  fresh: FLAG,
+  help: FLAG,
+  version: FLAG,
+} as const;
+
+/** `options`: the defaults replace values with a problem. `problems`: one line for each, with the remedy. */
+export type ReadOptions = { options: StartOptions; problems: readonly string[] };
+
+export function parseStartOptions(argv: readonly string[]): ReadOptions {
+  const { values, problems } = readArguments(argv, OPTIONS, 0);
+  const wrong = Schema.safeParse(values).error?.issues ?? [];
+  const refused = new Set(wrong.map(({ path }) => String(path[0])));
+  const right = Object.entries(values).filter(([name]) => !refused.has(name));
+  const options = Schema.parse(Object.fromEntries(right));
+  const ofValues = wrong.map(({ path: [name = ''], message }) => {
+    const value = Object.entries(values).find(([key]) => key === name)?.[1];
+    return `--${String(name)} ${JSON.stringify(value)}: ${message}`;
   });
-  throw new ConfigError(problems.join('\n'));
+  return { options, problems: [...problems, ...ofValues, ...portProblems(options, refused)] };
 }
 
 function between(min: number, max: number) {
@@ -89,21 +84,22 @@ function between(min: number, max: number) {
   return z.coerce.number(message).int(message).min(min, message).max(max, message);
 }
 
-/** Throws ConfigError if two options use the same port. */
-function requireDistinctPorts(options: StartOptions): StartOptions {
-  const used = portsIn(options);
-  for (const [index, one] of used.entries()) {
+/** Returns a problem for each two options that use the same port, and for ports that do not exist. */
+function portProblems(options: StartOptions, refused: ReadonlySet<string>): string[] {
+  const used = portsIn(options).filter(({ option }) => !refused.has(option.slice('--'.length)));
+  return used.flatMap((one, index) => {
     if (one.last > MAX_PORT) {
-      throw new ConfigError(
-        `${one.option} reaches port ${one.last}: the highest port is ${MAX_PORT}`,
-      );
+      const lower = `choose a port that is at least ${one.last - MAX_PORT} lower`;
+      return [
+        `${one.option} reaches port ${one.last}, but the highest port is ${MAX_PORT}: ${lower}`,
+      ];
     }
-    const other = used.slice(index + 1).find(({ first, last }) => overlaps(one, first, last));
-    if (other === undefined) continue;
-    const at = Math.max(one.first, other.first);
-    throw new ConfigError(`${one.option} and ${other.option} both use port ${at}: change one`);
-  }
-  return options;
+    const others = used.slice(index + 1).filter(({ first, last }) => overlaps(one, first, last));
+    return others.map((other) => {
+      const at = Math.max(one.first, other.first);
+      return `${one.option} and ${other.option} both use port ${at}: change one`;
+    });
+  });
 }
 
 /** Returns the ports that options assign to services and pods. */

@@ -2,6 +2,7 @@
 import { hostAndPort, type ListenAddress, listenOn } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
+import type { Pin } from '#shared/tls/peer.ts';
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import type { Validator } from '../app.ts';
@@ -27,6 +28,8 @@ export type Services = {
   central: Central;
   /** Addresses of the metrics of both services, and addresses for the agents' metrics. */
   metrics: MetricsAddresses;
+  /** Pin of the gateway's certificate; null if the gateway serves plain HTTP. */
+  gatewayPin: Pin | null;
   /** Closes each service after the service that calls it. */
   close(): Promise<void>;
 };
@@ -82,6 +85,7 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
     return {
       central: services.central,
       metrics: services.metrics,
+      gatewayPin: services.gatewayPin,
       async close() {
         await services.close();
         await closeStorage();
@@ -128,6 +132,7 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     return {
       central,
       metrics: addresses,
+      gatewayPin: certificates?.().pin ?? null,
       async close() {
         await monitoring?.close();
         await close();

@@ -10,6 +10,7 @@ import { hostAndPort } from '#shared/http/listen.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { readDocument } from '../../test/docs/generated.ts';
 import { createTestMarket, type TestMarket } from '../../test/fakes/scenes/market-fixture.ts';
+import { VersionResponse } from '../central/platform/system/system.routes.ts';
 import { EXAMPLES, runProvider } from './command-line.ts';
 import { providerHome } from './config.ts';
 
@@ -214,7 +215,7 @@ describe('nodes', () => {
       status: 'queued',
     });
     const { out } = await run('add', ...node, '--port', '9900');
-    expect(out).toMatch(/AGENT_EXECUTOR_ID=[0-9a-f-]{36} and is enrolled/);
+    expect(out).toMatch(/AGENT_EXECUTOR_ID=[0-9a-f-]{36}\..*provider -- variables [0-9a-f-]{36}/s);
     expect(await problem('add', ...node, '--port', '9900')).toMatchObject({ code: 'conflict' });
   });
 
@@ -227,7 +228,13 @@ describe('nodes', () => {
     ['a negative price', [...node, '--price=-1'], 'usage', /--price -1/],
     ['a price above the range', [...node, '--price', '9999'], 'bad_request', /price/i],
     ['a misspelt option', [...node, '--gpus', '8'], 'usage', /--gpus/],
-    ['a word too many', [...node, 'now'], 'usage', /does not take now/],
+    [
+      'several problems at once',
+      ['--gpu-type', '--port', 'x', '--pirce', '2'],
+      'usage',
+      /--gpu-type needs a value.*--pirce: did you mean --price\?.*--address is required.*--port x: not/s,
+    ],
+    ['a word too many', [...node, 'now'], 'usage', /unexpected now/],
   ])('add rejects %s', async (_, args, code, message) => {
     await loggedIn();
     expect(await problem('add', ...args)).toMatchObject({
@@ -284,6 +291,32 @@ describe('nodes', () => {
     const later = '2027-01-01T00:00:00+01:00';
     const { status } = await run('notice', id, '--minutes', '30', '--at', later);
     expect(status).toBeLessThan(2);
+  });
+
+  it('variables prints what the agent needs, with the validator that the central API names', async () => {
+    await loggedIn();
+    const { id } = await add();
+    const answer = await fetch(`${url}/api/version`);
+    const version = VersionResponse.parse(await answer.json());
+    const trusted = `${version.validator_hotkey}=validator-control`;
+    expect((await run('variables', id)).out).toBe(
+      `AGENT_EXECUTOR_ID=${id}\nAGENT_TRUSTED_KEYS=${trusted}\n`,
+    );
+    expect(await result('variables', id)).toEqual({
+      AGENT_EXECUTOR_ID: id,
+      AGENT_TRUSTED_KEYS: trusted,
+    });
+    expect(await problem('variables', systemRandom.uuid())).toMatchObject({
+      code: 'node_not_found',
+    });
+  });
+
+  it('remove ends a node for good', async () => {
+    await loggedIn();
+    const { id } = await add();
+    expect((await run('remove', id)).out).toBe(`${id}: removed\n`);
+    expect(await problem('remove', id)).toMatchObject({ code: 'node_not_found' });
+    expect((await run('list')).out).not.toContain(id);
   });
 
   it.each<[string, string[], string]>([
@@ -347,7 +380,17 @@ it('prints help, and suggests the closest command', async () => {
   const { out, status } = await run('--help');
   expect(status).toBe(0);
   expect(out).toContain(EXAMPLES.split('\n')[3]);
-  for (const name of ['key', 'login', 'add', 'list', 'price', 'notice', 'enrol']) {
+  for (const name of [
+    'key',
+    'login',
+    'add',
+    'variables',
+    'list',
+    'price',
+    'notice',
+    'remove',
+    'enrol',
+  ]) {
     expect((await run(name, '--help')).out).toMatch(new RegExp(`^npm run provider -- ${name}`));
   }
   expect((await run('--version')).out).toMatch(/^\d/);

@@ -1,6 +1,5 @@
 /** Parses the arguments of `npm run provider`, runs the command, and prints its result or its problem. */
-import { parseArgs } from 'node:util';
-import { messageOf } from '#shared/runtime/errors.ts';
+import { readArguments } from '#shared/runtime/arguments.ts';
 import { nearestName } from '#shared/runtime/nearest-name.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { COMMANDS, type Command, type Input, type Outcome, type Ports, usage } from './commands.ts';
@@ -16,6 +15,7 @@ npm run --silent provider -- price $ID 2.5
 npm run --silent provider -- notice $ID --removal --in 72h --reason 'end of the lease'
 npm run --silent provider -- list $ID
 npm run --silent provider -- notice $ID --withdraw
+npm run --silent provider -- remove $ID
 `;
 
 const HELP = `Usage: npm run provider -- COMMAND [options]
@@ -82,28 +82,18 @@ async function runCommand(name: string, args: readonly string[], ports: Ports): 
   return command.run(inputOf(name, command, args), ports);
 }
 
+/** Throws a usage error with all problems of the arguments. */
 function inputOf(name: string, command: Command, args: readonly string[]): Input {
-  const { words, optional = 0, options } = command;
-  const { values, positionals } = parsed(name, options, args);
-  const missing = words.slice(positionals.length, words.length - optional);
-  if (missing.length > 0) throw usage(name, `${name} needs ${missing.join(' and ')}`);
-  const more = positionals.slice(words.length);
-  if (more.length > 0) throw usage(name, `${name} does not take ${more.join(' ')}`);
-  return { words: positionals, values };
-}
-
-function parsed(name: string, options: Command['options'], args: readonly string[]) {
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { ...options, json: { type: 'boolean' } },
-    });
-    const { json: _, ...others } = values;
-    return { values: others as Input['values'], positionals };
-  } catch (error) {
-    // Drops the explanation of positional arguments that Node appends to its message.
-    const [first = ''] = messageOf(error).split('. ');
-    throw usage(name, first);
-  }
+  const { words: names, optional = 0, options } = command;
+  const parsed = readArguments(args, { ...options, json: { type: 'boolean' } }, names.length);
+  const missing = names.slice(parsed.words.length, names.length - optional);
+  const { json: _, ...values } = parsed.values as Input['values'];
+  const input = { words: parsed.words, values };
+  const problems = [
+    ...parsed.problems,
+    ...(missing.length > 0 ? [`${name} needs ${missing.join(' and ')}`] : []),
+    ...(command.problems?.(input) ?? []),
+  ];
+  if (problems.length > 0) throw usage(name, problems.join('\n'));
+  return input;
 }

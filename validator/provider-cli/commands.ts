@@ -33,11 +33,16 @@ export type Command = {
   options: ParseArgsOptionsConfig;
   /** Usage after the name, and what the command does. */
   help: string;
+  /** Returns every problem with the values of the arguments. `run` is called only if there is none. */
+  problems?(input: Input): readonly string[];
   run(input: Input, ports: Ports): Promise<Outcome>;
 };
 
 const text = { type: 'string' } as const;
 const flag = { type: 'boolean' } as const;
+
+/** Port of the agent. */
+const DEFAULT_PORT = 8080;
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   key: {
@@ -69,9 +74,33 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     words: [],
     options: { address: text, port: text, 'gpu-type': text, 'gpu-count': text, price: text },
     help: `add --address IP [--port N] --gpu-type TYPE [--gpu-count N] [--price USD]
-  Adds a node: the public IP address and the port of its agent (8080), the type and number of its GPUs (1), and the
+  Adds a node: the public IP address and the port of its agent (${DEFAULT_PORT}), the type and number of its GPUs (1), and the
   price in USD per GPU and hour (the reference price of the type).`,
+    problems: ({ values }) => [
+      ...missing(values, 'address'),
+      ...missing(values, 'gpu-type'),
+      ...notCounts(values, 'port'),
+      ...notCounts(values, 'gpu-count'),
+      ...notAmount('--price', option(values, 'price')),
+    ],
     run: addNode,
+  },
+  variables: {
+    words: ['ID'],
+    options: {},
+    help: `variables ID
+  Prints the variables that the node's agent needs: the node's id, and the key of the validator that the central API
+  names. Append them to /etc/podwright/agent.env on the host, or set them for npm run host.`,
+    async run({ words: [id = ''] }, { home }) {
+      const portal = createPortalClient(portalSession(home));
+      const [node, hotkey] = await Promise.all([portal.node(id), portal.validatorHotkey()]);
+      const variables = {
+        AGENT_EXECUTOR_ID: node.id,
+        AGENT_TRUSTED_KEYS: `${hotkey}=validator-control`,
+      };
+      const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}\n`);
+      return { json: variables, text: lines.join('') };
+    },
   },
   enrol: {
     words: ['REQUEST'],
@@ -108,9 +137,9 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     options: {},
     help: `price ID USD
   Changes the price in USD per GPU and hour for new rentals. The prices of running pods do not change.`,
-    async run({ words: [id = '', usd = ''] }, { home }) {
-      const price = amountIn('USD', usd);
-      const node = await createPortalClient(portalSession(home)).setPrice(id, price);
+    problems: ({ words: [, usd] }) => notAmount('USD', usd),
+    async run({ words: [id = '', usd] }, { home }) {
+      const node = await createPortalClient(portalSession(home)).setPrice(id, Number(usd));
       return { json: node, text: `${node.id}: ${priceText(node)}\n` };
     },
   },
@@ -122,7 +151,19 @@ notice ID --withdraw
   Announces the removal of a node, at least 48 hours ahead, or maintenance of 1 to 60 minutes, at least 24 hours ahead.
   TIME has an offset (2027-01-20T08:00:00Z); DURATION is a number of hours or days (72h, 3d). --withdraw withdraws an
   announcement whose time has not come.`,
+    problems: noticeProblems,
     run: announce,
+  },
+  remove: {
+    words: ['ID'],
+    options: {},
+    help: `remove ID
+  Removes a node without pods at once, for good. Renters must leave a node first: announce its removal with
+  "notice ID --removal", and run remove after the announced time. Then run "npm run agent -- remove-all" on the host.`,
+    async run({ words: [id = ''] }, { home }) {
+      await createPortalClient(portalSession(home)).removeNode(id);
+      return { json: { id, removed: true }, text: `${id}: removed\n` };
+    },
   },
 };
 
@@ -153,13 +194,14 @@ function enrolmentRequestIn(line: string): EnrolmentRequest {
 async function addNode({ values }: Input, { home }: Ports): Promise<Outcome> {
   const price = option(values, 'price');
   const node = await createPortalClient(portalSession(home)).addNode({
-    ip_address: required(values, 'address'),
-    port: countIn('--port', option(values, 'port') ?? '8080'),
-    gpu_type: required(values, 'gpu-type'),
-    gpu_count: countIn('--gpu-count', option(values, 'gpu-count') ?? '1'),
-    ...(price === undefined ? {} : { price_per_gpu: amountIn('--price', price) }),
+    ip_address: option(values, 'address') ?? '',
+    port: Number(option(values, 'port') ?? DEFAULT_PORT),
+    gpu_type: option(values, 'gpu-type') ?? '',
+    gpu_count: Number(option(values, 'gpu-count') ?? 1),
+    ...(price === undefined ? {} : { price_per_gpu: Number(price) }),
   });
-  const next = `A validator checks the node when its agent runs with AGENT_EXECUTOR_ID=${node.id} and is enrolled.
+  const next = `A validator checks the node when its agent is enrolled and runs with AGENT_EXECUTOR_ID=${node.id}.
+Print all variables of the agent: npm run provider -- variables ${node.id}
 Then read the result: npm run provider -- list ${node.id}\n`;
   return { json: node, text: nodesText([node]) + next };
 }
@@ -167,7 +209,6 @@ Then read the result: npm run provider -- list ${node.id}\n`;
 async function announce({ words: [id = ''], values }: Input, ports: Ports): Promise<Outcome> {
   const portal = createPortalClient(portalSession(ports.home));
   if (values['withdraw'] === true) {
-    if (Object.keys(values).length > 1) throw usage('notice', '--withdraw has no other options');
     const notice = await portal.withdrawNotice(id);
     return { json: notice, text: `${id}: the notice is withdrawn\n` };
   }
@@ -181,30 +222,41 @@ async function announce({ words: [id = ''], values }: Input, ports: Ports): Prom
 const HOUR_MS = 3_600_000;
 const UNITS: Readonly<Record<string, number>> = { h: HOUR_MS, d: 24 * HOUR_MS };
 
+function noticeProblems({ values }: Input): string[] {
+  const given = (...names: string[]) => names.filter((name) => values[name] !== undefined).length;
+  if (values['withdraw'] === true) {
+    const isAlone = given('removal', 'minutes', 'at', 'in', 'reason') === 0;
+    return isAlone ? [] : ['--withdraw has no other options'];
+  }
+  const wait = option(values, 'in');
+  const isWrong = wait !== undefined && durationIn(wait) === null;
+  return [
+    ...(given('removal', 'minutes') === 1
+      ? []
+      : ['exactly one of --removal, --minutes and --withdraw is required']),
+    ...(given('at', 'in') === 1 ? [] : ['exactly one of --at and --in is required']),
+    ...(isWrong ? [`--in ${wait}: not a duration like 72h or 3d`] : []),
+    ...notCounts(values, 'minutes'),
+  ];
+}
+
 function noticeIn(values: Input['values'], clock: Clock): Notice {
-  const minutes = option(values, 'minutes');
-  const isRemoval = values['removal'] === true;
-  if (isRemoval === (minutes !== undefined)) {
-    throw usage('notice', 'exactly one of --removal, --minutes and --withdraw is required');
-  }
-  const [at, wait, reason] = [option(values, 'at'), option(values, 'in'), option(values, 'reason')];
-  if ((at === undefined) === (wait === undefined)) {
-    throw usage('notice', 'exactly one of --at and --in is required');
-  }
+  const [minutes, reason] = [option(values, 'minutes'), option(values, 'reason')];
+  const waitMs = durationIn(option(values, 'in') ?? '') ?? 0;
   const when = {
-    starting_at: at ?? `${naiveUtc(clock.now() + durationIn(wait ?? ''))}Z`,
+    starting_at: option(values, 'at') ?? `${naiveUtc(clock.now() + waitMs)}Z`,
     ...(reason === undefined ? {} : { reason }),
   };
   return minutes === undefined
     ? { ...when, permanent_removal: true }
-    : { ...when, period_in_minute: countIn('--minutes', minutes) };
+    : { ...when, period_in_minute: Number(minutes) };
 }
 
-function durationIn(given: string): number {
+/** Returns milliseconds; null if the text is not a duration. */
+function durationIn(given: string): number | null {
   const [, count = '', unit = ''] = /^(\d{1,4})([hd])$/.exec(given) ?? [];
   const { [unit]: ms } = UNITS;
-  if (ms === undefined) throw usage('notice', `--in ${given}: not a duration like 72h or 3d`);
-  return Number(count) * ms;
+  return ms === undefined ? null : Number(count) * ms;
 }
 
 function portalSession(home: string) {
@@ -221,20 +273,19 @@ function option(values: Input['values'], name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-function required(values: Input['values'], name: string): string {
-  const value = option(values, name);
-  if (value === undefined) throw usage('add', `--${name} is required`);
-  return value;
+function missing(values: Input['values'], name: string): string[] {
+  return option(values, name) === undefined ? [`--${name} is required`] : [];
 }
 
-function countIn(name: string, given: string): number {
-  if (/^\d{1,5}$/.test(given)) return Number(given);
-  throw usage('', `${name} ${given}: not a whole number`);
+function notCounts(values: Input['values'], name: string): string[] {
+  const given = option(values, name);
+  if (given === undefined || /^\d{1,5}$/.test(given)) return [];
+  return [`--${name} ${given}: not a whole number`];
 }
 
-function amountIn(name: string, given: string): number {
-  if (/^\d{1,6}(?:\.\d{1,6})?$/.test(given)) return Number(given);
-  throw usage('', `${name} ${given}: not an amount in USD like 2.5`);
+function notAmount(name: string, given: string | undefined): string[] {
+  if (given === undefined || /^\d{1,6}(?:\.\d{1,6})?$/.test(given)) return [];
+  return [`${name} ${given}: not an amount in USD like 2.5`];
 }
 
 /** `command` is empty if several commands have the option. */

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { callJson } from '#shared/http/json-call.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import { Hotkey } from '#shared/signing/hotkey.ts';
 import { type Signer, toHex } from '#shared/signing/sr25519.ts';
 import { type EnterPlace, NodeLocation } from '../central/market/places/place.schemas.ts';
 import { PortalNode, Verification } from '../central/providers/node.schemas.ts';
@@ -27,6 +28,7 @@ export type Notice = { starting_at: string; reason?: string } & (
 
 const NodeAnswer = z.object({ data: PortalNode });
 const NodePage = z.object({ data: z.array(PortalNode), total: z.int() });
+const ApiVersion = z.object({ validator_hotkey: Hotkey });
 const NoticeAnswer = z.object({ data: PortalNode.shape.notice_period });
 
 /** Signs the present time and returns the session token, valid for 7 days. `portalUrl` ends with `/portal`. */
@@ -88,6 +90,11 @@ export function createPortalClient({ portalUrl, token }: { portalUrl: string; to
       (await call(NoticeAnswer, 'POST', `${pathOf(id)}/notice-period`, notice)).data,
     withdrawNotice: async (id: string) =>
       (await call(NoticeAnswer, 'DELETE', `${pathOf(id)}/notice-period`)).data,
+    /** Returns the hotkey of the validator that agents must trust. */
+    async validatorHotkey(): Promise<Hotkey> {
+      const url = portalUrl.replace(/portal$/, 'api/version');
+      return (await callJson(ApiVersion, { method: 'GET', url })).validator_hotkey;
+    },
     place: async (id: string): Promise<NodeLocation> =>
       (await call(z.object({ data: NodeLocation }), 'GET', `${pathOf(id)}/location`)).data,
     async enterPlace(id: string, place: EnterPlace): Promise<void> {

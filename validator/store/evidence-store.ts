@@ -9,7 +9,8 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import { isDiskFull } from '#shared/runtime/sqlite.ts';
 import { isPostgres } from '../database/engine.ts';
 import { type DatabaseTarget, isPostgresAddress, openDatabase } from '../database/open-database.ts';
-import { beginMigration, type DatabaseLocation, tablesIn } from '../database/ownership.ts';
+import { beginMigration, type DatabaseLocation } from '../database/ownership.ts';
+import { countRows, type RowCount } from '../database/row-counts.ts';
 import { MIGRATIONS, POSTGRES_DIALECT, SQLITE_DIALECT } from './migrations.ts';
 import type { EvidenceStore, StoreDb, Tables } from './tables.ts';
 
@@ -123,7 +124,7 @@ export type StoreSummary = {
   /** Schema of the store; `known` is the newest schema of this program. */
   schema: number;
   known: number;
-  tables: readonly { name: string; rows: number }[];
+  tables: readonly RowCount[];
 };
 
 /**
@@ -141,16 +142,8 @@ export async function summarizeStore(address: string): Promise<StoreSummary | nu
     readOnly: true,
   });
   try {
-    const names = await tablesIn(store);
-    const isEmpty = names.length === 0;
-    const tables: { name: string; rows: number }[] = [];
-    for (const name of names) {
-      const { rows } = await sql<{
-        found: number;
-      }>`select count(*) as found from ${sql.table(name)}`.execute(store);
-      tables.push({ name, rows: Number(rows[0]?.found) });
-    }
-    const schema = isEmpty ? 0 : Number(await schemaOf(store));
+    const tables = await countRows(store);
+    const schema = tables.length === 0 ? 0 : Number(await schemaOf(store));
     return { schema, known: MIGRATIONS.length, tables };
   } finally {
     await store.destroy();

@@ -1,9 +1,10 @@
 /** The diagnosis archive: texts about a process in one tar.gz of limited size, without secrets, mode 0600. */
-import { existsSync } from 'node:fs';
+import { createReadStream, existsSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { parseArgs } from 'node:util';
-import { createGzip } from 'node:zlib';
+import { text as readText } from 'node:stream/consumers';
+import { createGunzip, createGzip } from 'node:zlib';
+import { readArguments } from '../../runtime/arguments.ts';
 import { type Clock, naiveUtc, systemClock, withDeadline } from '../../runtime/clock.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { fileProblem, replacePrivateFile, requireWritableFolder } from '../../runtime/files.ts';
@@ -93,6 +94,16 @@ async function packed(files: readonly { name: string; text: string }[]): Promise
   return Buffer.concat(chunks);
 }
 
+/** Returns the files of an archive that `writeArchive` wrote. */
+export async function readArchive(path: string): Promise<{ name: string; text: string }[]> {
+  const { extract } = await import('tar-stream');
+  const files: { name: string; text: string }[] = [];
+  for await (const entry of createReadStream(path).pipe(createGunzip()).pipe(extract())) {
+    files.push({ name: entry.header.name, text: await readText(entry) });
+  }
+  return files;
+}
+
 /** Writes the archive and prints its parts. Returns the exit status: 0 if it was written, 1 if not. */
 export async function writeArchiveFile(
   target: { program: string; path: string; option: string; logs: readonly string[] },
@@ -140,22 +151,21 @@ needs the ${name}'s variables; the ${name} may be running or stopped. npm run ${
 `;
 }
 
+const DIAG_OPTIONS = {
+  out: { type: 'string' },
+  log: { type: 'string', multiple: true },
+  help: { type: 'boolean' },
+} as const;
+
 /** Parses the options of `diag`. `problem` is a usage error, which is printed with the help. */
 export function readArchiveOptions(
   name: string,
   args: readonly string[],
 ): { path: string; logs: readonly string[] } | { help: string } | { problem: string } {
-  const text = { type: 'string' } as const;
-  try {
-    const { values } = parseArgs({
-      args: [...args],
-      options: { out: text, log: { ...text, multiple: true }, help: { type: 'boolean' } },
-    });
-    if (values.help === true) return { help: diagHelp(name) };
-    const time = naiveUtc(systemClock.now()).replaceAll(/[:.]/g, '-');
-    const path = values.out ?? `podwright-${name}-diag-${time}.tar.gz`;
-    return { path, logs: values.log ?? [] };
-  } catch (error) {
-    return { problem: `${messageOf(error)}\n\n${diagHelp(name).trimEnd()}` };
-  }
+  const { values, problems } = readArguments(args, DIAG_OPTIONS, 0);
+  if (problems.length > 0)
+    return { problem: `${problems.join('\n')}\n\n${diagHelp(name).trimEnd()}` };
+  if (values.help === true) return { help: diagHelp(name) };
+  const time = naiveUtc(systemClock.now()).replaceAll(/[:.]/g, '-');
+  return { path: values.out ?? `podwright-${name}-diag-${time}.tar.gz`, logs: values.log ?? [] };
 }

@@ -61,6 +61,12 @@ export function journalPart(runCommand: RunCommand, units: readonly string[]): P
   return commandPart('journal.txt', runCommand, 'journalctl', ...args);
 }
 
+/** The part without its text. `problem`: why the secrets that it may contain cannot be redacted. */
+export function leftOut({ name }: Part, problem: string): Part {
+  const reason = `left out, because secrets could not be redacted: ${problem}\n`;
+  return { name, collect: async () => reason };
+}
+
 /** States of the units. */
 export function unitsPart(runCommand: RunCommand, units: readonly string[]): Part {
   const args = ['show', '--property', UNIT_PROPERTIES, ...units];

@@ -67,6 +67,12 @@ function percentEncoded(text: string): string[] {
   return [strict, new URLSearchParams([['', text]]).toString().slice(1)];
 }
 
+/** Returns the texts in which a binary secret may appear. */
+export function secretForms(secret: Uint8Array): string[] {
+  const bytes = Buffer.from(secret);
+  return [bytes.toString('hex'), bytes.toString('base64'), bytes.toString('base64url')];
+}
+
 /** Returns all strings in a value, at any depth; for values that are secret as a whole. */
 export function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];

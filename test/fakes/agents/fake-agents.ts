@@ -109,7 +109,7 @@ export function createFakeAgents(): FakeAgents & { useClock(clock: Clock): void 
 
   return {
     hotkey: hotkey(5),
-    gateway: { host: '127.0.0.1', port: 8_090 },
+    gateway: { host: '127.0.0.1', port: 8_090, hotkey: hotkey(6) },
     host,
     useClock(given) {
       clock = given;

@@ -65,7 +65,7 @@ const CHEAP_PASSWORDS = { memory: 64, passes: 1, parallelism: 1 };
 
 const noAgents: Agents = {
   hotkey: hotkey(5),
-  gateway: { host: '127.0.0.1', port: 8_090 },
+  gateway: { host: '127.0.0.1', port: 8_090, hotkey: hotkey(6) },
   clientOf: (executorId) => {
     throw new Error(`no agent ${executorId} in this test`);
   },

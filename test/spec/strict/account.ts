@@ -10,6 +10,8 @@ export const Version = z.object({
   uptime_seconds: n,
   features: strings,
   version: s,
+  hotkey: s,
+  validator_hotkey: s,
 });
 export const SharedConfig = z.object({
   machine_prices: z.record(s, n),

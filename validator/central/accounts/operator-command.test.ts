@@ -59,7 +59,7 @@ it.each([
   ['grant|user1@example.com', null, 'operator grant needs --reason TEXT'],
   ['grant|user1@example.com', '  ', 'A reason of 1 to 500 characters is required'],
   ['grant|unknown@example.com', 'x', 'No account has the address unknown@example.com'],
-  ['grant', 'x', 'unknown command operator grant; see --help'],
+  ['grant', null, 'operator grant needs EMAIL\noperator grant needs --reason TEXT'],
   ['promote|user1@example.com', 'x', 'unknown command operator promote'],
 ])('refuses %s with the reason %j', async (words, reason, message) => {
   await expect(run(words, reason)).rejects.toThrow(message);

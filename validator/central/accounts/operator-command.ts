@@ -20,26 +20,29 @@ export type OperatorCommand = Pick<NamedDatabase, 'usualDatabase'> & {
 };
 type Ports = { clock: Clock; random: Random; print(text: string): void };
 
+const COMMANDS = {
+  name: 'operator',
+  changes: ['grant', 'revoke'],
+  subject: 'EMAIL',
+  list: 'list',
+} as const;
+
 /** Prints one line of JSON per result. Rejects with ConfigError for an unknown command, address or missing reason. */
 export async function runOperatorCommand(command: OperatorCommand, ports: Ports): Promise<void> {
-  const { words, reason, databaseFile } = auditedArguments(command.args);
+  const { change, databaseFile } = auditedArguments(command.args, COMMANDS);
   const target = namedDatabase({ databaseFile, usualDatabase: command.usualDatabase });
   const print = (value: object) => ports.print(`${JSON.stringify(value)}\n`);
-  const [name, email, ...more] = words;
-  if (name === 'list' && email === undefined) {
+  if (change === null) {
     for (const { operator_since, ...account } of await readCentralDatabase(target, listOperators)) {
       print({ ...account, since: naiveUtc(operator_since ?? 0) });
     }
     return;
   }
-  if ((name !== 'grant' && name !== 'revoke') || email === undefined || more.length > 0) {
-    throw new ConfigError(`unknown command operator ${words.join(' ')}; see --help`);
-  }
-  if (reason === null) throw new ConfigError(`operator ${name} needs --reason TEXT`);
-  const isOperator = name === 'grant';
-  const change = { email, isOperator, reason, operator: command.operator };
+  const { subject: email, reason } = change;
+  const isOperator = change.name === 'grant';
+  const role = { email, isOperator, reason, operator: command.operator };
   const hasChanged = await besideCentral(target, (db) =>
-    moneyTransaction({ db, ...ports }, (tx) => changeOperatorRole(tx, ports, change)),
+    moneyTransaction({ db, ...ports }, (tx) => changeOperatorRole(tx, ports, role)),
   ).catch((error: unknown) => {
     throw error instanceof ApiError ? new ConfigError(error.message, { cause: error }) : error;
   });

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ConfigError, type Environment, parseConfig, secret } from '#shared/runtime/config.ts';
-import { readOrCreatePrivateFile } from '#shared/runtime/files.ts';
+import { readOrCreatePrivateFile, readPrivateFile } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { isPostgresAddress } from '../../database/open-database.ts';
 
@@ -58,7 +58,19 @@ const SECRET_BYTES = 32;
  * if the file cannot be read, if other users can read it, or if it is too short.
  */
 export function centralSecret(path: string, random: Random): Uint8Array {
-  const secret = readOrCreatePrivateFile(path, () => random.bytes(SECRET_BYTES), random);
+  return requireWhole(
+    path,
+    readOrCreatePrivateFile(path, () => random.bytes(SECRET_BYTES), random),
+  );
+}
+
+/** Like `centralSecret`, but returns null if the file is absent. */
+export function readCentralSecret(path: string): Uint8Array | null {
+  const secret = readPrivateFile(path);
+  return secret === null ? null : requireWhole(path, secret);
+}
+
+function requireWhole(path: string, secret: Uint8Array): Uint8Array {
   if (secret.length >= SECRET_BYTES) return secret;
   throw new ConfigError(
     `${path} has ${secret.length} of at least ${SECRET_BYTES} bytes: restore the original file`,

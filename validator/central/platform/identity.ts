@@ -59,6 +59,14 @@ export type AuthRule =
   | 'validator-or-account'
   | 'weights';
 
+/**
+ * Returns true for routes that require no credential and report an invalid API key in the header X-API-Key-Status. On a
+ * route without a rate limit, a client could test any number of keys.
+ */
+export function reportsKeyStatus(route: { auth?: AuthRule | undefined; limit?: unknown }): boolean {
+  return route.auth === 'none' && route.limit !== 'exempt';
+}
+
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Required: a route without a rule is rejected when it is registered. */

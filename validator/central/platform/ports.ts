@@ -23,7 +23,8 @@ export type TerminalOptions = { query: TerminalQuery; requestId: string; signal:
 export type Agents = {
   /** Hotkey that signs commands. Gateways accept commands of this hotkey only. */
   hotkey: Hotkey;
-  gateway: { host: string; port: number };
+  /** `hotkey`: the validator that runs the gateway. Agents must trust it. */
+  gateway: { host: string; port: number; hotkey: Hotkey };
   /**
    * Returns a client for an agent. Calls reject with `upstream_unavailable` if the gateway or the agent does not
    * respond.

@@ -58,7 +58,7 @@ it.each([
   [`ban|${HOTKEY}`, null, 'provider ban needs --reason TEXT'],
   [`ban|${HOTKEY}`, '  ', 'A reason of 1 to 500 characters is required'],
   ['ban|unknown', 'fraud', 'No provider has the hotkey unknown'],
-  ['ban', 'fraud', 'unknown command provider ban; see --help'],
+  ['ban', null, 'provider ban needs HOTKEY\nprovider ban needs --reason TEXT'],
   [`forgive|${HOTKEY}`, 'fraud', 'unknown command provider forgive'],
 ])('rejects the command %s with the reason %j', async (words, reason, message) => {
   await expect(run(words, reason)).rejects.toThrow(message);

@@ -24,24 +24,27 @@ export type ProviderCommand = Pick<NamedDatabase, 'usualDatabase'> & {
 };
 type Ports = { clock: Clock; random: Random; print(text: string): void };
 
+const COMMANDS = {
+  name: 'provider',
+  changes: ['ban', 'unban'],
+  subject: 'HOTKEY',
+  list: 'audit',
+} as const;
+
 /**
  * Prints one line of JSON per result. Rejects with ConfigError for an unknown command, an unknown hotkey or a missing
  * reason.
  */
 export async function runProviderCommand(command: ProviderCommand, ports: Ports): Promise<void> {
-  const { words, reason, databaseFile } = auditedArguments(command.args);
+  const { change, databaseFile } = auditedArguments(command.args, COMMANDS);
   const target = namedDatabase({ databaseFile, usualDatabase: command.usualDatabase });
   const print = (value: object) => ports.print(`${JSON.stringify(value)}\n`);
-  const [name, hotkey, ...more] = words;
-  if (name === 'audit' && hotkey === undefined) {
+  if (change === null) {
     const entries = await readCentralDatabase(target, (db) => listAudit(db, { limit: MAX_LISTED }));
     for (const { at_ms, ...entry } of entries) print({ ...entry, at: naiveUtc(at_ms) });
     return;
   }
-  if ((name !== 'ban' && name !== 'unban') || hotkey === undefined || more.length > 0) {
-    throw new ConfigError(`unknown command provider ${words.join(' ')}; see --help`);
-  }
-  if (reason === null) throw new ConfigError(`provider ${name} needs --reason TEXT`);
+  const { name, subject: hotkey, reason } = change;
   const { operator } = command;
   const bans = createProviderBans(ports);
   const hasChanged = await besideCentral(target, (db) =>

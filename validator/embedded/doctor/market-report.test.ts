@@ -28,15 +28,20 @@ const VALIDATOR = [
   finding('central', ok('accepts our signature')),
   finding('gateway', ok('answers')),
 ];
+const CENTRAL = [finding('database', ok('40 tables')), finding('clock-sync', ok('yes'))];
 const idsOf = (findings: readonly { id: string }[]) => findings.map(({ id }) => id);
 
 it('reports the host once and each process by its name, and leaves out checks that do not apply', () => {
-  const found = marketFindings({ simulated: true, agents, validator: VALIDATOR }, START);
+  const found = marketFindings(
+    { simulated: true, agents, central: CENTRAL, validator: VALIDATOR },
+    START,
+  );
   const own = ['executor-id', 'agent-port', 'agent', 'pod-ports-ephemeral'];
   expect(idsOf(found)).toEqual([
     'docker',
     ...own.map((id) => `agent-1/${id}`),
     ...own.map((id) => `agent-2/${id}`),
+    'central/database',
     ...['validator/key', 'validator/central', 'validator/gateway'],
   ]);
   // Remedies name options of npm start.
@@ -56,7 +61,7 @@ it('checks real GPUs, and reports a stopped marketplace once instead of each sil
     finding('central-hotkey', unknown('ECONNREFUSED')),
     finding('gateway', warn('no gateway of this validator answers', 'npm run validator')),
   ];
-  const found = marketFindings({ simulated: false, agents, validator: silent }, START);
+  const found = marketFindings({ simulated: false, agents, central: [], validator: silent }, START);
   expect(found[0]).toMatchObject({ id: 'marketplace', status: 'warn', remedy: START });
   expect(idsOf(found)).toContain('nvidia-driver');
   expect(idsOf(found)).not.toContain('agent-1/agent');
@@ -65,7 +70,7 @@ it('checks real GPUs, and reports a stopped marketplace once instead of each sil
   const half = silent.map((each) =>
     each.id === 'gateway' ? finding('gateway', ok('answers')) : each,
   );
-  const failing = marketFindings({ simulated: false, agents, validator: half }, START);
+  const failing = marketFindings({ simulated: false, agents, central: [], validator: half }, START);
   expect(failing).toContainEqual(
     expect.objectContaining({ id: 'validator/central', status: 'fail' }),
   );

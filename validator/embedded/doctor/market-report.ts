@@ -7,6 +7,7 @@ export type Reports = {
   simulated: boolean;
   /** Findings by agent name, in order. The first agent's findings include the checks of the machine. */
   agents: readonly (readonly [name: string, findings: readonly Finding[]])[];
+  central: readonly Finding[];
   validator: readonly Finding[];
 };
 
@@ -49,6 +50,8 @@ const NOT_OF_VALIDATOR: ReadonlySet<string> = new Set([
   'home-disk',
   'state-folder',
 ]);
+/** Checks of the central API that are already reported for the agents, or concern the clock of the machine. */
+const NOT_OF_CENTRAL: ReadonlySet<string> = new Set(['clock-sync', 'clock-skew', 'home-disk']);
 /** Processes of an agent, which `npm start` restarts. */
 const CHILDREN: ReadonlySet<string> = new Set(['agent', 'ssh-gateway']);
 /** Checks that need running processes. */
@@ -56,15 +59,16 @@ const NEEDS_PROCESSES: ReadonlySet<string> = new Set([
   'central',
   'central-hotkey',
   'gateway',
+  'listener',
   ...CHILDREN,
 ]);
 
 /**
- * Orders the findings: the machine's first, then `agent-1/…` and `validator/…`. `start`: the command that starts the
+ * Orders the findings: the machine's first, then `agent-1/…`, `central/…` and `validator/…`. `start`: the command that starts the
  * marketplace.
  */
 export function marketFindings(
-  { simulated, agents, validator }: Reports,
+  { simulated, agents, central, validator }: Reports,
   start: string,
 ): Finding[] {
   const [, first = []] = agents[0] ?? [];
@@ -79,6 +83,7 @@ export function marketFindings(
       .filter((each) => PER_AGENT.has(each.id) && applies(each))
       .map((each) => named(name, withStartOptions(each))),
   );
+  const ofCentral = central.filter((each) => !NOT_OF_CENTRAL.has(each.id) && applies(each));
   const ofValidator = validator.filter((each) => !NOT_OF_VALIDATOR.has(each.id) && applies(each));
   const stopped = warn('it does not run: checks that need its processes are left out', start);
   const marketplace = { id: 'marketplace', required: 'the marketplace runs' };
@@ -86,6 +91,7 @@ export function marketFindings(
     ...(runs ? [] : [findingOf(marketplace, stopped)]),
     ...machine,
     ...ofAgents,
+    ...ofCentral.map((each) => named('central', each)),
     ...ofValidator.map((each) => named('validator', each)),
   ];
 }

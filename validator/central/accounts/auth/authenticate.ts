@@ -7,12 +7,13 @@ import type { HttpServer } from '#shared/http/server.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Database } from '../../platform/database/tables.ts';
-import type {
-  AuthRule,
-  Identity,
-  PortalIdentity,
-  UserIdentity,
-  ValidatorIdentity,
+import {
+  type AuthRule,
+  type Identity,
+  type PortalIdentity,
+  reportsKeyStatus,
+  type UserIdentity,
+  type ValidatorIdentity,
 } from '../../platform/identity.ts';
 import { accountById } from './account-access.ts';
 import { withinScope } from './route-scopes.ts';
@@ -65,15 +66,11 @@ export function installAuthentication(server: HttpServer, deps: AuthenticationDe
     const identity = withinScope(request, await identify(request, rule, deps));
     if (rule === 'operator') await requireOperator(identity, deps);
     request.identity = identity;
-    if (rule === 'none' && identity === null && sendsKey(request) && isLimited(request)) {
+    const isReported = reportsKeyStatus(request.routeOptions.config);
+    if (isReported && identity === null && sendsKey(request)) {
       void reply.header('X-API-Key-Status', 'invalid');
     }
   });
-}
-
-/** Returns false for routes without a rate limit, on which a client could test any number of keys. */
-function isLimited({ routeOptions }: FastifyRequest): boolean {
-  return routeOptions.config.limit !== 'exempt';
 }
 
 function identify(

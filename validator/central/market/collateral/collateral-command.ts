@@ -1,14 +1,14 @@
 /** `npm run central -- collateral list|add|remove`: manages deposits in the database, also while a central API runs. */
-import { parseArgs } from 'node:util';
+import { readArguments, requireNone } from '#shared/runtime/arguments.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
 import { type CentralPlace, namedDatabase } from '../../platform/central-home.ts';
 import { besideCentral, readCentralDatabase } from '../../platform/database/database.ts';
 import { CollateralSubject } from './collateral.schemas.ts';
 import { addDeposit, listDeposits, removeDeposit } from './collateral.service.ts';
 
 const MAX_NOTE = 200;
+const OPTIONS = { database: { type: 'string' } } as const;
 
 export type CollateralCommand = {
   /** Arguments after `collateral`. */
@@ -25,13 +25,21 @@ export async function runCollateralCommand(
   command: CollateralCommand,
   ports: Ports,
 ): Promise<boolean> {
-  const { words, databaseFile } = argumentsIn(command.args);
+  const { values, words, problems } = readArguments(command.args, OPTIONS);
+  requireNone(problems);
+  const { database: databaseFile = null } = values;
   const target = namedDatabase({ databaseFile, usualDatabase: command.usualDatabase });
   const [name, ...rest] = words;
   if (name === 'list' && rest.length === 0) return list(target, ports);
   const [subject = '', ...note] = rest;
-  if (name === 'add') return add(target, subjectIn(subject), note.join(' '), ports);
-  if (name === 'remove' && note.length === 0) return remove(target, subjectIn(subject), ports);
+  if (name === 'add') {
+    requireNone([...problemsOfSubject(subject), ...problemsOfNote(note.join(' '))]);
+    return add(target, subject, note.join(' '), ports);
+  }
+  if (name === 'remove' && note.length === 0) {
+    requireNone(problemsOfSubject(subject));
+    return remove(target, subject, ports);
+  }
   throw new ConfigError(`unknown command ${['collateral', ...words].join(' ')}; see --help`);
 }
 
@@ -49,9 +57,6 @@ async function add(
   note: string,
   { clock, print, complain }: Ports,
 ): Promise<boolean> {
-  if (note.trim() === '' || note.length > MAX_NOTE) {
-    throw new ConfigError(`collateral add takes a note of 1 to ${MAX_NOTE} characters`);
-  }
   const isAdded = await besideCentral(target, (db) => addDeposit({ db, clock }, { subject, note }));
   if (isAdded) print(`${subject}: deposit recorded\n`);
   else complain(`${subject}: no node has this id and no provider has this hotkey\n`);
@@ -72,24 +77,12 @@ async function remove(
   return isRemoved;
 }
 
-function subjectIn(text: string): string {
-  const parsed = CollateralSubject.safeParse(text);
-  if (parsed.success) return parsed.data;
-  throw new ConfigError(
-    `collateral takes a node's id or a provider's hotkey, not ${text || 'nothing'}`,
-  );
+function problemsOfSubject(text: string): string[] {
+  if (CollateralSubject.safeParse(text).success) return [];
+  return [`collateral takes a node's id or a provider's hotkey, not ${text || 'nothing'}`];
 }
 
-function argumentsIn(args: readonly string[]): { words: string[]; databaseFile: string | null } {
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { database: { type: 'string' } },
-    });
-    return { words: positionals, databaseFile: values.database ?? null };
-  } catch (error) {
-    const [first] = messageOf(error).split('. ');
-    throw new ConfigError(`${first}; see --help`);
-  }
+function problemsOfNote(note: string): string[] {
+  if (note.trim() !== '' && note.length <= MAX_NOTE) return [];
+  return [`collateral add takes a note of 1 to ${MAX_NOTE} characters`];
 }

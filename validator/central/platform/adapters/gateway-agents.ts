@@ -17,13 +17,14 @@ import type { Random } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { createSignedFetch, MAX_REFUSAL_BYTES } from '#shared/signing/signed-fetch.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
-import type { Transport } from '#shared/tls/transport.ts';
+import { PLAIN_TRANSPORT, type Transport } from '#shared/tls/transport.ts';
 import {
   MAX_DIGEST_BYTES,
   SignedDigest,
   UPDATE_DIGEST_PATH,
 } from '#shared/updates/update-manifest.ts';
 import type { Agents } from '../ports.ts';
+import { explainedTransport } from './gateway-transport.ts';
 
 /** Longer than 5 s, the validator's own timeout for the registry. */
 const ANSWER_TIMEOUT_MS = 8_000;
@@ -46,14 +47,15 @@ export type GatewayAgentsOptions = {
 };
 
 export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
-  const { gatewayUrl, gatewayHotkey, signer, clock, random, transport } = options;
+  const { gatewayUrl, gatewayHotkey, signer, clock, random, transport = PLAIN_TRANSPORT } = options;
+  const explained = explainedTransport(transport, { gatewayUrl, clock });
   const callerTo = (baseUrl: string) => ({
     baseUrl,
     audience: gatewayHotkey,
     signer,
     clock,
     random,
-    ...(transport === undefined ? {} : { transport }),
+    transport: explained,
   });
   const callerOf = (executorId: string) => callerTo(`${gatewayUrl}/v1/executors/${executorId}`);
   const sendTo = (executorId: string) => createSignedFetch(callerOf(executorId));
@@ -79,7 +81,7 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
   }
   return {
     hotkey: signer.hotkey,
-    gateway: addressOf(gatewayUrl),
+    gateway: { ...addressOf(gatewayUrl), hotkey: gatewayHotkey },
     clientOf: (executorId) => createAgentClient({ send: sendTo(executorId), clock }),
     terminalOf(executorId, podId, { query, requestId, signal }) {
       const { cols, rows, term } = query;
@@ -164,7 +166,7 @@ function jsonIn(text: string): unknown {
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
 
 /** An IPv6 address is returned without its brackets. */
-function addressOf(url: string): Agents['gateway'] {
+function addressOf(url: string): { host: string; port: number } {
   const { hostname, port, protocol } = new URL(url);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
   return { host, port: port === '' ? (DEFAULT_PORTS[protocol] ?? 0) : Number(port) };

@@ -154,7 +154,11 @@ it('returns problem details only if the Accept header requests them', async () =
     instance: answer.headers['x-request-id'],
     code: 'validation_error',
     hint: expect.stringContaining('body'),
-    validation_errors: [{ field: 'body' }],
+    validation_errors: [
+      { field: 'body', type: 'missing' },
+      { field: 'body.email', type: 'missing' },
+      { field: 'body.password', type: 'missing' },
+    ],
   });
   for (const accept of ['*/*', 'application/json', 'application/*', `${problem};q=0`]) {
     const { headers, ...other } = await send('GET', '/api/pods', { accept });

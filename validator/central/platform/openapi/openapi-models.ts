@@ -17,6 +17,8 @@ const JSON_TYPE = 'application/json';
  * Extension of an operation that contains the texts of its errors by status. The result does not contain the extension.
  */
 const ERRORS = 'x-errors';
+/** Extension of an operation that requires no credential and reports an invalid key. Removed like `x-errors`. */
+const KEY_STATUS = 'x-key-status';
 /** Description that the generator writes for a response without a description. */
 const UNNAMED = 'Default Response';
 const ERROR_MODEL = 'ErrorResponse';
@@ -190,7 +192,10 @@ function withExample(operation: JsonObject, models: JsonObject): JsonObject {
   return { ...operation, requestBody: { ...body, content: withIt } };
 }
 
-function withErrors({ [ERRORS]: errors = {}, ...operation }: JsonObject, path: string): JsonObject {
+function withErrors(
+  { [ERRORS]: errors = {}, [KEY_STATUS]: reportsKey = false, ...operation }: JsonObject,
+  path: string,
+): JsonObject {
   const takesInput = 'parameters' in operation || 'requestBody' in operation;
   const hasBody = 'requestBody' in operation;
   const isGuarded = needsCredential(operation['security'] ?? []);
@@ -212,7 +217,10 @@ function withErrors({ [ERRORS]: errors = {}, ...operation }: JsonObject, path: s
   return {
     ...operation,
     responses: {
-      ...(isOnce ? replayable(answers) : answers),
+      ...withHeaders(answers, {
+        ...(isOnce ? REPLAY_HEADERS : {}),
+        ...(reportsKey === true ? KEY_STATUS_HEADERS : {}),
+      }),
       ...Object.assign({}, ...Object.keys(own).map((status) => at(Number(status), ''))),
       ...(hasBody ? at(400, 'The body is not JSON') : {}),
       ...(isGuarded ? at(401, 'No valid credential') : {}),
@@ -233,10 +241,11 @@ function namedAnswers(answers: JsonObject): JsonObject {
   return Object.fromEntries(entries);
 }
 
-function replayable(answers: JsonObject): JsonObject {
+function withHeaders(answers: JsonObject, headers: JsonObject): JsonObject {
+  if (Object.keys(headers).length === 0) return answers;
   const entries = Object.keys(answers).map((status) => [
     status,
-    { ...objectAt(answers, status), headers: REPLAY_HEADERS },
+    { ...objectAt(answers, status), headers },
   ]);
   return Object.fromEntries(entries);
 }
@@ -294,6 +303,15 @@ export const REPLAY_HEADERS = {
     schema: { type: 'string', const: 'true' },
     description:
       'Set only on a response that was stored for an earlier request with the same Idempotency-Key.',
+  },
+};
+
+/** Response headers of routes that require no credential. */
+export const KEY_STATUS_HEADERS = {
+  'X-API-Key-Status': {
+    schema: { type: 'string', const: 'invalid' },
+    description:
+      'Set only if the request has an X-API-Key that is not valid. The response is that to a request without a key.',
   },
 };
 

@@ -6,7 +6,7 @@ import swagger from '@fastify/swagger';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
-import type { AuthRule } from '../identity.ts';
+import { type AuthRule, reportsKeyStatus } from '../identity.ts';
 import { ONCE_HEADERS, plainModels } from './openapi-models.ts';
 import { descriptionOf, errorTexts, withPathTexts } from './operation-text.ts';
 
@@ -101,7 +101,7 @@ function withSecurity(document: Parameters<Transform>[0], prefix: string): Retur
   const { schema: transformed, url } = jsonSchemaTransform(document);
   // Undefined for a route without a schema.
   const schema: Partial<typeof transformed> = transformed ?? {};
-  const { auth, declaresSecurity, once } = document.route.config ?? {};
+  const { auth, declaresSecurity, once, limit } = document.route.config ?? {};
   // Routes below /_local respond to this host only and are not part of the interface. Pages have no schema.
   const described =
     (url === prefix && document.schema !== undefined) ||
@@ -126,6 +126,7 @@ function withSecurity(document: Parameters<Transform>[0], prefix: string): Retur
         retry,
       }),
       'x-errors': errorTexts(errors),
+      ...(reportsKeyStatus({ auth, limit }) ? { 'x-key-status': true } : {}),
       security,
       hide: !described,
     },

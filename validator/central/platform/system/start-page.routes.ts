@@ -50,7 +50,7 @@ function renterText(origin: string): string {
 providers.</p>
 <ul>
 <li><a href="/docs">Reference of all routes</a>, also as <a href="/api/openapi.json">OpenAPI</a></li>
-<li><a href="/portal">Offer a GPU host</a></li>
+<li><a href="/portal">Offer a GPU host</a> with <code>npm run provider</code></li>
 </ul>
 <p>The next commands need an API key, which <code>POST /api/users</code> returns for a new account. <code>npm start</code>
 writes the key of its account to <code>var/demo.json</code>.</p>
@@ -69,13 +69,15 @@ prices and read verdicts.</p>
 <li><a href="/docs">Reference of all routes</a>, also as <a href="/portal/openapi.json">OpenAPI</a></li>
 <li><a href="/">Rent a pod</a></li>
 </ul>
-<p>Check on the host what the agent needs, log in with a signature of your hotkey
-(<code>POST /portal/auth/login-flexible</code>), and list your nodes with the token. <code>agent/README.md</code> has all
-steps.</p>
+<p>Check on the host what the agent needs, create your key, log in with a signature of it, and add the host. Run these
+commands in a checkout of Podwright; <code>agent/README.md</code> has all steps.</p>
 <pre>npm run agent -- doctor
-TOKEN=…
-curl -s -H "Authorization: Bearer $TOKEN" '${origin}/portal/executors?page=1&amp;limit=20' | jq '.data'
-</pre>`;
+npm run provider -- key
+npm run provider -- login --url ${origin}/portal
+npm run provider -- add --address ADDRESS --gpu-type H100 --gpu-count 8 --price 2.2
+npm run provider -- list
+</pre>
+<p>For other clients: <code>POST /portal/auth/login-flexible</code> returns a token, which the other routes need.</p>`;
 }
 
 function pageOf(content: string): string {

@@ -9,7 +9,7 @@ import { described } from '#shared/api/described.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { VERSION } from '#shared/runtime/version.ts';
-import type { Hotkey } from '#shared/signing/hotkey.ts';
+import type { Agents } from '../ports.ts';
 import { NaiveTime, queryNumber } from '../wire.ts';
 
 const tags = ['System'];
@@ -35,10 +35,16 @@ export function registerPortalDescription(portal: HttpServer): void {
   );
 }
 
-/** `hotkey` signs commands to gateways; `stopping` ends sleeps when the server stops. */
+type SystemDeps = {
+  clock: Clock;
+  agents: Pick<Agents, 'hotkey' | 'gateway'>;
+  /** Ends sleeps when the server stops. */
+  stopping: AbortSignal;
+};
+
 export function registerSystemRoutes(
   api: HttpServer,
-  { clock, hotkey, stopping }: { clock: Clock; hotkey: Hotkey; stopping: AbortSignal },
+  { clock, agents, stopping }: SystemDeps,
 ): void {
   const startedAt = naiveUtc(clock.now());
   const startedMs = clock.monotonicMs();
@@ -69,7 +75,7 @@ export function registerSystemRoutes(
         tags,
         summary: 'Read version, features and start time',
         description:
-          'Returns the version, the start time, the optional features that clients may use, and the hotkey of the central API.',
+          'Returns the version, the start time, the optional features that clients may use, and the hotkeys of the central API and of the validator that agents must trust.',
         response: { 200: VersionResponse },
       },
     },
@@ -78,7 +84,8 @@ export function registerSystemRoutes(
       uptime_seconds: uptimeSeconds(),
       features: FEATURES,
       version: VERSION,
-      hotkey,
+      hotkey: agents.hotkey,
+      validator_hotkey: agents.gateway.hotkey,
     }),
   );
   api.get(
@@ -145,6 +152,7 @@ export const VersionResponse = z
         features: z.array(z.string()),
         version: z.string(),
         hotkey: z.string(),
+        validator_hotkey: z.string(),
       },
       {
         started_at: 'Time at which the process started (UTC).',
@@ -153,6 +161,8 @@ export const VersionResponse = z
         version: 'Version of the product, which differs from the version of the interface.',
         hotkey:
           'ss58 of the hotkey that signs commands to gateways; a validator configures it as VALIDATOR_CENTRAL_HOTKEY.',
+        validator_hotkey:
+          'ss58 of the validator that relays commands to agents; an agent trusts it with AGENT_TRUSTED_KEYS=<ss58>=validator-control.',
       },
     ),
   )

@@ -35,6 +35,7 @@ it('the system routes return health, start time and features', async () => {
     features: ['rent_by_spec', 'idempotent_rent'],
     version: health.version,
     hotkey: expect.stringMatching(/^5\w{47}$/),
+    validator_hotkey: expect.stringMatching(/^5\w{47}$/),
   });
 });
 
