@@ -75,7 +75,8 @@ is_component() {
 }
 
 # The value of a variable in a component's variable file; empty if it is not set.
-variable() { sed -n "s/^$2=[\"']\{0,1\}\([^\"']*\)[\"']\{0,1\}[[:space:]]*\$/\1/p" "$ETC/$1.env" 2>/dev/null | tail -n 1; }
+value_in() { sed -n "s/^$2=[\"']\{0,1\}\([^\"']*\)[\"']\{0,1\}[[:space:]]*\$/\1/p" "$1" 2>/dev/null | tail -n 1; }
+variable() { value_in "$ETC/$1.env" "$2"; }
 
 # Renames a written file durably: its content is on disk before the rename, the new name afterwards.
 keep() {

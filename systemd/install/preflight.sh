@@ -52,14 +52,26 @@ check_agent_host() {
   missing=$(sh "$here/prerequisites.sh" --check 2>&1) || problem "$missing (sh systemd/prerequisites.sh installs it)."
 }
 
+# Checks the ports of a service that does not run: that of its listener, and that of its metrics. Before the first
+# installation, the variables are those of the example, from which the file is made.
 check_port() {
   case $1 in agent) default=8080 ;; validator) default=8090 ;; central) default=8000 ;; esac
   name=$(printf '%s' "$1" | tr '[:lower:]' '[:upper:]')
-  port=$(variable "$1" "${name}_PORT")
-  port=${port:-$default}
   ! systemctl --quiet is-active "podwright-$1.service" 2>/dev/null || return 0
-  hex=$(printf ':%04X' "$port")
+  file=$ETC/$1.env
+  [ -e "$file" ] || file=$here/$1.env.example
+  port=$(value_in "$file" "${name}_PORT")
+  require_free "${port:-$default}" "$1" "${name}_PORT" "$file"
+  metrics=$(value_in "$file" "${name}_METRICS_LISTEN")
+  port=${metrics##*:}
+  [ -z "$port" ] || require_free "$port" "$1's metrics" "${name}_METRICS_LISTEN" "$file"
+}
+
+# require_free PORT OWNER VARIABLE FILE
+require_free() {
+  hex=$(printf ':%04X' "$1")
   # State 0A is listening.
   ! awk -v at="$hex" '$4 == "0A" && substr($2, length($2) - 4) == at { found = 1 } END { exit !found }' \
-    /proc/net/tcp /proc/net/tcp6 2>/dev/null || problem "Port $port of the $1 is already taken."
+    /proc/net/tcp /proc/net/tcp6 2>/dev/null ||
+    problem "Port $1 of the $2 is already taken: choose another with $3 in $4."
 }

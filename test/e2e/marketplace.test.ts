@@ -328,7 +328,7 @@ describe('the sessions of the READMEs', () => {
       /: \$2\.5 per GPU and hour\n.*: announced: removal at .*\(end of the lease\)/,
     );
     expect(output).toMatch(/verdict: (?:not checked yet|failed)/);
-    expect(output.trimEnd()).toMatch(/: the notice is withdrawn$/);
+    expect(output.trimEnd()).toMatch(/: the notice is withdrawn\n.*: removed$/);
   });
 
   it('signs in to the portal and changes a node', async () => {

@@ -84,7 +84,6 @@ it(
     const { port } = new URL(central?.origin ?? '');
     const values = {
       API: `http://${host.machine}:${port}`,
-      VALIDATOR: testSigner(SEEDS.validator).hotkey,
       ADDRESS: host.address,
       GPU: 'L4',
       COUNT: '2',
