@@ -61,12 +61,16 @@ it('--dry-run prints the steps and what is missing, and changes nothing', async 
   expect(await host.mustRun(onTerminal)).toMatch(
     /\[1\/8\] check this host.*\[8\/8\] old releases/s,
   );
-  await host.mustRun('systemd-run --quiet --unit=taken systemd-socket-activate -l 8090 -l 9102 true');
+  await host.mustRun(
+    'systemd-run --quiet --unit=taken systemd-socket-activate -l 8090 -l 9102 true',
+  );
   await host.until('grep -q :1F9A /proc/net/tcp6 && grep -q :238E /proc/net/tcp6');
   const refused = await host.run(`${INSTALL} --component validator`);
   expect(refused).toMatchObject({
     exitCode: 1,
-    stderr: expect.stringMatching(/not ready:\n.*Port 8090.*taken.*\n.*Port 9102 of the validator's metrics/),
+    stderr: expect.stringMatching(
+      /not ready:\n.*Port 8090.*taken.*\n.*Port 9102 of the validator's metrics/,
+    ),
   });
   await host.mustRun('systemctl stop taken');
   expect(await state()).toBe(before);
