@@ -16,12 +16,16 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import { lockExclusively } from '#shared/runtime/sqlite.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
 import { LABELS } from '../../agent/containers/engine/engine.ts';
+import type { DemoFile } from '../../validator/embedded/demo-file.ts';
 import { eventually } from '../fakes/eventually.ts';
+import { api } from './api.ts';
 import { freePortFlags, removeHome, temporaryHome } from './marketplace-process.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const MAIN = join(ROOT, 'validator/embedded/main.ts');
 const WITHIN_MS = 240_000;
+/** An earlier second signal counts as a repetition of the first. */
+const SECOND_SIGNAL_MS = 1_100;
 
 const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
 
@@ -94,6 +98,44 @@ describe('npm start', () => {
   const home = temporaryHome();
   afterAll(() => removeHome(home));
 
+  async function startIn(phase: string, ...flags: string[]): Promise<Run> {
+    const args = [MAIN, '--home', home, ...(await freePortFlags()), ...flags];
+    const run = start(process.execPath, args);
+    await untilPrinted(run, phase);
+    return run;
+  }
+
+  async function untilPrinted(run: Run, text: string): Promise<void> {
+    const hasEnded = () => run.child.exitCode !== null || run.child.signalCode !== null;
+    await eventually(
+      `output "${text}"`,
+      () => {
+        if (run.output().includes(text)) return true;
+        if (hasEnded()) throw new Error(`ended early:\n${run.output()}`);
+        return false;
+      },
+      WITHIN_MS,
+    );
+  }
+
+  async function expectNothingLeft(run: Run): Promise<void> {
+    await run.ended;
+    expect(processesOf(home)).toEqual([]);
+    expect(await objectsOf(home)).toEqual([]);
+    expect(isUnlocked(home)).toBe(true);
+    expect(run.output()).not.toMatch(/podwright: |^\s+at /m);
+  }
+
+  /** Rents a pod and resolves when the engine has its container. */
+  async function rentPod(): Promise<void> {
+    const demo: DemoFile = JSON.parse(readFileSync(join(home, 'demo.json'), 'utf8'));
+    const [node, template] = [demo.executors[0]?.id, demo.templates[0]?.id];
+    const body = { pod_name: 'interrupted', template_id: template };
+    const { status } = await api(demo, 'POST', `/executors/${node}/rent`, body);
+    expect(status).toBe(200);
+    await eventually('a container', async () => (await objectsOf(home)).length > 0, WITHIN_MS);
+  }
+
   /** Progress lines at which the start is interrupted; an empty text interrupts at once. */
   it.each([
     '',
@@ -104,25 +146,51 @@ describe('npm start', () => {
   ])(
     'leaves nothing after Ctrl-C at "%s"',
     async (phase) => {
-      const run = start(process.execPath, [MAIN, '--home', home, ...(await freePortFlags())]);
-      const hasEnded = () => run.child.exitCode !== null || run.child.signalCode !== null;
-      await eventually(
-        `phase "${phase}"`,
-        () => {
-          if (hasEnded()) throw new Error(`ended early:\n${run.output()}`);
-          return run.output().includes(phase);
-        },
-        WITHIN_MS,
-      );
+      const run = await startIn(phase);
       interrupt(run);
-      await run.ended;
-      expect(processesOf(home)).toEqual([]);
-      expect(await objectsOf(home)).toEqual([]);
-      expect(isUnlocked(home)).toBe(true);
+      await expectNothingLeft(run);
       if (phase !== '') expect(run.output()).toContain('Stopping.');
-      expect(run.output()).not.toMatch(/podwright: |^\s+at /m);
     },
     WITHIN_MS,
+  );
+
+  it(
+    'leaves nothing after Ctrl-C with a rented pod, or during --fresh, which removes the pod that was kept',
+    async () => {
+      const kept = await startIn('Podwright is ready', '--keep-pods');
+      await rentPod();
+      interrupt(kept);
+      await kept.ended;
+      expect((await objectsOf(home)).length).toBeGreaterThan(0);
+      const fresh = await startIn('removing the pods of executor', '--fresh');
+      interrupt(fresh);
+      await expectNothingLeft(fresh);
+      const run = await startIn('Podwright is ready');
+      await rentPod();
+      interrupt(run);
+      await expectNothingLeft(run);
+    },
+    4 * WITHIN_MS,
+  );
+
+  it(
+    'ends at once after a second Ctrl-C, without processes; the next start manages the pod and removes it',
+    async () => {
+      const run = await startIn('Podwright is ready');
+      await rentPod();
+      interrupt(run);
+      await untilPrinted(run, 'Stopping.');
+      await systemClock.sleep(SECOND_SIGNAL_MS);
+      // The process may already have ended in order.
+      if (run.child.exitCode === null) interrupt(run);
+      expect([0, 130]).toContain(await run.ended);
+      await eventually('no process', () => processesOf(home).length === 0, WITHIN_MS);
+      expect(isUnlocked(home)).toBe(true);
+      const next = await startIn('Podwright is ready');
+      interrupt(next);
+      await expectNothingLeft(next);
+    },
+    3 * WITHIN_MS,
   );
 });
 

@@ -3,7 +3,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { agentArguments } from '#shared/runtime/node-process.ts';
-import { runCommand } from '#shared/runtime/run-command.ts';
+import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
 import type { Central } from '../central/app.ts';
 import { emptyHome, type Home } from './home.ts';
 
@@ -43,19 +43,21 @@ export async function resetHome(
 ): Promise<void> {
   for (const executorId of executorIds(home)) {
     progress(`removing the pods of executor ${executorId}`);
-    const result = await runCommand(process.execPath, agentArguments('remove-all'), {
-      timeoutMs: REMOVAL_TIMEOUT_MS,
-      maxOutputBytes: MAX_OUTPUT_BYTES,
-      env: {
-        ...pathAndDocker(environment),
-        AGENT_EXECUTOR_ID: executorId,
-        AGENT_HOME: home.agent(executorId),
-      },
-    });
+    const variables = { AGENT_EXECUTOR_ID: executorId, AGENT_HOME: home.agent(executorId) };
+    const env = { ...pathAndDocker(environment), ...variables };
+    const first = await removeAll(env);
+    // Ctrl-C in a terminal also ends the child. The removal is repeated, so that no pod remains.
+    const isSignalled = first.exitCode === null && first.ended === null;
+    const result = isSignalled ? await removeAll(env) : first;
     if (result.exitCode !== 0)
       throw new Error(`could not remove old pods: ${result.stderr.trim()}`);
   }
   emptyHome(home);
+}
+
+function removeAll(env: Record<string, string>): Promise<CommandResult> {
+  const limits = { timeoutMs: REMOVAL_TIMEOUT_MS, maxOutputBytes: MAX_OUTPUT_BYTES };
+  return runCommand(process.execPath, agentArguments('remove-all'), { ...limits, env });
 }
 
 /** Executor ids of the agents, whose folders are named by them. */

@@ -39,6 +39,16 @@ it('the system routes return health, start time and features', async () => {
   });
 });
 
+it('the description has the header that reports an invalid API key, on the routes that set it', async () => {
+  const { paths } = (await central.call('GET', '/openapi.json')).body;
+  const headersOf = (path: string, method: string) => paths[path][method].responses['200'].headers;
+  const header = { 'X-API-Key-Status': expect.objectContaining({ schema: expect.anything() }) };
+  expect(headersOf('/templates', 'get')).toMatchObject(header);
+  expect(headersOf('/sleep/{seconds}', 'get')).toMatchObject(header);
+  expect(headersOf('/version', 'get')).toBeUndefined();
+  expect(headersOf('/pods', 'get')).toBeUndefined();
+});
+
 it('GET /sleep responds after the requested time', async () => {
   const sleeping = central.call('GET', '/sleep/1.5');
   await eventually('the sleep', () => sleeps === 1);
