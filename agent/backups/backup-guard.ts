@@ -1,40 +1,91 @@
 /**
- * Stops backups that a pod could keep running without end. There are two causes: huge sparse files, because restic also
- * reads their gaps, and files that the pod replaces with named pipes while restic opens them.
+ * Stops backups that a pod could keep running without end. There are three causes: huge sparse files and files with many
+ * names, because restic reads every gap and every name; changes that never end; and files that the pod replaces with
+ * named pipes while restic opens them.
  */
 import { readdir, readFile, statfs } from 'node:fs/promises';
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { RunCommand } from '#shared/runtime/run-command.ts';
+import { type Jail, jailCommand } from './jail.ts';
 import { OperationFailure } from './operation.state.ts';
 import type { BackupStatus } from './restic-output.ts';
 
+const GIB = 1024 ** 3;
+
 /**
- * Limit of the total size of the files, as a multiple of the disk's size. A file with several names counts once per
- * name.
+ * Limit of the total size of the files, gaps included: 64 GiB, and four times their bytes on disk. A file with several
+ * names counts once per name.
  */
-const MOST_DISKS = 4;
+const FREE_BYTES = 64 * GIB;
+const MOST_TIMES = 4;
+/** Limit of the duration: an hour, and the time in which a slow storage receives the bytes on disk. */
+const FREE_MS = 3_600_000;
+const LEAST_BYTES_PER_MS = 1024 ** 2 / 1_000;
 /**
- * Interval at which restic's threads are checked, and the number of equal results after which a thread counts as
- * blocked.
+ * Interval at which sizes and restic's threads are checked, and the number of equal results after which a thread counts
+ * as blocked.
  */
 const LOOK_MS = 2_000;
 const MOST_LOOKS = 5;
+/** Bounds of the walk that measures the bytes on disk. */
+const WALK = { timeoutMs: 10 * 60_000, maxOutputBytes: 64 * 1024 };
 /** Number of the system call openat(2). */
 const OPENAT: Partial<Record<NodeJS.Architecture, string>> = { x64: '257', arm64: '56' };
 
 export type BackupGuard = {
   /** Aborts when the backup must stop. The reason is an OperationFailure. */
   signal: AbortSignal;
-  /** Returns false if the files exceed the size limit. */
-  allows(status: BackupStatus): boolean;
-  /** Watches the threads of the process until it has ended. */
+  /** Takes the size that restic has found so far. */
+  note(status: BackupStatus): void;
+  /** Watches sizes, time and threads of the process until it has ended. */
   watch(pid: number): void;
 };
 
-/** `folder` is a folder on the disk that contains the files. */
-export async function createBackupGuard(folder: string, clock: Clock): Promise<BackupGuard> {
-  const { blocks, bsize } = await statfs(folder);
-  const limitBytes = blocks * bsize * MOST_DISKS;
+/** What a backup has done so far: size of its files with gaps, and time since its start. */
+export type Extent = { sizeBytes: number; elapsedMs: number };
+
+/** Returns true if only the bytes on disk can decide whether the backup may continue. */
+export function needsMeasure({ sizeBytes, elapsedMs }: Extent): boolean {
+  return sizeBytes > FREE_BYTES || elapsedMs > FREE_MS;
+}
+
+/** Returns why a backup must stop whose files have `allocated` bytes on disk; null if it may continue. Pure. */
+export function excessOf(
+  { sizeBytes, elapsedMs }: Extent,
+  allocated: number,
+): OperationFailure | null {
+  const mostBytes = FREE_BYTES + MOST_TIMES * allocated;
+  if (sizeBytes > mostBytes) {
+    const size = `The files have ${sizeBytes} bytes, including the gaps of sparse files`;
+    const limit = `the limit is ${mostBytes}: 64 GiB, and ${MOST_TIMES} times their ${allocated} bytes on disk`;
+    return new OperationFailure('NoSpace', `${size}; ${limit}`);
+  }
+  if (elapsedMs <= FREE_MS + allocated / LEAST_BYTES_PER_MS) return null;
+  const limit = `an hour, and a second for each MiB of the ${allocated} bytes on disk`;
+  return new OperationFailure(
+    'DeadlineExceeded',
+    `The backup took longer than its limit: ${limit}`,
+  );
+}
+
+/** `stagingParent` is a folder on the disk that contains the files of the jail's folder `name`. */
+export function createBackupGuard(
+  place: { jail: Jail; name: string; stagingParent: string },
+  { clock, runCommand }: { clock: Clock; runCommand: RunCommand },
+): BackupGuard {
+  const startedMs = clock.monotonicMs();
   const over = new AbortController();
+  let sizeBytes = 0;
+  let allocated: number | null = null;
+
+  async function checkExtent(): Promise<void> {
+    const extent = { sizeBytes, elapsedMs: clock.monotonicMs() - startedMs };
+    if (!needsMeasure(extent)) return;
+    // Only few backups are so large or slow that the walk is worth its time.
+    allocated ??= await allocatedBytes(place, runCommand);
+    const excess = excessOf(extent, allocated);
+    if (excess !== null) over.abort(excess);
+  }
 
   async function watch(pid: number): Promise<void> {
     let looks: Looks = new Map();
@@ -42,6 +93,7 @@ export async function createBackupGuard(folder: string, clock: Clock): Promise<B
       await clock.sleep(LOOK_MS);
       const opening = await openingThreads(pid);
       if (opening === null) return;
+      await checkExtent();
       looks = nextLooks(looks, opening);
       if ([...looks.values()].some(({ count }) => count >= MOST_LOOKS)) {
         const message = 'A file was replaced with a named pipe while it was opened. Back up again';
@@ -52,15 +104,25 @@ export async function createBackupGuard(folder: string, clock: Clock): Promise<B
 
   return {
     signal: over.signal,
-    allows({ total_bytes: bytes }) {
-      if (bytes <= limitBytes) return true;
-      const size = `The files have ${bytes} bytes, including the gaps of sparse files`;
-      const message = `${size}; the limit is ${limitBytes}, ${MOST_DISKS} times the node's disk`;
-      over.abort(new OperationFailure('NoSpace', message));
-      return false;
+    note({ total_bytes: bytes }) {
+      sizeBytes = bytes;
     },
     watch: (pid) => void watch(pid),
   };
+}
+
+/** Returns the bytes on disk of the tree; the used bytes of the whole disk if they cannot be measured. */
+async function allocatedBytes(
+  { jail, name, stagingParent }: { jail: Jail; name: string; stagingParent: string },
+  runCommand: RunCommand,
+): Promise<number> {
+  const low = ['setpriv', '--pdeathsig', 'KILL', ...jailCommand(jail), 'nice', '-n', '10'];
+  const [program = '', ...args] = [...low, 'du', '-sx', '--block-size=1', '--', `./${name}`];
+  const walk = await runCommand(program, args, WALK).catch(() => null);
+  const bytes = /^(\d+)\t/.exec(walk?.stdout.trim().split('\n').at(-1) ?? '')?.[1];
+  if (walk?.ended === null && bytes !== undefined) return Number(bytes);
+  const { blocks, bfree, bsize } = await statfs(stagingParent);
+  return (blocks - bfree) * bsize;
 }
 
 /** Per thread: its system call with arguments and stack, and the number of consecutive checks with the same result. */

@@ -12,7 +12,8 @@ import type { Clock } from '#shared/runtime/clock.ts';
  */
 const CANCEL_GRACE_MS = 1_200;
 const MAX_LINE_CHARS = 64 * 1024;
-const MAX_ERROR_LINES = 40;
+/** Lines of stderr to retain from its beginning, and as many from its end: an error may precede a long stack trace. */
+const MAX_ERROR_LINES = 20;
 
 export type ChildRequest = {
   command: readonly [string, ...string[]];
@@ -20,6 +21,8 @@ export type ChildRequest = {
   environment: Record<string, string>;
   /** Called for each line of stdout; lines longer than 64 KiB are skipped. */
   onLine(line: string): void;
+  /** Called for each line of stderr, as `onLine` is. */
+  onErrorLine?(line: string): void;
   onStart?(pid: number): void;
   signal: AbortSignal;
 };
@@ -27,7 +30,7 @@ export type ChildRequest = {
 export type ChildEnd = {
   /** Null if a signal ended the child. */
   exitCode: number | null;
-  /** Last lines of stderr. */
+  /** First and last lines of stderr. */
   errorLines: readonly string[];
 };
 
@@ -35,7 +38,7 @@ export type RunChild = (request: ChildRequest) => Promise<ChildEnd>;
 
 /** Rejects if the child cannot be started, and with the signal's reason once an aborted child has ended. */
 export function createRunChild(clock: Clock): RunChild {
-  return ({ command: [file, ...args], cwd, environment, onLine, onStart, signal }) =>
+  return ({ command: [file, ...args], cwd, environment, onLine, onErrorLine, onStart, signal }) =>
     new Promise((resolve, reject) => {
       signal.throwIfAborted();
       const child = spawn(file, args, {
@@ -49,8 +52,9 @@ export function createRunChild(clock: Clock): RunChild {
       const errorLines: string[] = [];
       readLines(child.stdout, onLine);
       readLines(child.stderr, (line) => {
+        onErrorLine?.(line);
         errorLines.push(line);
-        if (errorLines.length > MAX_ERROR_LINES) errorLines.shift();
+        if (errorLines.length > 2 * MAX_ERROR_LINES) errorLines.splice(MAX_ERROR_LINES, 1);
       });
       const cancel = () => {
         if (child.pid === undefined) return;

@@ -3,13 +3,10 @@
  * since the start, and compares them with the snapshot. A process in a pod can set a file's modification time, but not
  * its inode's.
  */
-import {
-  type ChangedFiles,
-  MAX_CHANGED_CHARS,
-  MAX_CHANGED_PATHS,
-} from '#shared/api/agent/operations.ts';
+import type { FileList } from '#shared/api/agent/operations.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
+import { createFileList } from './file-list.ts';
 import { type Jail, jailCommand } from './jail.ts';
 import type { ListedNode } from './restic-output.ts';
 
@@ -56,21 +53,15 @@ function candidateIn(line: string, name: string): [string, bigint][] {
 export function createChangedFiles(
   candidates: Candidates,
   podPathOf: (path: string) => string,
-): { add(node: ListedNode): void; found(): ChangedFiles } {
-  const changed: ChangedFiles = { count: 0, paths: [] };
-  let chars = 0;
+): { add(node: ListedNode): void; found(): FileList } {
+  const changed = createFileList();
   return {
     add({ type, path, ctime }) {
       const nowNanos = type === 'file' ? candidates.get(path) : undefined;
       if (nowNanos === undefined || nowNanos === nanosOf(ctime)) return;
-      changed.count += 1;
-      const podPath = podPathOf(path);
-      chars += podPath.length;
-      if (changed.paths.length < MAX_CHANGED_PATHS && chars <= MAX_CHANGED_CHARS) {
-        changed.paths.push(podPath);
-      }
+      changed.add(podPathOf(path));
     },
-    found: () => changed,
+    found: () => changed.list,
   };
 }
 

@@ -15,7 +15,7 @@ import {
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterEach, expect, it, vi } from 'vitest';
-import { MAX_CHANGED_PATHS, type OperationView } from '#shared/api/agent/operations.ts';
+import { MAX_LISTED_PATHS, type OperationView } from '#shared/api/agent/operations.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { attributeAt, writeWithAttribute } from '../../test/fakes/extended-attributes.ts';
 import { changeMixedTree, writeMixedTree } from '../../test/fakes/mixed-tree.ts';
@@ -224,7 +224,7 @@ it('lists the files that changed while they were read', async () => {
   scene.inContainer('for n in $(seq 200); do touch root/many/$n; done');
   const all = await backUp(scene, opened(scene, resticWith(scene, { after: many })));
   expect(all.changed_files?.count).toBe(200);
-  expect(all.changed_files?.paths).toHaveLength(MAX_CHANGED_PATHS);
+  expect(all.changed_files?.paths).toHaveLength(MAX_LISTED_PATHS);
 });
 
 it('lists the files of a volume that changed while they were read', async () => {

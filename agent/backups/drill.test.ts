@@ -94,8 +94,8 @@ it('leaves no temporary files after a cancellation or an interrupted drill', asy
   const left = scene.verifyRequest(SNAPSHOT);
   first.beginVerify(scene.podId, left);
   await fetching(left.operation_id);
-  const { journal } = scene.store.get(left.operation_id) ?? {};
-  const folder = journal?.folder ?? '';
+  const row = scene.store.get(left.operation_id);
+  const folder = row?.kind === 'verify' ? (row.journal?.folder ?? '') : '';
   expect(existsSync(folder)).toBe(true);
   await first.stop();
   expect(existsSync(folder)).toBe(false);

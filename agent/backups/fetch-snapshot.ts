@@ -4,13 +4,16 @@
  */
 import { chmod, lstat, mkdir, opendir, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { FileList } from '#shared/api/agent/operations.ts';
 import { makeStagingLayers, sealStaged } from './container-tree.ts';
 import { type DataPlace, locateTarget } from './data-path.ts';
 import { syncFolder } from './durable-files.ts';
 import type { Jail } from './jail.ts';
+import { dropLost } from './lost-files.ts';
 import { OperationFailure } from './operation.state.ts';
 import type { OperationRow, RestoreJournal, RestoreRow } from './operation.store.ts';
 import { type OperationContext, type RunPorts, unlessAborted } from './operation-context.ts';
+import type { ResticSession } from './restic.ts';
 import type { SnapshotStats } from './restic-output.ts';
 import { digHoles, measureTree, type TreeMeasure } from './staged-tree.ts';
 
@@ -20,6 +23,8 @@ const MARGIN_SHARE = 0.05;
 const ENTRY_BYTES = 4_096;
 const SYNC_MS = 30 * 60_000;
 const MS_PER_SECOND = 1_000;
+/** Lost paths that go into an operation's log; its report has more. */
+const MAX_LOGGED_PATHS = 20;
 
 /**
  * Returns the folder for the staged tree (`new`), the tree that it replaces (`old`), and a restored tree that was
@@ -46,41 +51,71 @@ export async function fetchSnapshot(
     container_id,
     had_old: false,
     was_running: false,
+    is_live: false,
+    lost: null,
   };
   work.move('fetching', { journal: { ...begun, step: 'fetching' } });
   await checkSameFileSystem(place);
   const session = work.session([[folder, '(staged)'], ...place.shown]);
   await restic.checkVersion(session.signal);
-  // Removes the lock of an earlier attempt, whose agent was killed.
-  if (work.row().attempts > 1) await restic.unlock(session);
-  const stats = await restic.statsOf(session, request.snapshot_id);
-  await checkSpace(place.stagingParent, stats);
+  const stats = await statsOf(work, session, ports);
+  if (stats !== null) await checkSpace(place.stagingParent, stats);
 
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { mode: 0o700 });
   await chmod(folder, 0o700);
   const { jail, target, tree } = await makeStaging(place, folder, ports);
-  const size = `${stats.total_file_count} entries, ${stats.total_size} bytes`;
+  const { total_file_count: entries, total_size: bytes } = stats ?? UNKNOWN;
+  const size = stats === null ? 'of unknown size' : `${entries} entries, ${bytes} bytes`;
   work.appendLog(`Fetching ${request.source_path} from the backup: ${size}`);
-  const watch = watchProgress(work, ports, stats);
+  const watch = watchProgress(work, ports, stats ?? UNKNOWN);
+  const reports = new Set<string>();
   await restic.restore(session, {
     jail,
     id: request.snapshot_id,
     target,
     onStart: watch.begin,
+    ...(request.salvage === true ? { onLost: (text) => void reports.add(text) } : {}),
   });
   watch.end();
 
   work.move('verifying', {});
   const restored = await onlyEntryOf(tree);
-  const { sparse } = await checkTree(work, tree, stats);
+  const where = { tree: restored, targetPath: request.target_path };
+  const lost = request.salvage === true ? await dropLost(tree, reports, where) : null;
+  logLost(work, lost);
+  const isWhole = lost === null || lost.count === 0;
+  const { sparse } = await checkTree(work, tree, isWhole ? stats : null);
   await unlessAborted(work.signal, () => digHoles(sparse, { ...ports, folder }));
   const mustHide = 'container' in place.source && (await lstat(restored)).isDirectory();
   const staged = mustHide ? await sealStaged(folder, restored, ports) : restored;
   await unlessAborted(work.signal, () => putOnDisk(folder, ports));
   await syncFolder(dirname(folder));
   const was_running = (await ports.pause.runStateOf(podId)) === 'running';
-  return { ...begun, staged, was_running, step: 'staged' };
+  return { ...begun, staged, was_running, lost, step: 'staged' };
+}
+
+/** Size of a damaged snapshot, which cannot be measured. */
+const UNKNOWN: SnapshotStats = { total_size: 0, total_file_count: 0 };
+
+/** Returns null for a damaged snapshot whose readable part is restored. */
+async function statsOf(
+  work: OperationContext<RestoreRow>,
+  session: ResticSession,
+  { restic }: RunPorts,
+): Promise<SnapshotStats | null> {
+  const { snapshot_id: snapshot, salvage } = work.row().request;
+  return restic.statsOf(session, snapshot).catch((error: unknown) => {
+    const isDamaged = error instanceof OperationFailure && error.code === 'RepositoryCorrupt';
+    if (salvage === true && isDamaged) return null;
+    throw error;
+  });
+}
+
+function logLost(work: OperationContext<RestoreRow>, lost: FileList | null): void {
+  if (lost === null) return;
+  work.appendLog(`${lost.count} files and folders of the backup cannot be read and are missing`);
+  for (const path of lost.paths.slice(0, MAX_LOGGED_PATHS)) work.appendLog(`Missing: ${path}`);
 }
 
 /**
@@ -99,7 +134,7 @@ async function makeStaging(
 }
 
 /** Syncs the whole file system: syncing a million files one by one would take longer. */
-async function putOnDisk(target: string, { runCommand }: RunPorts): Promise<void> {
+export async function putOnDisk(target: string, { runCommand }: RunPorts): Promise<void> {
   const bounds = { timeoutMs: SYNC_MS, maxOutputBytes: 4_096 };
   const { exitCode } = await runCommand('sync', ['--file-system', target], bounds);
   if (exitCode === 0) return;
@@ -151,11 +186,15 @@ async function onlyEntryOf(target: string): Promise<string> {
 async function checkTree(
   work: OperationContext<RestoreRow>,
   target: string,
-  stats: SnapshotStats,
+  /** Null if the tree is known to be incomplete. */
+  stats: SnapshotStats | null,
 ): Promise<TreeMeasure> {
   const found = await measureTree(target, work.signal);
   if (found.removedDevices > 0) work.appendLog(`${found.removedDevices} device files were removed`);
-  if (found.entries === stats.total_file_count && found.bytes === stats.total_size) {
+  const isComplete =
+    stats === null ||
+    (found.entries === stats.total_file_count && found.bytes === stats.total_size);
+  if (isComplete) {
     work.advance({ processed_bytes: found.bytes, processed_files: found.entries });
     return found;
   }

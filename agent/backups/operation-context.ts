@@ -21,6 +21,8 @@ export class CancelRequested extends Error {
 }
 
 export type RunPorts = {
+  /** Takes the reason why an operation makes no progress at present, as a sentence for its renter. */
+  meet(operationId: string, obstacle: string): void;
   executorId: string;
   store: OperationStore;
   sealing: Sealing;

@@ -10,7 +10,6 @@ import type {
 } from '#shared/api/agent/operations.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
 import { inSpan } from '#shared/telemetry/tracing.ts';
 import {
@@ -24,6 +23,7 @@ import {
 import type { OperationRow } from './operation.store.ts';
 import { AgentStopping, CancelRequested, type RunPorts } from './operation-context.ts';
 import { placeOfRepository, runOperation } from './run-operation.ts';
+import { createTurns } from './turns.ts';
 
 /** Maximum number of concurrent operations on this host; more would only compete for its disk and network. */
 const MAX_RUNNING = 2;
@@ -35,6 +35,8 @@ const MAX_LISTED = 100;
 const FINISHED_KEPT_MS = 7 * 24 * 3_600_000;
 /** Delay before a failed write is retried, for example on a full disk. */
 const AGAIN_MS = 1_000;
+/** Time for which an obstacle is shown. The storage client reports an obstacle at least once a minute while it lasts. */
+const OBSTACLE_MS = 90_000;
 
 export type OperationService = ReturnType<typeof createOperationService>;
 
@@ -47,7 +49,7 @@ type Wanted =
 
 /** Starts no operation before `start`. */
 export function createOperationService(
-  deps: Omit<RunPorts, 'sealing'> & {
+  deps: Omit<RunPorts, 'sealing' | 'meet'> & {
     secret: Uint8Array;
     random: Random;
     /** Called when a backup, restore or drill has ended. */
@@ -55,31 +57,45 @@ export function createOperationService(
   },
 ) {
   const { store, clock, log } = deps;
+  const obstacles = new Map<string, { text: string; untilMs: number }>();
   const ports: RunPorts = {
     ...deps,
+    meet(id, text) {
+      obstacles.set(id, { text, untilMs: clock.monotonicMs() + OBSTACLE_MS });
+    },
     sealing: createSealing({ key: deps.secret, random: deps.random }),
   };
   const stopping = new AbortController();
-  const slots = createSemaphore(MAX_RUNNING);
-  const drillSlots = createSemaphore(MAX_DRILLS);
+  const turns = createTurns(MAX_RUNNING, clock);
+  const drillTurns = createTurns(MAX_DRILLS, clock);
   const running = new Map<string, { cancelled: AbortController; ended: Promise<void> }>();
 
-  function launch({ id, kind }: Pick<OperationRow, 'id' | 'kind'>): void {
+  function launch(row: OperationRow): void {
+    const { id } = row;
     const cancelled = new AbortController();
-    const ended = runUntilOver(id, cancelled.signal, kind).finally(() => running.delete(id));
+    const ended = runUntilOver(row, cancelled.signal).finally(() => {
+      running.delete(id);
+      obstacles.delete(id);
+    });
     running.set(id, { cancelled, ended });
   }
 
+  const turnsOf = (kind: OperationRow['kind']) => (kind === 'verify' ? drillTurns : turns);
+
   /** Repeats attempts until the operation has ended or the agent stops. */
-  async function runUntilOver(id: string, cancelled: AbortSignal, kind: OperationRow['kind']) {
-    const turn = kind === 'verify' ? drillSlots : slots;
-    while (!(await attempt(id, cancelled, turn)) && !stopping.signal.aborted) {
+  async function runUntilOver(row: OperationRow, cancelled: AbortSignal) {
+    while (!(await attempt(row, cancelled)) && !stopping.signal.aborted) {
       await clock.sleep(AGAIN_MS, stopping.signal).catch(() => undefined);
     }
   }
 
   /** Returns true once the operation has ended. */
-  async function attempt(id: string, cancelled: AbortSignal, turn: typeof slots) {
+  async function attempt({ id, kind, pod_id, request }: OperationRow, cancelled: AbortSignal) {
+    // Older central APIs do not name the renter: then each pod has turns of its own.
+    const { id: renter, is_present: isPresent } = request.renter ?? {
+      id: pod_id,
+      is_present: true,
+    };
     const signals = { cancelled, stopping: stopping.signal };
     const wish = {
       name: 'operation',
@@ -90,7 +106,8 @@ export function createOperationService(
     try {
       if (!requeue(id)) return true;
       // A cancelled operation leaves the queue but still records its end.
-      await turn.run(work, AbortSignal.any([cancelled, stopping.signal])).catch(work);
+      const signal = AbortSignal.any([cancelled, stopping.signal]);
+      await turnsOf(kind).run({ id, renter, isPresent }, work, signal).catch(work);
       const row = store.get(id);
       if (row !== null && isFinal(row.stage)) deps.onEnded?.(row);
       return isOver(row);
@@ -112,7 +129,9 @@ export function createOperationService(
 
   function fingerprintOf(podId: string, wanted: Wanted, repository: RepositoryAccess): string {
     const environment = Object.entries(repository.environment).toSorted();
-    const content = [podId, wanted.kind, wanted.request, { ...repository, environment }];
+    // A repeated request may name another presence of the renter.
+    const { renter: _, ...request } = wanted.request;
+    const content = [podId, wanted.kind, request, { ...repository, environment }];
     return createHmac('sha256', deps.secret).update(JSON.stringify(content)).digest('hex');
   }
 
@@ -139,7 +158,7 @@ export function createOperationService(
     const fingerprint = fingerprintOf(podId, wanted, repository);
     const known = store.get(id);
     if (known !== null) {
-      if (known.fingerprint === fingerprint) return operationView(known);
+      if (known.fingerprint === fingerprint) return viewOf(known);
       throw new ApiError('conflict', 'An operation with this id and other content exists');
     }
     checkFree(podId, wanted.kind);
@@ -167,7 +186,7 @@ export function createOperationService(
     store.put(row);
     store.dropFinishedBefore(nowMs - FINISHED_KEPT_MS);
     launch(row);
-    return operationView(row);
+    return viewOf(row);
   }
 
   /**
@@ -175,7 +194,14 @@ export function createOperationService(
    */
   function viewOf(row: OperationRow): OperationView {
     const waits = row.stage === 'queued' && running.has(row.id);
-    return operationView(waits ? { ...row, heartbeat_ms: clock.now() } : row);
+    const shown = waits ? { ...row, heartbeat_ms: clock.now() } : row;
+    return operationView(shown, obstacleOf(row));
+  }
+
+  function obstacleOf({ id, kind }: OperationRow): string | null {
+    const met = obstacles.get(id);
+    const isMet = met !== undefined && met.untilMs > clock.monotonicMs();
+    return turnsOf(kind).reasonOf(id) ?? (isMet ? met.text : null);
   }
 
   function find(id: string): OperationRow {

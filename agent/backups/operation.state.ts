@@ -4,7 +4,7 @@ import {
   type OperationError,
   type OperationView,
 } from '#shared/api/agent/operations.ts';
-import type { OperationRow, Progress } from './operation.store.ts';
+import type { OperationRow, Progress, RestoreJournal } from './operation.store.ts';
 
 export type Stage = OperationView['stage'];
 
@@ -22,9 +22,10 @@ export const MOVES: Record<OperationRow['kind'], Partial<Record<Stage, readonly 
     verifying: ['done', 'queued', ...ENDS],
   },
   restore: {
-    queued: ['fetching', ...ENDS],
+    // To `committed`: the tree was put into the running pod.
+    queued: ['fetching', 'committed', ...ENDS],
     fetching: ['verifying', 'queued', ...ENDS],
-    verifying: ['stopping', 'queued', ...ENDS],
+    verifying: ['stopping', 'committed', 'queued', ...ENDS],
     stopping: ['swapping', 'queued', ...ENDS],
     swapping: ['starting', 'failed'],
     starting: ['committed', 'swapping', 'failed'],
@@ -116,10 +117,16 @@ export function finished(
   };
 }
 
-/** Converts a row to its wire form. */
-export function operationView(row: OperationRow): OperationView {
+/** Returns true if the restore stops a pod that ran before, and starts it again. */
+function restartsPod({ was_running, is_live }: RestoreJournal): boolean {
+  return was_running && !is_live;
+}
+
+/** Converts a row to its wire form. `obstacle`: why the operation makes no progress at present. */
+export function operationView(row: OperationRow, obstacle: string | null = null): OperationView {
   const { id, pod_id, kind, stage, snapshot_id, quality, error, log } = row;
   const { started_ms, heartbeat_ms, finished_ms } = row;
+  const journal = row.kind === 'restore' ? row.journal : null;
   return {
     id,
     pod_id,
@@ -129,6 +136,10 @@ export function operationView(row: OperationRow): OperationView {
     snapshot_id,
     quality,
     changed_files: row.changed,
+    damage: row.kind === 'backup' ? (row.journal?.damage ?? null) : null,
+    lost_files: journal?.lost ?? null,
+    restarts_pod: journal === null || journal.step === 'fetching' ? null : restartsPod(journal),
+    obstacle,
     error,
     log,
     started_ms,

@@ -3,12 +3,19 @@ import { z } from 'zod';
 import {
   BackupRequest,
   DrillRequest,
+  FileList,
   OPERATION_ERRORS,
   OperationView,
   QUALITIES,
   RestoreRequest,
 } from '#shared/api/agent/operations.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
+
+/** Findings of a backup. */
+const BackupJournal = z.object({
+  /** Damage of the repository, as a sentence. */
+  damage: z.string(),
+});
 
 /** Progress of a restore's exchange of trees. Paths are host paths. */
 export const RestoreJournal = z.object({
@@ -27,6 +34,10 @@ export const RestoreJournal = z.object({
   container_id: z.string().nullable().default(null),
   /** True if the pod was running before the restore: only then must it run afterwards. */
   was_running: z.boolean(),
+  /** True if the tree is put in place while the pod runs, because nothing is at the path. */
+  is_live: z.boolean().default(false),
+  /** Paths of a damaged snapshot, in the pod, that could not be read; null if the restore accepts no damage. */
+  lost: FileList.nullable().default(null),
   step: z.enum(['fetching', 'staged', 'ready', 'old_aside', 'new_in', 'undoing', 'undone']),
 });
 export type RestoreJournal = z.output<typeof RestoreJournal>;
@@ -68,7 +79,7 @@ export const OperationRow = z.discriminatedUnion('kind', [
   Common.extend({
     kind: z.literal('backup'),
     request: BackupRequest.omit({ repository: true }),
-    journal: z.null(),
+    journal: BackupJournal.nullable(),
   }),
   Common.extend({
     kind: z.literal('restore'),

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { problemOf, redactLine } from './restic-output.ts';
+import { explain, isStackLine, redactLine } from './restic-output.ts';
 
 it.each([
   ['Fatal: wrong password or no key found', 'RepositoryAuth'],
@@ -34,15 +34,15 @@ it.each([
   ['invalid id "f": no matching ID found for prefix "f"', 'SnapshotMissing'],
   ['something else', 'EngineFailed'],
 ])('recognises the problem in: %s', (text, problem) => {
-  expect(problemOf(text)).toBe(problem);
+  expect(explain(text).problem).toBe(problem);
 });
 
 it('distinguishes a full disk of this host from a full repository', () => {
   const text = 'ignoring error for /a: write /new/a: no space left on device';
-  expect(problemOf(text, 'restore')).toBe('NoSpace');
-  expect(problemOf(text)).toBe('RepositoryNoSpace');
+  expect(explain(text, 'restore').problem).toBe('NoSpace');
+  expect(explain(text).problem).toBe('RepositoryNoSpace');
   const quota = 'ignoring error for /a: write new/a: disk quota exceeded';
-  expect(problemOf(quota, 'restore')).toBe('NoSpace');
+  expect(explain(quota, 'restore').problem).toBe('NoSpace');
 });
 
 it('redacts secrets, credentials in addresses and host paths, and truncates the line', () => {
@@ -52,4 +52,17 @@ it('redacts secrets, credentials in addresses and host paths, and truncates the 
   const long = redactLine(`open ${'x'.repeat(5_000)}: file name too long`, known);
   expect(long).toHaveLength(301);
   expect(long).toMatch(/^open x+…x+: file name too long$/);
+});
+
+it('recognises lines of a stack trace, which are not shown', () => {
+  const trace = [
+    'github.com/restic/restic/internal/backend/local.(*Local).Save.func1',
+    '\t/build/restic/internal/backend/local/local.go:120',
+    'main.main',
+    'runtime.goexit',
+    'goroutine 1 [running]:',
+  ];
+  expect(trace.filter((line) => !isStackLine(line))).toEqual([]);
+  expect(isStackLine('Fatal: unable to create lock in backend: read-only file system')).toBe(false);
+  expect(isStackLine('ignoring error for /src/main.go: ciphertext verification failed')).toBe(false);
 });

@@ -78,39 +78,84 @@ export type ResticProblem = OperationError | 'locked';
  */
 export type ResticWork = 'repository' | 'restore';
 
+/** A problem, and its meaning as a sentence for renters, who do not know restic. */
+export type Explained = { problem: ResticProblem; meaning: string };
+
+const OTHER: Explained = {
+  problem: 'EngineFailed',
+  meaning: 'The node could not complete the work with the storage of backups',
+};
+const FULL_HERE: Explained = {
+  problem: 'NoSpace',
+  meaning: 'The disk of the node is full. Delete files of the pod, or ask the provider for space',
+};
+
 /**
  * The first match wins: restic prints `Is there a repository` after every failure to open a repository, so that pattern
  * is last.
  */
-const PROBLEMS: readonly (readonly [RegExp, ResticProblem])[] = [
-  [/already locked/i, 'locked'],
-  [/wrong password or no key found/i, 'RepositoryAuth'],
+const PROBLEMS: readonly (readonly [RegExp, ResticProblem, meaning: string])[] = [
+  [/already locked/i, 'locked', 'Another process uses the storage of backups'],
+  [
+    /wrong password or no key found/i,
+    'RepositoryAuth',
+    'The password does not open these backups: the storage may contain those of somebody else',
+  ],
+  [
+    /read-only file ?system|storage is read-only/i,
+    'RepositoryAuth',
+    'The storage of backups is read-only, so it accepts no backup. Restores are possible',
+  ],
   [
     /\b(?:401|403)\b|access ?denied|forbidden|unauthorized|permission denied|InvalidAccessKeyId|SignatureDoesNotMatch/i,
     'RepositoryAuth',
+    'The storage of backups refuses access to the node',
   ],
   [
-    /no space left|quota|\b(?:413|507)\b|insufficient storage|request entity too large|EntityTooLarge/i,
+    /no space left|quota|bytes for backups are used up|\b(?:413|507)\b|insufficient storage|request entity too large|EntityTooLarge/i,
     'RepositoryNoSpace',
+    'The storage of backups is full. Delete old backups, or ask the operator for space',
   ],
   [
     /connection refused|no such host|i\/o timeout|network is unreachable|no route to host|connection reset|broken pipe|https?:[^\n]*\bEOF\b|tls:|x509:|context deadline exceeded|\b(?:500|502|503|504)\b|subprocess ssh exited/i,
     'RepositoryUnreachable',
+    'The storage of backups does not answer. Try again later',
   ],
   [
-    /ciphertext verification failed|does not match|invalid data returned|repository contains errors|seal is broken|wrong hash|unable to load (?:index|tree)|load(?:ing)? ?(?:index|tree|blob).*(?:failed|error|not found)|not found in (?:the )?(?:index|repository)|unexpected EOF|\binvalid character\b|header length|truncated|is damaged|invalid child node name|does not exist.*\/(?:data|index)\/|data\/[0-9a-f]{2}\/.*no such file/i,
+    /ciphertext verification failed|does not match|invalid data returned|repository contains errors|seal is broken|wrong hash|unable to load (?:index|tree)|load(?:ing)? ?(?:index|tree|blob).*(?:failed|error|not found)|not found in (?:the )?(?:index|repository)|unexpected EOF|\binvalid character\b|header length|truncated|is damaged|invalid child node name|does not exist.*\/(?:data|index)\/|<(?:data|index)\/[0-9a-f]+> does not exist|\(416\)|data\/[0-9a-f]{2}\/.*no such file/i,
     'RepositoryCorrupt',
+    'Backups are damaged in the storage',
   ],
-  [/no matching ID found|no snapshot found|snapshot .*not found/i, 'SnapshotMissing'],
-  [/unable to open config file|is there a repository at/i, 'RepositoryMissing'],
+  [
+    /no matching ID found|no snapshot found|snapshot .*not found/i,
+    'SnapshotMissing',
+    'The storage no longer contains this backup',
+  ],
+  [
+    /unable to open config file|is there a repository at/i,
+    'RepositoryMissing',
+    'The backups are not in the storage: it was emptied, moved or is not attached. Ask the operator',
+  ],
 ];
 
-/** Returns the problem in these lines of stderr; `EngineFailed` for unknown text. */
-export function problemOf(stderr: string, work: ResticWork = 'repository'): ResticProblem {
-  const found = PROBLEMS.find(([pattern]) => pattern.test(stderr))?.[1] ?? 'EngineFailed';
-  const isFull = found === 'RepositoryNoSpace' && /no space left|disk quota exceeded/i.test(stderr);
+/** Explains these lines of stderr; `EngineFailed` for unknown text. */
+export function explain(stderr: string, work: ResticWork = 'repository'): Explained {
+  const found = PROBLEMS.find(([pattern]) => pattern.test(stderr));
+  if (found === undefined) return OTHER;
+  const [, problem, meaning] = found;
+  const isFull = problem === 'RepositoryNoSpace' && /no space left|disk quota/i.test(stderr);
   const isLocal = work === 'restore' || /\/restic-[\w-]+: no space left/i.test(stderr);
-  return isFull && isLocal ? 'NoSpace' : found;
+  return isFull && isLocal ? FULL_HERE : { problem, meaning };
+}
+
+/** restic's report of a request to the storage that it repeats, for up to a quarter of an hour. */
+export function isRetry(line: string): boolean {
+  return /returned error, retrying after/.test(line);
+}
+
+/** Returns true for a line of a Go stack trace, which restic prints after unexpected errors. */
+export function isStackLine(line: string): boolean {
+  return /^\s|^goroutine \d+|^(?:[\w-]+\.[\w.-]+\/|main\.|runtime\.|os\.|syscall\.)\S+$/.test(line);
 }
 
 const MAX_LINE_CHARS = 300;

@@ -2,7 +2,7 @@
 import { homedir } from 'node:os';
 import type { RepositoryAccess } from '#shared/api/agent/operations.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import type { RunChild } from './bounded-child.ts';
+import type { ChildEnd, RunChild } from './bounded-child.ts';
 import { JAIL_FAILED, type Jail } from './jail.ts';
 import { OperationFailure } from './operation.state.ts';
 import { NO_MEMBERSHIP, type ResticCgroup } from './restic-cgroup.ts';
@@ -12,10 +12,12 @@ import {
   BackupLine,
   type BackupStatus,
   type BackupSummary,
+  explain,
+  isRetry,
+  isStackLine,
   type ListedNode,
   ListLine,
   parseJson,
-  problemOf,
   type ResticWork,
   redactLine,
   SnapshotStats,
@@ -37,6 +39,9 @@ const UNREACHABLE_WAIT_MS = 2_000;
 const MAX_LOGGED_LINES = 10;
 /** Removes locks of processes that no longer run. */
 const UNLOCK: Call = { args: ['unlock', '--no-cache', '--quiet'], timeoutMs: QUERY_MS };
+/** restic's lines for an entry that it could not restore, and at the end of such a restore. */
+const IGNORED = /^ignoring error for (.+)$/;
+const WITH_ERRORS = /^Fatal: There were \d+ errors/;
 /** restic's exit status for a backup that could not read all files. */
 const EXIT_PARTIAL = 3;
 
@@ -63,6 +68,8 @@ export type ResticSession = {
   paths: readonly (readonly [string, string])[];
   signal: AbortSignal;
   appendLog(line: string): void;
+  /** Takes the reason why restic makes no progress at present, as a sentence for renters. */
+  meet(obstacle: string): void;
 };
 
 type Call = {
@@ -70,9 +77,10 @@ type Call = {
   timeoutMs: number;
   work?: ResticWork;
   jail?: Jail;
-  /** Accepted exit statuses in addition to 0. */
-  accepts?: readonly number[];
+  /** Returns true for an end other than exit status 0 that is no failure. */
+  accepts?(end: ChildEnd): boolean;
   onLine?(line: string): void;
+  onErrorLine?(line: string): void;
   onStart?(pid: number): void;
 };
 
@@ -112,27 +120,44 @@ export function createRestic(ports: ResticPorts) {
     const cwd = call.jail !== undefined && 'folder' in call.jail ? call.jail.cwd : undefined;
     const redact = { secrets: secretsOf(session.access), paths: session.paths };
     const { procsFiles, yieldsCpu } = (await cgroup?.enter()) ?? NO_MEMBERSHIP;
-    const { exitCode, errorLines } = await runChild({
+    const refused = new AbortController();
+    const onErrorLine = (line: string) => {
+      call.onErrorLine?.(line);
+      if (!isRetry(line)) return;
+      const { problem, meaning } = explain(line, call.work);
+      session.meet(meaning);
+      if (problem !== 'RepositoryAuth') return;
+      // restic would repeat the request for a quarter of an hour.
+      session.appendLog(redactLine(line, redact));
+      refused.abort(new OperationFailure(problem, meaning));
+    };
+    const end = await runChild({
       command: resticCommand(program, call.args, jail, procsFiles),
       ...(jail === null && cwd !== undefined ? { cwd } : {}),
       environment: resticEnvironment(session.access, { home: homedir(), yieldsCpu }),
       onLine: call.onLine ?? (() => undefined),
+      onErrorLine,
       ...(call.onStart === undefined ? {} : { onStart: call.onStart }),
-      signal: AbortSignal.any([session.signal, late]),
+      signal: AbortSignal.any([session.signal, late, refused.signal]),
     })
       .catch((error: unknown) => {
         if (!late.aborted || session.signal.aborted) throw error;
         throw new OperationFailure('DeadlineExceeded', `restic ${call.args[0]} took too long`);
       })
       .finally(() => cgroup?.leave());
+    const { exitCode } = end;
+    const errorLines = end.errorLines.filter((line) => !isStackLine(line));
     const lines = errorLines.map((line) => redactLine(plainLine(line), redact));
-    const isFine = exitCode === 0 || (exitCode !== null && call.accepts?.includes(exitCode));
-    const problem = problemOf(errorLines.join('\n'), call.work);
+    const isFine = exitCode === 0 || call.accepts?.(end) === true;
+    const { problem, meaning } = explain(errorLines.join('\n'), call.work);
     if (!isFine && problem === 'locked') return 'locked';
     for (const line of lines.slice(-MAX_LOGGED_LINES)) session.appendLog(line);
     if (isFine || problem === 'locked') return { exitCode };
-    const message = lines.at(0) ?? `restic ended with ${exitCode ?? 'a signal'}`;
-    throw new OperationFailure(exitCode === JAIL_FAILED ? 'EngineFailed' : problem, message);
+    const code = exitCode === JAIL_FAILED ? 'EngineFailed' : problem;
+    // Other meanings need no detail, which the log has.
+    const isVague = code === 'EngineFailed' || code === 'RepositoryCorrupt';
+    const detail = lines.at(0) ?? `restic ended with ${exitCode ?? 'a signal'}`;
+    throw new OperationFailure(code, isVague ? `${meaning}: ${detail}` : meaning);
   }
 
   /** Retries an unreachable repository: restic itself gives up when its first read fails. */
@@ -144,6 +169,7 @@ export function createRestic(ports: ResticPorts) {
       } catch (error) {
         const isAway = error instanceof OperationFailure && error.code === 'RepositoryUnreachable';
         if (!isAway || clock.monotonicMs() - startedMs >= patienceMs) throw error;
+        session.meet(error.message);
         await clock.sleep(UNREACHABLE_WAIT_MS, session.signal);
       }
     }
@@ -158,6 +184,7 @@ export function createRestic(ports: ResticPorts) {
         continue;
       }
       if (attempt === 2) session.appendLog('The repository is locked by another process; waiting');
+      session.meet('Another process uses the storage of this backup');
       await clock.sleep(LOCK_WAIT_MS, session.signal);
     }
     throw new OperationFailure('RepositoryUnreachable', 'The repository stayed locked');
@@ -170,7 +197,7 @@ export function createRestic(ports: ResticPorts) {
   ): Promise<unknown> {
     let text = '';
     await run(session, {
-      args: [...args, '--no-cache', '--json'],
+      args: [...args, '--no-cache', '--no-lock', '--json'],
       timeoutMs,
       onLine: (line) => {
         if (text.length < MAX_ANSWER_CHARS) text += `${line}\n`;
@@ -218,7 +245,7 @@ export function createRestic(ports: ResticPorts) {
         ],
         jail: what.jail,
         timeoutMs: TRANSFER_MS,
-        accepts: [EXIT_PARTIAL],
+        accepts: ({ exitCode }) => exitCode === EXIT_PARTIAL,
         onStart,
         onLine: (line) => {
           const parsed = BackupLine.safeParse(parseJson(line));
@@ -278,8 +305,9 @@ export function createRestic(ports: ResticPorts) {
     },
 
     /**
-     * Restores the snapshot, or only the files in `only`, below the jail's folder and verifies the files. Takes no lock
-     * with `only`.
+     * Restores the snapshot, or only the files in `only`, below the jail's folder and verifies the files. Takes no lock,
+     * so that the storage may be read-only. With `onLost`, reports every entry that is damaged in the repository, as
+     * `PATH: ERROR`, and restores the others.
      */
     async restore(
       session: ResticSession,
@@ -288,17 +316,30 @@ export function createRestic(ports: ResticPorts) {
         id: string;
         target: string;
         only?: readonly string[];
+        onLost?(text: string): void;
         onStart(pid: number): void;
       },
     ) {
-      const only = what.only?.map((path) => `--include=${patternOf(path)}`);
-      const chosen = only === undefined ? [] : ['--no-lock', ...only];
+      const { onLost, only = [] } = what;
+      const chosen = only.map((path) => `--include=${patternOf(path)}`);
+      let isDamage = true;
       await run(session, {
-        args: ['restore', '--no-cache', '--verify', '--target', what.target, ...chosen, what.id],
+        args: [
+          ...['restore', '--no-cache', '--no-lock', '--verify'],
+          ...['--target', what.target, ...chosen, what.id],
+        ],
         jail: what.jail,
         work: 'restore',
         timeoutMs: TRANSFER_MS,
         onStart: what.onStart,
+        accepts: ({ errorLines }) =>
+          onLost !== undefined && isDamage && errorLines.some((line) => WITH_ERRORS.test(line)),
+        onErrorLine(line) {
+          const text = IGNORED.exec(line)?.[1];
+          if (text === undefined) return;
+          isDamage &&= explain(line, 'restore').problem === 'RepositoryCorrupt';
+          onLost?.(text);
+        },
       });
     },
   };

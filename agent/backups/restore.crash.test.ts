@@ -134,7 +134,8 @@ async function runFull(fullAt: number, fails: boolean): Promise<boolean> {
   if (state.isFull) {
     // The current stage is not final, and the pod's tree is readable.
     expect(isFinal(stage), where).toBe(false);
-    const aside = join(met?.journal?.folder ?? '', 'old', 'file');
+    const folder = met?.kind === 'restore' ? (met.journal?.folder ?? '') : '';
+    const aside = join(folder, 'old', 'file');
     const kept = stage === 'committed' ? CONTENT : 'old\n';
     expect([textOf(file), textOf(aside)], where).toContain(kept);
   }

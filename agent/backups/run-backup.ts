@@ -1,29 +1,48 @@
 /** Runs one backup, from its path to a verified snapshot. */
-import type { ChangedFiles } from '#shared/api/agent/operations.ts';
+import type { FileList } from '#shared/api/agent/operations.ts';
 import { createBackupGuard } from './backup-guard.ts';
 import { createChangedFiles, findCandidates } from './changed-files.ts';
+import { type DamageCheck, startDamageCheck } from './damage-check.ts';
 import { type DataPlace, locate } from './data-path.ts';
 import { OperationFailure } from './operation.state.ts';
 import type { BackupRow } from './operation.store.ts';
 import { type OperationContext, type RunPorts, unlessAborted } from './operation-context.ts';
+import type { ResticSession } from './restic.ts';
 import type { BackupStatus } from './restic-output.ts';
 
 /** Resolves when the snapshot is verified; rejects with OperationFailure or the signal's reason. */
 export async function runBackup(work: OperationContext<BackupRow>, ports: RunPorts): Promise<void> {
-  const { restic, executorId } = ports;
+  const { restic } = ports;
   const { pod_id: podId, request } = work.row();
   work.move('preparing', {});
   const place = await locate(podId, request.path, 'must_be_there', ports);
   const session = work.session(place.shown);
   await restic.checkVersion(session.signal);
   if (request.create_repository) await restic.make(session);
+  // A new repository has nothing to check.
+  const check = request.create_repository ? null : startDamageCheck(session, ports);
+  try {
+    await backUp(work, ports, { place, session, check });
+  } finally {
+    await check?.stop();
+  }
+}
 
+type Parts = { place: DataPlace; session: ResticSession; check: DamageCheck | null };
+
+async function backUp(
+  work: OperationContext<BackupRow>,
+  ports: RunPorts,
+  { place, session, check }: Parts,
+): Promise<void> {
+  const { restic, executorId } = ports;
+  const { pod_id: podId, request } = work.row();
   work.move('uploading', {});
   work.appendLog(`Backing up ${request.path}; it is read while the pod runs (crash-consistent)`);
   logVolumesIn(place, work);
   const beganMs = ports.clock.now();
   const watch = watchProgress(work, ports);
-  const guard = await createBackupGuard(place.stagingParent, ports.clock);
+  const guard = createBackupGuard(place, ports);
   // Runs concurrently with the backup, because stale locks do not block a backup. Ignores errors: the backup itself
   // reports faults of the repository.
   const unlocked = mayHaveLeftLock(work, ports)
@@ -41,7 +60,8 @@ export async function runBackup(work: OperationContext<BackupRow>, ports: RunPor
       {
         onStart: guard.watch,
         onStatus(status) {
-          if (guard.allows(status)) watch.onStatus(status);
+          guard.note(status);
+          watch.onStatus(status);
         },
       },
     )
@@ -70,7 +90,9 @@ export async function runBackup(work: OperationContext<BackupRow>, ports: RunPor
   if (changed !== null && changed.count > 0) {
     work.appendLog(`${changed.count} files changed while they were read`);
   }
-  work.note({ snapshot_id, quality, changed });
+  const damage = (await check?.found()) ?? null;
+  if (damage !== null) work.appendLog(damage);
+  work.note({ snapshot_id, quality, changed, journal: damage === null ? null : { damage } });
 }
 
 function logVolumesIn({ source }: DataPlace, work: OperationContext<BackupRow>): void {
@@ -96,7 +118,7 @@ async function checkContainer(
 const CLOCK_STEP_MS = 1_000;
 const NOTHING_CHANGED = {
   add: null,
-  found: (): ChangedFiles => ({ count: 0, paths: [] }),
+  found: (): FileList => ({ count: 0, paths: [] }),
 };
 
 /** Returns null if the files that changed since the start cannot be listed. */

@@ -116,7 +116,13 @@ export async function runOperation(
       progress = { ...progress, ...now };
     },
     appendLog,
-    session: (paths) => ({ access: access(), paths, signal, appendLog }),
+    session: (paths) => ({
+      access: access(),
+      paths,
+      signal,
+      appendLog,
+      meet: (obstacle) => ports.meet(id, obstacle),
+    }),
     signal,
     stopping,
     onBeat: (next) => {
@@ -157,8 +163,10 @@ export async function runOperation(
     if (!isCancellable(row())) return;
     const reason = whyNot();
     if (reason === null) return;
-    const { journal } = row();
-    if (journal !== null) await rm(journal.folder, { recursive: true, force: true });
+    const { kind, journal } = row();
+    if (kind !== 'backup' && journal !== null) {
+      await rm(journal.folder, { recursive: true, force: true });
+    }
     throw reason;
   }
 

@@ -6,9 +6,10 @@
 import { lstat, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { copyUpParents } from './container-tree.ts';
-import { type DataPlace, locateTarget } from './data-path.ts';
+import { type DataPlace, locateTarget, targetStateOf } from './data-path.ts';
 import { ensureFolders, exists, moveOnce } from './durable-files.ts';
-import { fetchSnapshot } from './fetch-snapshot.ts';
+import { fetchSnapshot, putOnDisk } from './fetch-snapshot.ts';
+import { isLiveTarget, isPutLive, putLive } from './live-target.ts';
 import { isCancellable, OperationFailure } from './operation.state.ts';
 import type { RestoreJournal, RestoreRow } from './operation.store.ts';
 import { AgentStopping, type OperationContext, type RunPorts } from './operation-context.ts';
@@ -43,9 +44,13 @@ export async function runRestore(
 }
 
 async function prepare(work: OperationContext<RestoreRow>, ports: RunPorts): Promise<void> {
-  const { pod_id: podId } = work.row();
+  const { pod_id: podId, journal: left } = work.row();
+  // The agent died after it had put the tree into the running pod.
+  if (left !== null && (await isPutLive(left))) return work.move('committed', {});
   await dropStaging(work, ports);
   const journal = await fetchSnapshot(work, ports);
+  if (journal.was_running && (await enterLive(work, journal, ports))) return;
+  if (journal.was_running) work.appendLog('The pod is stopped and started again');
   work.move('stopping', { journal });
   ports.pause.wake(podId);
   const untilMs = ports.clock.monotonicMs() + STOP_DEADLINE_MS;
@@ -56,6 +61,26 @@ async function prepare(work: OperationContext<RestoreRow>, ports: RunPorts): Pro
   await checkDiskLimit(podId, { staged: journal.staged, old: had_old ? place.live : null }, ports);
   work.signal.throwIfAborted();
   work.move('swapping', { journal: { ...journal, live: place.live, had_old, step: 'ready' } });
+}
+
+/** Puts the tree into the running pod if nothing is at the target. Returns false if the pod must be stopped for that. */
+async function enterLive(
+  work: OperationContext<RestoreRow>,
+  journal: RestoreJournal,
+  ports: RunPorts,
+): Promise<boolean> {
+  const { pod_id: podId, request } = work.row();
+  const place = await locateTarget(podId, work.row(), ports);
+  const isEmpty = (await targetStateOf(podId, request.target_path, ports)) === 'empty';
+  if (!(await isLiveTarget(place, isEmpty))) return false;
+  await checkDiskLimit(podId, { staged: journal.staged, old: null }, ports);
+  work.signal.throwIfAborted();
+  work.note({ journal: { ...journal, live: place.live, is_live: true, step: 'ready' } });
+  if (!(await putLive(place, journal.staged, ports))) return false;
+  await putOnDisk(journal.folder, ports);
+  work.appendLog('The restored folder is in place; the pod kept running');
+  work.move('committed', {});
+  return true;
 }
 
 /**

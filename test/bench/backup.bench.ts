@@ -1,6 +1,9 @@
-/** Backs up and restores a gigabyte through the agent, compared with restic alone on a repository of the same kind. */
+/**
+ * Backs up and restores a gigabyte, and 100,000 small files, through the agent, compared with restic alone on a
+ * repository of the same kind.
+ */
 import { execFile } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type OperationView, repositoryVariables } from '#shared/api/agent/operations.ts';
@@ -23,6 +26,9 @@ const POLL_MS = 20;
 const BACKUP_BAR = 1.05;
 const UNCHANGED_BAR = 0.3;
 const RESTORE_BAR = 1.1;
+const SMALL_FILES_BAR = 2;
+const FOLDERS = 1_000;
+const FILES_PER_FOLDER = 100;
 /** 32 characters, as the central API creates them. */
 const PASSWORD = '0123456789abcdef0123456789abcdef';
 
@@ -57,11 +63,39 @@ export async function backups(): Promise<Row[]> {
   ];
 }
 
+/** Measures backups of many small files, which cost time per file. Needs root and about 1 GB of disk. */
+export async function smallFiles(): Promise<Row[]> {
+  const [ours, bare] = [none(), none()];
+  await byAgent(ours, writeSmallFiles);
+  await byRestic(bare, writeSmallFiles);
+  const row = (name: string, part: keyof Times) => {
+    const measured = { ours: median(ours[part]) / 1_000, reference: median(bare[part]) / 1_000 };
+    return ratioAtMost(name, 's', 'restic backup, same priority', measured, SMALL_FILES_BAR);
+  };
+  return [
+    row('backup, 100,000 files', 'backup'),
+    row('backup, 100,000 files, unchanged', 'unchanged'),
+    row('restore, 100,000 files', 'restore'),
+  ];
+}
+
+function writeSmallFiles(volume: string): void {
+  for (let folder = 0; folder < FOLDERS; folder += 1) {
+    const path = join(volume, `${folder}`);
+    mkdirSync(path);
+    for (let file = 0; file < FILES_PER_FOLDER; file += 1) {
+      writeFileSync(join(path, `${file}`), `file ${file} of folder ${folder}\n`.repeat(1 + (file % 50)));
+    }
+  }
+}
+
+const writeGigabyte = (volume: string) => writeMixedTree(join(volume, 'tree'), ONE_GIB);
+
 /** Creates the files to back up, and a repository whose password derivation costs as much as restic's default. */
-async function prepared(): Promise<GatedScene> {
+async function prepared(write: (volume: string) => void): Promise<GatedScene> {
   const gated = await startGatedScene({ isQuick: false, password: PASSWORD });
   const { scene } = gated;
-  writeMixedTree(join(scene.volume, 'tree'), ONE_GIB);
+  write(scene.volume);
   await run('restic', ['-r', scene.location, 'init'], { env: environment() });
   await run('sync', []);
   return gated;
@@ -77,8 +111,8 @@ function environment(variables: Record<string, string> = {}) {
   return { PATH, HOME: '/nonexistent', RESTIC_PASSWORD: PASSWORD, ...variables };
 }
 
-async function byAgent(times: Times): Promise<void> {
-  const { scene, direct: repository, close } = await prepared();
+async function byAgent(times: Times, write = writeGigabyte): Promise<void> {
+  const { scene, direct: repository, close } = await prepared(write);
   const service = scene.open({
     restic: createRestic({
       clock: systemClock,
@@ -114,8 +148,8 @@ async function timed(service: OperationService, id: string, begin: () => void) {
   return { view, ms: systemClock.monotonicMs() - startedMs };
 }
 
-async function byRestic(times: Times): Promise<void> {
-  const { scene, direct, close } = await prepared();
+async function byRestic(times: Times, write = writeGigabyte): Promise<void> {
+  const { scene, direct, close } = await prepared(write);
   const env = environment(repositoryVariables(direct));
   const group = cgroup();
   const { procsFiles } = await group.enter();

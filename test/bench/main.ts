@@ -3,7 +3,7 @@
 import type { Row } from '../measure/row.ts';
 import { measure, type Part, withAgent } from '../measure/runner.ts';
 import { agentIdleMemory } from './agent-memory.bench.ts';
-import { backups } from './backup.bench.ts';
+import { backups, smallFiles } from './backup.bench.ts';
 import { centralRequests } from './central-requests.bench.ts';
 import { createToRunning } from './create-to-running.bench.ts';
 import { executorList } from './executor-list.bench.ts';
@@ -59,6 +59,7 @@ await measure(
       history: rows('the history of metrics of 10,000 pods', metricHistory),
       metering: rows('a metering tick over 20,000 pods', metering),
       backups: rows('backup and restore of 1 GB', backups),
+      'small-files': rows('backup of 100,000 small files', smallFiles),
       validator: rows(
         'signature checks, weights, memory and epochs of the validator',
         validatorCosts,

@@ -61,6 +61,17 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
     throw unavailable(message, new InvalidResponse(message, { cause: parsed.error }));
   }
 
+  /** Older agents reject the member `renter`: they run operations in the order of their arrival. */
+  async function postOperation(path: string, body: { renter?: unknown }): Promise<OperationView> {
+    const post = (sent: object) => call(OperationView, 'POST', path, sent);
+    return post(body).catch((error: unknown) => {
+      const { renter, ...rest } = body;
+      const isRejected = error instanceof ApiError && error.code === 'validation_error';
+      if (!isRejected || renter === undefined) throw error;
+      return post(rest);
+    });
+  }
+
   return {
     inventory: () => call(Inventory, 'GET', '/v1/inventory'),
     hostMetrics: () => call(HostMetrics, 'GET', '/v1/metrics/host'),
@@ -85,23 +96,23 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
     postNotebook: (id: string, request: NotebookRequest) =>
       call(PodView, 'POST', `/v1/pods/${id}/notebook`, request),
     postBackup: (podId: string, request: BackupRequestInput) =>
-      call(OperationView, 'POST', `/v1/pods/${podId}/backups`, request),
+      postOperation(`/v1/pods/${podId}/backups`, request),
     postRestore: (podId: string, request: RestoreRequestInput) =>
-      call(OperationView, 'POST', `/v1/pods/${podId}/restores`, request),
+      postOperation(`/v1/pods/${podId}/restores`, request),
     restoreTarget: (podId: string, path: string) => {
       const query = new URLSearchParams({ path });
       return call(TargetView, 'GET', `/v1/pods/${podId}/restore-target?${query}`);
     },
     postDrill: (podId: string, request: DrillRequestInput) =>
-      call(OperationView, 'POST', `/v1/pods/${podId}/verifications`, request),
+      postOperation(`/v1/pods/${podId}/verifications`, request),
     listVolumes: async () => (await call(VolumeList, 'GET', '/v1/volumes')).volumes,
     putVolume: (id: string, request: VolumePut) =>
       call(VolumeView, 'PUT', `/v1/volumes/${id}`, request),
     deleteVolume: (id: string) => call(VolumeView, 'DELETE', `/v1/volumes/${id}`),
     postVolumeBackup: (id: string, request: BackupRequestInput) =>
-      call(OperationView, 'POST', `/v1/volumes/${id}/backups`, request),
+      postOperation(`/v1/volumes/${id}/backups`, request),
     postVolumeRestore: (id: string, request: RestoreRequestInput) =>
-      call(OperationView, 'POST', `/v1/volumes/${id}/restores`, request),
+      postOperation(`/v1/volumes/${id}/restores`, request),
     getOperation: (id: string) => call(OperationView, 'GET', `/v1/operations/${id}`),
     cancelOperation: (id: string) => call(OperationView, 'POST', `/v1/operations/${id}/cancel`),
     verify: (request: { gpu_uuids: string[]; cpu_cores?: number }) =>

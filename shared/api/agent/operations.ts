@@ -47,6 +47,12 @@ export function neverSavedIn(path: string): string | null {
 
 const SnapshotId = z.string().regex(/^[0-9a-f]{64}$/, 'Not a snapshot id');
 
+/**
+ * Renter of an operation, for the turns of renters on a host. The id is opaque and differs between hosts. `is_present`:
+ * the renter has a pod on the host.
+ */
+const OfRenter = z.strictObject({ id: z.string().min(1).max(64), is_present: z.boolean() });
+
 /** Idempotent: a repeated request with the same content has no effect. */
 export const BackupRequest = z.strictObject({
   operation_id: OperationId,
@@ -54,6 +60,7 @@ export const BackupRequest = z.strictObject({
   repository: RepositoryAccess,
   /** Creates the repository if it does not exist: set for a pod's first backup only. */
   create_repository: z.boolean().default(false),
+  renter: OfRenter.optional(),
 });
 export type BackupRequest = z.output<typeof BackupRequest>;
 export type BackupRequestInput = z.input<typeof BackupRequest>;
@@ -73,7 +80,10 @@ export const RestoreRequest = z.strictObject({
   target_path: PodPath,
   /** `replace` replaces the target; `new_only` requires that the target is absent or empty. */
   mode: z.enum(RESTORE_MODES).default('replace'),
+  /** Restores everything that can be read of a damaged snapshot, and lists the rest. Absent: refuses such a snapshot. */
+  salvage: z.boolean().optional(),
   repository: RepositoryAccess,
+  renter: OfRenter.optional(),
 });
 export type RestoreRequest = z.output<typeof RestoreRequest>;
 export type RestoreRequestInput = z.input<typeof RestoreRequest>;
@@ -97,6 +107,7 @@ export const DrillRequest = z.strictObject({
     max_bytes: z.int().min(1).max(MAX_SAMPLE_BYTES),
   }),
   repository: RepositoryAccess,
+  renter: OfRenter.optional(),
 });
 export type DrillRequest = z.output<typeof DrillRequest>;
 export type DrillRequestInput = z.input<typeof DrillRequest>;
@@ -162,20 +173,20 @@ export type OperationError = (typeof OPERATION_ERRORS)[number];
 export const QUALITIES = ['full', 'partial'] as const;
 
 /** Limits for the paths that an operation reports. */
-export const MAX_CHANGED_PATHS = 100;
-export const MAX_CHANGED_CHARS = 16_384;
+export const MAX_LISTED_PATHS = 100;
+export const MAX_LISTED_CHARS = 16_384;
 
-/** Files that changed while a backup read them: the snapshot may have earlier or mixed content of them. */
-export const ChangedFiles = z.object({
+/** Number of files, and their first paths. */
+export const FileList = z.object({
   /** Number of files. */
   count: z.int().nonnegative(),
   /** Paths in the pod; not all of them if there are many. */
   paths: z
     .array(z.string())
-    .max(MAX_CHANGED_PATHS)
-    .refine((paths) => paths.join('').length <= MAX_CHANGED_CHARS, 'Too long in total'),
+    .max(MAX_LISTED_PATHS)
+    .refine((paths) => paths.join('').length <= MAX_LISTED_CHARS, 'Too long in total'),
 });
-export type ChangedFiles = z.output<typeof ChangedFiles>;
+export type FileList = z.output<typeof FileList>;
 
 const Progress = {
   total_files: z.int().nullable(),
@@ -198,8 +209,19 @@ export const OperationView = z.object({
   /** Set when a backup is done. */
   snapshot_id: SnapshotId.nullable(),
   quality: z.enum(QUALITIES).nullable(),
-  /** Set when a backup is done; null if it is unknown. Older agents do not send this field. */
-  changed_files: ChangedFiles.nullable().default(null),
+  /**
+   * Files that changed while a backup read them: the snapshot may have earlier or mixed content of them. Set when a backup
+   * is done; null if they are unknown. Older agents do not send this field and the four below.
+   */
+  changed_files: FileList.nullable().default(null),
+  /** Damage of the repository that was found during a backup, as a sentence; null if none was found. */
+  damage: z.string().nullable().default(null),
+  /** Files and folders of a damaged snapshot that a restore with `salvage` could not read; null without `salvage`. */
+  lost_files: FileList.nullable().default(null),
+  /** True if the restore stops and starts the pod; null before this is decided. */
+  restarts_pod: z.boolean().nullable().default(null),
+  /** Why the operation makes no progress at present, as a sentence for the renter. */
+  obstacle: z.string().nullable().default(null),
   error: z.object({ code: z.enum(OPERATION_ERRORS), message: z.string() }).nullable(),
   /** The last log lines, without secrets. */
   log: z.array(z.string()),

@@ -219,7 +219,7 @@ function registerRestores(api: HttpServer, deps: BackupRoutesDeps): void {
         tags,
         summary: 'Restore a backup into a pod',
         description:
-          'Writes the backup into a folder of a running pod. The node first writes the files beside the folder and checks them, then exchanges the two at once.',
+          'Writes the backup into a folder of a running pod. The node first writes the files beside the folder and checks them, then exchanges the two at once. For a new or empty folder below a volume of the pod, the pod keeps running. For every other folder, the node stops the pod for some seconds and starts it again: its processes end, and the event of the restore has the member `restarted_pod`.',
         errors: {
           pod_not_found: 'the account has no such pod',
           pod_state_conflict: 'the state of the pod does not allow a restore',

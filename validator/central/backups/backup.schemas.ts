@@ -1,7 +1,7 @@
 /** Requests and responses of the routes of backups, restores and schedules. */
 
 import { z } from 'zod';
-import { MAX_CHANGED_PATHS, RESTORE_MODES } from '#shared/api/agent/operations.ts';
+import { MAX_LISTED_PATHS, RESTORE_MODES } from '#shared/api/agent/operations.ts';
 import { described } from '#shared/api/described.ts';
 import type { FieldNames } from '../platform/edge/field-names.ts';
 import { EXAMPLE_IDS } from '../platform/openapi/example-ids.ts';
@@ -232,7 +232,7 @@ export const BackupLog = z
         physical_cleanup_at: NaiveTime.nullable(),
         sha256: z.string().nullable(),
         quality: z.string().nullable(),
-        changed_files: z.array(z.string()).max(MAX_CHANGED_PATHS).nullable(),
+        changed_files: z.array(z.string()).max(MAX_LISTED_PATHS).nullable(),
         changed_files_total: z.int().nullable(),
         expires_at: NaiveTime.nullable(),
         verify_status: z.enum(VERIFY_STATUSES).nullable(),
@@ -262,7 +262,7 @@ export const BackupLog = z
         quality: '`partial` if some files could not be read; null before the end.',
         expires_at: 'Time at which the backup expires (UTC); null for never.',
         verify_status:
-          'Result of the last restore drill, which reads a sample of the backup. `INCONCLUSIVE` is not a verdict on the backup; null without a drill.',
+          'Result of the last restore drill, which reads a sample of the backup; `FAILED` also if a backup itself finds damage in the storage. `INCONCLUSIVE` is not a verdict on the backup; null without a drill.',
         verified_at: 'Time of the last drill with a verdict (UTC); null for none.',
         verify_error: 'Reason for which the last drill failed; null without a failure.',
         verify_error_code:
@@ -281,11 +281,18 @@ export type BackupLogPage = z.output<typeof BackupLogPage>;
 export const RestoreRequest = z
   .object(
     described(
-      { backup_id: Uuid, restore_path: RequestedPath, mode: optional(z.enum(RESTORE_MODES)) },
+      {
+        backup_id: Uuid,
+        restore_path: RequestedPath,
+        mode: optional(z.enum(RESTORE_MODES)),
+        salvage: optional(z.boolean()),
+      },
       {
         backup_id: 'Id of the backup, from a list of backups.',
         restore_path: 'Absolute folder of the container that receives the files.',
         mode: '`replace` exchanges the folder for the backup and keeps the old folder until the restore has succeeded; `new_only` requires a new or empty folder. Absent: `replace`.',
+        salvage:
+          'True: restores everything that can be read of a backup that is damaged in the storage, and lists the rest in `lost_files`. False or absent: such a restore fails and changes nothing.',
       },
     ),
   )
@@ -322,6 +329,10 @@ export const RestoreLog = z
         backup_engine: z.literal('restic'),
         restore_mode: z.enum(['STARTUP', 'LIVE']),
         mode: z.enum(RESTORE_MODES),
+        salvage: z.boolean(),
+        lost_files: z.array(z.string()).max(MAX_LISTED_PATHS).nullable(),
+        lost_files_total: z.int().nullable(),
+        restarted_pod: z.boolean().nullable(),
       },
       {
         backup_id: 'Id of the backup.',
@@ -333,6 +344,13 @@ export const RestoreLog = z
         restore_mode:
           '`STARTUP` for a restore into a pod that does not run yet, `LIVE` for a restore into a running pod.',
         mode: '`replace` or `new_only`, as requested.',
+        salvage: 'True if everything that can be read of a damaged backup is restored.',
+        lost_files:
+          'Paths below `restore_path` that could not be read of a damaged backup and are missing: files, and folders with everything below them. At most 100. Null before the end, and without `salvage`.',
+        lost_files_total:
+          'Number of paths that could not be read. It may exceed the number of paths in `lost_files`.',
+        restarted_pod:
+          'True if the node stops and starts the pod to exchange the folder; false if the pod keeps running. Null until the files were fetched.',
       },
     ),
   })

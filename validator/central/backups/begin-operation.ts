@@ -233,7 +233,7 @@ export async function beginRestore(
   deps: BeginDeps,
   { pod, caller, request, occasion }: NewRestore,
 ): Promise<RestoreLog> {
-  const { backup_id: backupId, mode = 'replace' } = request;
+  const { backup_id: backupId, mode = 'replace', salvage = false } = request;
   const { repository_id: repositoryId } = await requireOwnBackup(tx, caller.identity, backupId);
   const conflict = await conflictOn(tx, pod.id, await lockRepository(tx, repositoryId));
   // Reads the backup again: while the repository is locked, the backup cannot be removed.
@@ -256,6 +256,9 @@ export async function beginRestore(
     target_path: target,
     mode,
     occasion,
+    salvage: salvage ? 1 : 0,
+    lost_files_json: null,
+    restarted_pod: null,
     log: '',
   };
   await begin(tx, deps, { kind: 'restore', ...row }, actor);

@@ -52,7 +52,8 @@ export function createOperationRecorder(deps: { db: Database; clock: Clock; rand
 
   async function cancel(tx: Db, operation: Operation, isAbandoned: boolean): Promise<void> {
     const atMs = clock.now();
-    const change = { completed_at: atMs, abandoned_at: isAbandoned ? atMs : null };
+    const abandoned_at = isAbandoned ? atMs : null;
+    const change = { completed_at: atMs, abandoned_at, error_message: null };
     if (!(await moveOperation(tx, operation, 'CANCELLED', change))) return;
     await recordTransition(tx, operation, { to: 'CANCELLED', actor: actorOf(operation), atMs });
   }
@@ -61,7 +62,7 @@ export function createOperationRecorder(deps: { db: Database; clock: Clock; rand
     const atMs = clock.now();
     const change = progressOf(operation, view, atMs);
     if (operation.state !== 'PENDING') return changeOpen(tx, operation, change);
-    const begun = { ...change, started_at: atMs, error_message: null };
+    const begun = { ...change, started_at: atMs };
     if (!(await moveOperation(tx, operation, 'IN_PROGRESS', begun))) return;
     await recordTransition(tx, operation, { to: 'IN_PROGRESS', actor: actorOf(operation), atMs });
   }
@@ -91,7 +92,8 @@ export function createOperationRecorder(deps: { db: Database; clock: Clock; rand
       const isAbandoned = operation.sent_at !== null;
       return db.transaction().execute((tx) => {
         if (operation.cancel_at !== null) return cancel(tx, operation, isAbandoned);
-        const reason = operation.error_message ?? 'The node does not answer';
+        const isDelayed = operation.state === 'PENDING' && operation.error_message !== null;
+        const reason = isDelayed ? operation.error_message : 'The node does not answer';
         return fail(tx, operation, {
           code: 'NodeSilent',
           message: `${reason}. Try again when the node answers`,
@@ -123,6 +125,8 @@ function progressOf(operation: Operation, view: OperationView, nowMs: number) {
     bytes_per_second: view.bytes_per_second,
     remaining_seconds: view.remaining_seconds,
     node_heartbeat_ms: view.heartbeat_ms,
+    // While the operation is open, the column contains what it waits for.
+    error_message: view.obstacle?.slice(0, MAX_MESSAGE_CHARS) ?? null,
     ...(isAlive ? { heartbeat_at: nowMs } : {}),
   };
 }

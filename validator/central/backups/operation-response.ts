@@ -1,6 +1,6 @@
 /** Converts rows of schedules, backups and restores to the responses of the API. Pure. */
 
-import { ChangedFiles } from '#shared/api/agent/operations.ts';
+import { FileList } from '#shared/api/agent/operations.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { OperationColumns } from '../platform/database/tables/backups.ts';
 import type { BackupConfig, BackupLog, RestoreLog } from '../platform/database/tables.ts';
@@ -31,7 +31,7 @@ export function configRow(config: BackupConfig, executorId: string): BackupConfi
 }
 
 export function backupRow(row: BackupLog, nowMs: number): BackupLogResponse {
-  const changed = changedFilesOf(row);
+  const changed = fileListOf(row.changed_files_json);
   return {
     ...operationRow(row, nowMs),
     backup_config_id: row.config_id,
@@ -49,7 +49,11 @@ export function backupRow(row: BackupLog, nowMs: number): BackupLogResponse {
     changed_files_total: changed?.count ?? null,
     expires_at: timeOf(row.expires_at),
     status_message:
-      row.cleanup_problem ?? messageOf(row) ?? qualityMessageOf(row) ?? changesMessageOf(changed),
+      row.cleanup_problem ??
+      messageOf(row) ??
+      damageMessageOf(row) ??
+      qualityMessageOf(row) ??
+      changesMessageOf(changed),
     verify_status: row.verify_status,
     verified_at: timeOf(row.verified_at),
     verify_error: row.verify_error,
@@ -60,6 +64,7 @@ export function backupRow(row: BackupLog, nowMs: number): BackupLogResponse {
 }
 
 export function restoreRow(row: RestoreLog, nowMs: number): RestoreLogResponse {
+  const lost = fileListOf(row.lost_files_json);
   return {
     ...operationRow(row, nowMs),
     backup_id: row.backup_id,
@@ -70,6 +75,10 @@ export function restoreRow(row: RestoreLog, nowMs: number): RestoreLogResponse {
     backup_engine: 'restic',
     restore_mode: row.occasion,
     mode: row.mode,
+    salvage: row.salvage === 1,
+    lost_files: lost?.paths ?? null,
+    lost_files_total: lost?.count ?? null,
+    restarted_pod: row.restarted_pod === null ? null : row.restarted_pod === 1,
   };
 }
 
@@ -112,11 +121,16 @@ function qualityMessageOf({ quality }: BackupLog): string | null {
   return quality === 'partial' ? 'Some files could not be read and are not in the backup' : null;
 }
 
-function changedFilesOf({ changed_files_json: json }: BackupLog): ChangedFiles | null {
-  return json === null ? null : ChangedFiles.parse(JSON.parse(json));
+function damageMessageOf({ state, verify_error: error, verify_status }: BackupLog): string | null {
+  if (state !== 'COMPLETED' || verify_status !== 'FAILED' || error === null) return null;
+  return `${error}. Restore the backup with \`salvage\` to get everything that can be read`;
 }
 
-function changesMessageOf(changed: ChangedFiles | null): string | null {
+function fileListOf(json: string | null): FileList | null {
+  return json === null ? null : FileList.parse(JSON.parse(json));
+}
+
+function changesMessageOf(changed: FileList | null): string | null {
   if (changed === null || changed.count === 0) return null;
   const files = changed.count === 1 ? '1 file' : `${changed.count} files`;
   return `${files} changed while they were read`;

@@ -5,6 +5,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, type ErrorCode, messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
+import { renterOn } from '../market/pods/node-renter.ts';
 import { findAnyPod } from '../market/pods/pod-access.ts';
 import type { Database, Pod } from '../platform/database/tables.ts';
 import { isSilent, operationStep } from './operation.plan.ts';
@@ -60,7 +61,7 @@ export function createOperationSync(deps: {
   async function post(client: AgentClient, operation: Operation): Promise<OperationView | null> {
     const access = await accessOf(operation);
     if (access === null || !(await markSent(db, operation, clock.now()))) return null;
-    return rulesOf(operation).send(client, operation, access);
+    return rulesOf(operation).send(client, operation, access, await renterOn(db, operation));
   }
 
   async function send(client: AgentClient, operation: Operation): Promise<void> {

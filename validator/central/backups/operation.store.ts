@@ -262,9 +262,13 @@ export async function setSnapshot(
   await db.updateTable('backup_logs').set(result).where('id', '=', id).execute();
 }
 
-/** Stores the node's log of a restore. */
-export async function setRestoreLog(db: Db, id: string, log: string): Promise<void> {
-  await db.updateTable('restore_logs').set({ log }).where('id', '=', id).execute();
+/** Stores the node's log and findings of a restore. */
+export async function setRestoreFindings(
+  db: Db,
+  id: string,
+  findings: Pick<RestoreLog, 'log' | 'lost_files_json' | 'restarted_pod'>,
+): Promise<void> {
+  await db.updateTable('restore_logs').set(findings).where('id', '=', id).execute();
 }
 
 /** Stores the state of a drill in the log of its backup. */

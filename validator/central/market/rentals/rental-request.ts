@@ -41,7 +41,7 @@ export function restoreRequestOf(
   const path = body.restore_path ?? null;
   if (backup === null && path === null) return null;
   if (backup !== null && path !== null) {
-    return { backup_id: backup, restore_path: path, mode: undefined };
+    return { backup_id: backup, restore_path: path, mode: undefined, salvage: undefined };
   }
   throw new ApiError('bad_request', 'backup_log_id and restore_path belong together', {
     hint: 'Send both members or neither.',

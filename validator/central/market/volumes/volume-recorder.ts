@@ -63,9 +63,15 @@ export function createVolumeRecorder(deps: { db: Database; clock: Clock; random:
       });
     },
 
-    async progress(copy: VolumeCopy, { stage, percent }: OperationView): Promise<void> {
-      if (copy.stage === stage && copy.percent === percent) return;
-      await changeCopy(db, copy, { stage, percent: Math.min(100, Math.max(0, percent)) });
+    async progress(copy: VolumeCopy, { stage, percent, obstacle }: OperationView): Promise<void> {
+      const waits = stage === 'queued' && obstacle !== copy.error_message;
+      if (copy.stage === stage && copy.percent === percent && !waits) return;
+      const hasMoved = copy.stage === 'queued' && stage !== 'queued';
+      await changeCopy(db, copy, {
+        stage,
+        percent: Math.min(100, Math.max(0, percent)),
+        ...(waits || hasMoved ? { error_message: obstacle } : {}),
+      });
     },
 
     /** Marks the copy as attached, so that its pod may start. Records an event if data was restored. */
@@ -103,6 +109,9 @@ export function createVolumeRecorder(deps: { db: Database; clock: Clock; random:
           measured_at: nowMs,
         });
         await recordVolumeEvent(tx, deps, copy, { actor, detail: 'volume_saved' });
+        if (view.damage === null) return;
+        const error = `The volume was saved, but its saved data may be incomplete. ${view.damage}`;
+        await recordVolumeEvent(tx, deps, copy, { actor, detail: 'volume_saved', error });
       });
     },
 

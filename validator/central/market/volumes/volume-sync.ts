@@ -10,6 +10,7 @@ import { ApiError, type ErrorCode, messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Database, Pod, VolumeCopy } from '../../platform/database/tables.ts';
+import { renterOn } from '../pods/node-renter.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
 import type { PodsAwaitingVolumes, VolumePasses } from '../pods/pod-sync.ts';
 import { acceptsSnapshot, cannotRestore, copyStep, PARTIAL } from './volume.plan.ts';
@@ -52,6 +53,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
     const request = {
       operation_id: operationId,
       repository: await repositories.access(volume, 'append'),
+      renter: await renterOn(db, copy),
     };
     const view =
       copy.state === 'restoring'

@@ -94,7 +94,7 @@ export type BackupLogsTable = OperationColumns & {
   retention_days: number;
   snapshot_id: string | null;
   quality: string | null;
-  /** Files that changed while they were read, as JSON of `ChangedFiles`; null if unknown. */
+  /** Files that changed while they were read, as JSON of `FileList`; null if unknown. */
   changed_files_json: string | null;
   /** Time of expiry; null after the data was removed. */
   expires_at: number | null;
@@ -135,6 +135,12 @@ export type RestoreLogsTable = OperationColumns & {
   mode: 'replace' | 'new_only';
   /** `STARTUP`: the rental requested the restore. `LIVE`: the pod was running. */
   occasion: 'STARTUP' | 'LIVE';
+  /** 1 if the readable part of a damaged backup is restored. */
+  salvage: Flag;
+  /** Files that a restore with `salvage` could not read, as JSON of `FileList`; null before the end, and without it. */
+  lost_files_json: string | null;
+  /** 1 if the node stopped and started the pod for the restore; null before the node has decided that. */
+  restarted_pod: Flag | null;
   /** Log lines of the node. */
   log: string;
 };
