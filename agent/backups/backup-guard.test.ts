@@ -16,6 +16,9 @@ it.each([
   ['an hour for nothing on disk', 0, HOUR_MS + 1, 0, 'DeadlineExceeded'],
   ['a day over a slow link', 80 * GIB, 23 * HOUR_MS, 80 * GIB, null],
   ['endless changes', GIB, 2 * HOUR_MS, GIB, 'DeadlineExceeded'],
-])('limits size and time by the bytes on disk: %s', (_name, sizeBytes, elapsedMs, allocated, code) => {
-  expect(excessOf({ sizeBytes, elapsedMs }, allocated)?.code ?? null).toBe(code);
-});
+])(
+  'limits size and time by the bytes on disk: %s',
+  (_name, sizeBytes, elapsedMs, allocated, code) => {
+    expect(excessOf({ sizeBytes, elapsedMs }, allocated)?.code ?? null).toBe(code);
+  },
+);

@@ -41,7 +41,7 @@ export type BackupGuard = {
   watch(pid: number): void;
 };
 
-/** What a backup has done so far: size of its files with gaps, and time since its start. */
+/** Size of a backup's files with their gaps, and time since its start. */
 export type Extent = { sizeBytes: number; elapsedMs: number };
 
 /** Returns true if only the bytes on disk can decide whether the backup may continue. */

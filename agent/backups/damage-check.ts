@@ -1,5 +1,5 @@
 /**
- * Looks for damage of a repository during a backup: a backup reuses what earlier backups stored, so damage of the storage
+ * Checks a repository for damage during a backup: a backup reuses what earlier backups stored, so damage of the storage
  * would also be in the new backup.
  */
 import type { Clock } from '#shared/runtime/clock.ts';

@@ -91,7 +91,7 @@ export function createOperationService(
 
   /** Returns true once the operation has ended. */
   async function attempt({ id, kind, pod_id, request }: OperationRow, cancelled: AbortSignal) {
-    // Older central APIs do not name the renter: then each pod has turns of its own.
+    // Older central APIs do not name the renter: then each pod has separate turns.
     const { id: renter, is_present: isPresent } = request.renter ?? {
       id: pod_id,
       is_present: true,

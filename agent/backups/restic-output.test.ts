@@ -64,5 +64,7 @@ it('recognises lines of a stack trace, which are not shown', () => {
   ];
   expect(trace.filter((line) => !isStackLine(line))).toEqual([]);
   expect(isStackLine('Fatal: unable to create lock in backend: read-only file system')).toBe(false);
-  expect(isStackLine('ignoring error for /src/main.go: ciphertext verification failed')).toBe(false);
+  expect(isStackLine('ignoring error for /src/main.go: ciphertext verification failed')).toBe(
+    false,
+  );
 });

@@ -77,7 +77,9 @@ type Call = {
   timeoutMs: number;
   work?: ResticWork;
   jail?: Jail;
-  /** Returns true for an end other than exit status 0 that is no failure. */
+  /** True: the call fails at the first damaged file of the repository, without repeated attempts to read it. */
+  endsAtDamage?: boolean;
+  /** Returns true for an end other than exit status 0 that is not a failure. */
   accepts?(end: ChildEnd): boolean;
   onLine?(line: string): void;
   onErrorLine?(line: string): void;
@@ -121,15 +123,18 @@ export function createRestic(ports: ResticPorts) {
     const redact = { secrets: secretsOf(session.access), paths: session.paths };
     const { procsFiles, yieldsCpu } = (await cgroup?.enter()) ?? NO_MEMBERSHIP;
     const refused = new AbortController();
+    let first: string | null = null;
     const onErrorLine = (line: string) => {
       call.onErrorLine?.(line);
+      first ??= redactLine(line, redact);
       if (!isRetry(line)) return;
       const { problem, meaning } = explain(line, call.work);
       session.meet(meaning);
-      if (problem !== 'RepositoryAuth') return;
-      // restic would repeat the request for a quarter of an hour.
-      session.appendLog(redactLine(line, redact));
-      refused.abort(new OperationFailure(problem, meaning));
+      const isDamage = problem === 'RepositoryCorrupt' && call.endsAtDamage === true;
+      if (problem !== 'RepositoryAuth' && !isDamage) return;
+      // restic would repeat the request for up to a quarter of an hour.
+      session.appendLog(first);
+      refused.abort(new OperationFailure(problem, isDamage ? `${meaning}: ${first}` : meaning));
     };
     const end = await runChild({
       command: resticCommand(program, call.args, jail, procsFiles),
@@ -301,7 +306,7 @@ export function createRestic(ports: ResticPorts) {
     async check(session: ResticSession, bytes: number): Promise<void> {
       const subset = bytes === 0 ? [] : [`--read-data-subset=${Math.ceil(bytes / KIB)}K`];
       const args = ['check', '--no-cache', '--no-lock', ...subset];
-      await run(session, { args, timeoutMs: TRANSFER_MS });
+      await run(session, { args, timeoutMs: TRANSFER_MS, endsAtDamage: true });
     },
 
     /**

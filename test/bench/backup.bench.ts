@@ -84,7 +84,10 @@ function writeSmallFiles(volume: string): void {
     const path = join(volume, `${folder}`);
     mkdirSync(path);
     for (let file = 0; file < FILES_PER_FOLDER; file += 1) {
-      writeFileSync(join(path, `${file}`), `file ${file} of folder ${folder}\n`.repeat(1 + (file % 50)));
+      writeFileSync(
+        join(path, `${file}`),
+        `file ${file} of folder ${folder}\n`.repeat(1 + (file % 50)),
+      );
     }
   }
 }

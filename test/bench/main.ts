@@ -45,7 +45,7 @@ await measure(
   {
     command: 'bench',
     about:
-      'Measures speed and memory beside references, prints a table and writes var/bench.json. Takes about four minutes.',
+      'Measures speed and memory beside references, prints a table and writes var/bench.json. Takes about five minutes.',
     resultFile: 'var/bench.json',
     flags: [],
     optionsOf: () => ({}),
@@ -59,7 +59,7 @@ await measure(
       history: rows('the history of metrics of 10,000 pods', metricHistory),
       metering: rows('a metering tick over 20,000 pods', metering),
       backups: rows('backup and restore of 1 GB', backups),
-      'small-files': rows('backup of 100,000 small files', smallFiles),
+      files: rows('backup of 100,000 small files', smallFiles),
       validator: rows(
         'signature checks, weights, memory and epochs of the validator',
         validatorCosts,

@@ -277,6 +277,12 @@ const RESOURCES: readonly NullableFields[] = [
     'no drill has run; the errors are also null if no drill has failed',
   ),
   row('RestoreLogResponse', 'logs', 'the node has not written a log'),
+  row(
+    'RestoreLogResponse',
+    'lost_files lost_files_total',
+    'the restore was requested without `salvage`, or has not read the backup yet',
+  ),
+  row('RestoreLogResponse', 'restarted_pod', 'the node has not fetched the files yet'),
   row('GET /backup-configs/pod/{pod_id}', '', 'the pod has no backup schedule'),
 ];
 

@@ -126,6 +126,8 @@ export const BackupLog = z.object({
   deletion_state: maybe(s),
   physical_cleanup_at: maybe(t),
   sha256: maybe(s),
+  verify_status: maybe(s),
+  verify_error: maybe(s),
 });
 export const BackupLogs = paged(BackupLog);
 export const RestoreTriggered = Success.extend({ restore_log_id: u });
@@ -144,6 +146,10 @@ export const RestoreLog = z.object({
   backup_engine: maybe(s),
   restore_mode: maybe(z.enum(['STARTUP', 'LIVE'])),
   stage: maybe(z.enum(['PREPARING', 'RESTORING', 'FINALIZING'])),
+  salvage: b,
+  lost_files: maybe(strings),
+  lost_files_total: maybe(i),
+  restarted_pod: maybe(b),
   last_heartbeat_at: maybe(t),
   ...counters,
 });

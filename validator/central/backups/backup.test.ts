@@ -27,6 +27,7 @@ describe('a manual backup', () => {
     expect(scene.operations.requests.get(id)).toEqual({
       operation_id: id,
       path: '/workspace',
+      renter: { id: expect.any(String), is_present: true },
       create_repository: true,
       repository: {
         location: expect.stringMatching(/^rest:http:\/\/storage\.test\//),
@@ -407,4 +408,49 @@ it('deletes backups with their account, and their data within a minute', async (
   const row = await wholeRow();
   expect(row).toMatchObject({ id, name: null, verify_error: null, state: 'DELETED' });
   await expect.poll(async () => (await wholeRow()).cleanup_at).toBeNull();
+});
+
+it('shows what a backup waits for, and names its renter to the node without naming the account', async () => {
+  const id = await scene.backUp();
+  const { renter } = scene.operations.requests.get(id) ?? {};
+  expect(renter).toEqual({ id: expect.stringMatching(/^[0-9a-f]{32}$/), is_present: true });
+  scene.operations.progress(id, { stage: 'queued', obstacle: 'The node runs 2 at a time' });
+  await scene.later(2_000);
+  expect(await scene.log(id)).toMatchObject({
+    status: 'IN_PROGRESS',
+    stage: 'QUEUED',
+    status_message: 'The node runs 2 at a time',
+    error_message: null,
+  });
+  scene.operations.progress(id, { stage: 'uploading', obstacle: null });
+  await scene.later(2_000);
+  expect((await scene.log(id)).status_message).toBeNull();
+  scene.operations.progress(id, { obstacle: 'The storage of backups is full' });
+  await scene.later(2_000);
+  await scene.call('POST', `/backup-logs/${id}/cancel`);
+  await scene.later(2_000);
+  await scene.later(2_000);
+  expect(await scene.log(id)).toMatchObject({ status: 'CANCELLED', error_message: null });
+});
+
+it('completes a backup whose node found damage of the storage, and reports the damage', async () => {
+  const id = await scene.backUp();
+  const damage = 'Backups are damaged in the storage: pack 0a1b: does not exist';
+  scene.operations.progress(id, { damage });
+  scene.operations.finish(id);
+  await scene.later(2_000);
+  expect(await scene.log(id)).toMatchObject({
+    status: 'COMPLETED',
+    verify_status: 'FAILED',
+    verify_error: damage,
+    verify_error_code: 'RepositoryCorrupt',
+    status_message: `${damage}. Restore the backup with \`salvage\` to get everything that can be read`,
+  });
+  const events: { sub_event_type: string; detail: string; error: string }[] = await scene.events(
+    scene.podId,
+  );
+  expect(events.find(({ detail }) => detail === 'verify_failed')).toMatchObject({
+    sub_event_type: 'backup.status',
+    error: damage,
+  });
 });

@@ -41,6 +41,7 @@ describe('a requested drill', () => {
     const drill = scene.drill();
     expect(scene.operations.requests.get(drill)).toEqual({
       operation_id: drill,
+      renter: { id: expect.any(String), is_present: true },
       snapshot_id: 'a'.repeat(64),
       sample: { seed: drill, max_files: 50, max_bytes: 256 * 1024 * 1024 },
       repository: scene.operations.requests.get(id)?.repository,

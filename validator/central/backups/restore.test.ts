@@ -55,6 +55,47 @@ it('runs a restore on the node and polls it until it ends', async () => {
   expect(await scene.eventsOf('restore')).toEqual(['requested', 'success']);
 });
 
+it('passes `salvage` on, and shows what a restore could not read and whether it restarted the pod', async () => {
+  const plain = await scene.restore({ backup_id: backupId });
+  expect(scene.operations.requests.get(plain)).not.toHaveProperty('salvage');
+  scene.operations.progress(plain, { stage: 'verifying', restarts_pod: false });
+  scene.operations.finish(plain);
+  await scene.later(2_000);
+  expect((await scene.restores())[0]).toMatchObject({
+    salvage: false,
+    lost_files: null,
+    lost_files_total: null,
+    restarted_pod: false,
+  });
+
+  const id = await scene.restore({ backup_id: backupId, salvage: true });
+  expect(scene.operations.requests.get(id)).toMatchObject({ salvage: true });
+  expect((await scene.restores())[0]).toMatchObject({ salvage: true, restarted_pod: null });
+  const lost_files = { count: 3, paths: ['/workspace/a', '/workspace/b'] };
+  scene.operations.progress(id, { stage: 'starting', lost_files, restarts_pod: true });
+  scene.operations.finish(id);
+  await scene.later(2_000);
+  expect((await scene.restores())[0]).toMatchObject({
+    status: 'COMPLETED',
+    salvage: true,
+    lost_files: lost_files.paths,
+    lost_files_total: 3,
+    restarted_pod: true,
+  });
+
+  const failing = await scene.restore({ backup_id: backupId });
+  scene.operations.progress(failing, { stage: 'starting', restarts_pod: true });
+  scene.operations.fail(failing, { code: 'RolledBack', message: 'it has its old tree again' });
+  await scene.later(2_000);
+  const events: { sub_event_type: string; detail: string | null; event: object }[] =
+    await scene.events(scene.podId);
+  const ended = events.filter(({ sub_event_type: type }) =>
+    ['restore.success', 'restore.failed'].includes(type),
+  );
+  expect(ended.map(({ detail }) => detail)).toEqual([null, 'partial', 'pod_restarted']);
+  expect(ended.map(({ event }) => 'restarted_pod' in event)).toEqual([false, true, true]);
+});
+
 it('restores /root into a pod on another node, without volumes', async () => {
   const home = await scene.post(scene.podId, 'backup');
   expect(home.status).toBe(200);

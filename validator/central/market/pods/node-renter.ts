@@ -1,4 +1,4 @@
-/** Renter of a backup or restore as the node receives it: the node gives its renters turns. */
+/** Renter of a backup or restore as the node receives it: the renters of a node take turns. */
 import { createHash } from 'node:crypto';
 import type { BackupRequestInput } from '#shared/api/agent/operations.ts';
 import type { Db } from '../../platform/database/tables.ts';
