@@ -72,6 +72,7 @@ const SUSPENDED =
 export function createGuardedClock(options: GuardedClockOptions) {
   const { clock: host, log, boot = UNKNOWN_BOOT, records = null } = options;
   let uptime = { readMs: Number.NEGATIVE_INFINITY, value: null as number | null };
+  let isBelieved = true;
   let state = beginGuard(read(), records?.read() ?? null);
   let peerMs: number | null = null;
   let resumedMs = Number.NEGATIVE_INFINITY;
@@ -79,13 +80,14 @@ export function createGuardedClock(options: GuardedClockOptions) {
   let isStepping = false;
   let loop: Loop | null = null;
   const preparations: (() => Promise<void>)[] = [];
-  if (state.suspicion !== null) report();
+  isBelieved = state.suspicion === null;
+  if (!isBelieved) report();
 
   function read(): ClockReading {
     const monotonicMs = host.monotonicMs();
     // A believed clock is read rarely, and must not be suspected because of an old uptime.
     const isOld = monotonicMs - uptime.readMs >= UPTIME_READ_MS;
-    if (isOld || state?.suspicion === null) {
+    if (isOld || isBelieved) {
       uptime = { readMs: monotonicMs, value: boot.uptimeMs() };
     }
     const uptimeMs = uptime.value === null ? null : uptime.value + monotonicMs - uptime.readMs;
@@ -106,6 +108,7 @@ export function createGuardedClock(options: GuardedClockOptions) {
     const before = state;
     const ranMs = before.timeMs + reading.monotonicMs - before.monotonicMs;
     state = next;
+    isBelieved = next.suspicion === null;
     const isEnd = before.suspicion !== null && next.suspicion === null;
     if (isEnd || Math.abs(next.timeMs - ranMs) > BELIEVED_STEP_MS) resumedMs = next.timeMs;
     if (before.suspicion === next.suspicion) return;

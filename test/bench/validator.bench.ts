@@ -75,6 +75,7 @@ export async function validatorCosts(): Promise<Row[]> {
 async function signatures(): Promise<Row> {
   const [signer, own] = [testSigner(5), testSigner(1)];
   const auth = createGatewayAuth({
+    onPeerTime: () => undefined,
     clock: systemClock,
     log,
     audience: own.hotkey,
