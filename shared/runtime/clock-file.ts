@@ -3,7 +3,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { naiveUtc, systemClock } from './clock.ts';
+import { type Clock, naiveUtc } from './clock.ts';
 import { CLOCK_SUSPICIONS, type ClockSuspicion } from './clock-guard.ts';
 import { ConfigError } from './config.ts';
 import { messageOf } from './errors.ts';
@@ -79,10 +79,13 @@ function readBootId(): string | null {
   }
 }
 
-/** Guards the system's clock by the time that is stored in `home`. */
-export function openGuardedClock(home: string, ports: { random: Random; log: Log }): GuardedClock {
+/** Guards the host's clock by the time that is stored in `home`. */
+export function openGuardedClock(
+  home: string,
+  ports: { clock: Clock; random: Random; log: Log },
+): GuardedClock {
   const records = clockRecordsIn(home, ports);
-  return createGuardedClock({ clock: systemClock, log: ports.log, boot: hostBoot(), records });
+  return createGuardedClock({ ...ports, boot: hostBoot(), records });
 }
 
 /** Description of each suspicion, as a clause. */

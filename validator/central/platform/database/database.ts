@@ -59,6 +59,7 @@ import { audit } from './migrations/0047-audit.ts';
 import { sshHostKey } from './migrations/0049-ssh-host-key.ts';
 import { operators } from './migrations/0050-operators.ts';
 import { operatorRecords } from './migrations/0051-operator-records.ts';
+import { runningTime } from './migrations/0052-running-time.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -113,6 +114,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   sshHostKey,
   operators,
   operatorRecords,
+  runningTime,
 ];
 
 const SCHEMA = MIGRATIONS.length;
