@@ -27,6 +27,7 @@ function createHost() {
     clock,
     random: systemRandom,
     database: openDatabase(':memory:'),
+    trust: TRUSTED_CLOCK,
     log: createLog({ name: 'test', level: 'silent' }),
     secret: new Uint8Array(32),
     busyboxPath: '/bin/busybox',
