@@ -96,9 +96,6 @@ export const SUSPICION_TEXTS: Record<ClockSuspicion, string> = {
   peer_differs: 'another process of the marketplace has another time',
 };
 
-export const CLOCK_COMMAND_HELP = `clock shows the stored time and whether the clock is suspect; clock confirm makes the running process believe
-the clock of this host within seconds`;
-
 /**
  * Runs `clock` or `clock confirm` for the process with this home, and returns the text to print. Throws ConfigError for
  * other arguments.
