@@ -45,7 +45,7 @@ it('reports a suspect clock, and a clock before the stored time', () => {
   expect(trust(null, 60_000)?.status).toBe('fail');
   expect(trust('jumped', 100_000)).toMatchObject({
     status: 'fail',
-    measured: expect.stringContaining('jumped'),
+    finding: expect.stringContaining('jumped'),
     remedy: expect.stringContaining('clock confirm'),
   });
 });

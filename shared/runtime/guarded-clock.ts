@@ -37,7 +37,7 @@ export type ClockStatus = {
   peerMs: number | null;
 };
 
-/** Where the believed time is stored for the next start. */
+/** Storage of the believed time for the next start. */
 export type ClockRecords = {
   /** Returns null before the first start. */
   read(): ClockRecord | null;
@@ -61,7 +61,7 @@ export type GuardedClockOptions = {
 
 export type GuardedClock = ReturnType<typeof createGuardedClock>;
 
-/** What the modules use that suspend work while the clock is suspect. */
+/** Functions for modules that suspend work while the clock is suspect. */
 export type ClockTrust = Pick<GuardedClock, 'isSuspect' | 'isStepping' | 'resumedAtMs'>;
 
 const UNKNOWN_BOOT: HostBoot = { uptimeMs: () => null, bootId: null };
@@ -225,7 +225,7 @@ export function createGuardedClock(options: GuardedClockOptions) {
       preparations.push(prepare);
     },
 
-    /** Looks at the clock and stores the time at intervals. */
+    /** Reads the clock and stores the time at intervals. */
     start(): void {
       loop ??= startLoop({
         clock: host,

@@ -1,4 +1,4 @@
-/** What the central API does while the clock of its host is wrong, and when it is corrected. */
+/** The central API while the clock of its host is wrong, and when it is corrected. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { CheckResult } from '#shared/api/central/validator-routes.ts';
 import { createGuardedClock, type GuardedClock } from '#shared/runtime/guarded-clock.ts';

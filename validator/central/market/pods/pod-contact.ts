@@ -189,7 +189,7 @@ export function createLostContact(deps: LostContactDeps) {
 
   /**
    * Ends the metered time of all pods now, as if their nodes were silent, until a pass reaches the nodes again. Called
-   * before the time is corrected, so that nobody is charged for the correction. Throws if a pod is still metered.
+   * before the time is corrected, so that no renter is charged for the correction. Throws if a pod is still metered.
    */
   async function suspendMeters(): Promise<void> {
     for (let round = 0; round < SUSPEND_ROUNDS; round += 1) {
