@@ -37,7 +37,14 @@ it('reports unknown if the clocks cannot be read', () => {
 
 it('reports a suspect clock, and a clock before the stored time', () => {
   const trust = (suspicion: ClockSuspicion | null, nowMs: number) => {
-    const clock = { timeMs: 100_000, wallMs: 100_000, uptimeMs: 1, bootId: 'b', peerMs: null, suspicion };
+    const clock = {
+      timeMs: 100_000,
+      wallMs: 100_000,
+      uptimeMs: 1,
+      bootId: 'b',
+      peerMs: null,
+      suspicion,
+    };
     const stored = { value: { nowMs, clock } };
     return clockFindings({ synchronised: { value: true }, skew: null, stored })[2];
   };

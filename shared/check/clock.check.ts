@@ -1,7 +1,7 @@
 /** Checks of the host's clock: signed requests with a wrong time are rejected. */
 import { type Clock, parseHttpDate } from '../runtime/clock.ts';
-import { BELIEVED_STEP_MS } from '../runtime/clock-guard.ts';
 import { readStoredClock, type StoredClock, SUSPICION_TEXTS } from '../runtime/clock-file.ts';
+import { BELIEVED_STEP_MS } from '../runtime/clock-guard.ts';
 import type { RunCommand } from '../runtime/run-command.ts';
 import { fail, ok, unknown, unread, warn } from './check.ts';
 import type { DoctorCheck } from './doctor.ts';
@@ -124,7 +124,8 @@ export const CLOCK_CHECKS: readonly DoctorCheck<ClockFacts>[] = [
     detects: 'a clock that jumped or is far from the last stored time',
     required: 'the process trusts the clock of the host',
     judge({ stored }) {
-      if ('problem' in stored) return unread(stored, `the stored time cannot be read: ${stored.problem}`);
+      if ('problem' in stored)
+        return unread(stored, `the stored time cannot be read: ${stored.problem}`);
       if (stored.value === null) return ok('the process has not stored its time yet');
       const { nowMs, clock } = stored.value;
       if (clock.suspicion !== null) {

@@ -23,7 +23,10 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 
 /** Starts a process with this home. `bootMs`: right time of the boot. */
 function open({ bootId = 'boot', bootMs = 0 } = {}): GuardedClock {
-  const log = createLog({ name: 'test', level: 'info' }, { write: (line) => void lines.push(line) });
+  const log = createLog(
+    { name: 'test', level: 'info' },
+    { write: (line) => void lines.push(line) },
+  );
   const boot = { bootId, uptimeMs: () => host.rightMs() - bootMs };
   const records = clockRecordsIn(home, { random: systemRandom, log });
   return createGuardedClock({ clock: host, log, boot, records });
@@ -101,7 +104,9 @@ it('believes the clock within seconds of the command, which also shows the state
   await host.advance(60_000);
   host.setAhead(-FORTY_DAYS_MS);
   await host.advance(5_000);
-  expect(runClockCommand([], home, systemRandom)).toContain('suspect: the clock of the host jumped');
+  expect(runClockCommand([], home, systemRandom)).toContain(
+    'suspect: the clock of the host jumped',
+  );
   runClockCommand(['confirm'], home, systemRandom);
   await host.advance(5_000);
   expect(guard.clock.now()).toBe(host.now());

@@ -17,7 +17,7 @@ import { stopOnSignal } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { isTracingConfigured } from '#shared/telemetry/tracing.ts';
-import { CENTRAL_CONFIG, centralSeedFileIn } from './config.ts';
+import { CENTRAL_CONFIG, centralSeedFileIn, readCentralConfig } from './config.ts';
 
 const HELP = `podwright central API ${VERSION}
 

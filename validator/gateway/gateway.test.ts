@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
-import { createAgentClient, isClockRefusal, isWithoutResponse } from '#shared/api/agent/agent-client.ts';
+import {
+  createAgentClient,
+  isClockRefusal,
+  isWithoutResponse,
+} from '#shared/api/agent/agent-client.ts';
 import { createSignedConnect } from '#shared/api/agent/connect.ts';
 import { IDENTITY_PATH } from '#shared/api/agent/identity.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
