@@ -2,7 +2,7 @@
 import { cpus, hostname, totalmem, uptime } from 'node:os';
 import { join } from 'node:path';
 import { readEnrolment } from '#shared/api/agent/identity.ts';
-import { systemClock as clock } from '#shared/runtime/clock.ts';
+import type { GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { systemRandom as random } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
@@ -39,9 +39,11 @@ export async function createAgentPorts(
     log: Log;
     socketPath: string;
     database: DatabaseSync;
+    guard: GuardedClock;
   } & Pick<AgentPorts, 'firewall' | 'metrics'>,
 ): Promise<AgentPorts> {
-  const { policy, keys, log, socketPath, database, firewall, metrics } = options;
+  const { policy, keys, log, socketPath, database, firewall, metrics, guard } = options;
+  const { clock } = guard;
   const { AGENT_HOME: home, AGENT_EXECUTOR_ID: executorId } = config;
   const identity = openIdentity(home, random);
   const engine = createDockerodeEngine({ socketPath, clock });
@@ -49,6 +51,7 @@ export async function createAgentPorts(
   return {
     executorId,
     clock,
+    guard,
     random,
     log,
     database,
@@ -69,7 +72,7 @@ export async function createAgentPorts(
       sideDisk: createSideDisk({ clock, engineBytes: engine.engineDiskBytes }),
     }),
     probePort,
-    auth: createAuth({ clock, executorId, keys, log, metrics }),
+    auth: createAuth({ clock, executorId, keys, log, metrics, onPeerTime: guard.heardFrom }),
     metrics,
     identity,
     readEnrolment: () => readEnrolment(home),

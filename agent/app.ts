@@ -2,8 +2,10 @@
 
 import { withDeadline } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import { createGuardedClock, type GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import type { Liveness } from '#shared/runtime/liveness.ts';
 import type { Loop } from '#shared/runtime/loop.ts';
+import { clockFamily } from '#shared/telemetry/clock-family.ts';
 import { type AccessPorts, createAccess } from './access/access.ts';
 import { type BackupsPorts, createBackups, volumeOperationsOf } from './backups/backups.ts';
 import { pausesPod } from './backups/operation.state.ts';
@@ -17,6 +19,7 @@ import { storeProblem } from './host/readiness.ts';
 import { createLeaseStore } from './leases/lease.store.ts';
 import { createPortService, type PortProbe } from './leases/port.service.ts';
 import { createListeners, type ListenersPorts } from './listeners.ts';
+import { AGENT_PREFIX } from './metrics/instruments.ts';
 import { createMeasurements, type MeasurementPorts } from './metrics/measurements.ts';
 import { startWork } from './periodic-work.ts';
 import { podUsageOf } from './pods/pod-generations.ts';
@@ -40,8 +43,12 @@ export type AgentPorts = Omit<
     PodsPorts &
     SelfUpdatePorts &
     VerificationPorts,
-  `on${Capitalize<string>}` | 'diskPercent'
-> & { probePort: PortProbe };
+  `on${Capitalize<string>}` | 'diskPercent' | 'trust'
+> & {
+  probePort: PortProbe;
+  /** Guard whose clock `clock` is, started and stopped by the caller. Absent: `clock` is judged, and not corrected. */
+  guard?: GuardedClock;
+};
 
 export type Agent = ReturnType<typeof createAgent>;
 
@@ -50,9 +57,12 @@ export function createAgent(options: AgentPorts) {
   const { clock, log, metrics, database } = options;
   const engine = observedEngine(options.engine, clock, metrics.engineCalled);
   const stopping = new AbortController();
+  const guard = options.guard ?? createGuardedClock({ clock, log });
+  metrics.add([clockFamily(AGENT_PREFIX, guard)]);
   const ports = {
     ...options,
     engine,
+    trust: guard,
     diskPercent: createDiskPercent(clock, engine),
     onFirewallDrift: metrics.firewallDrifted,
     onImageRemoved: metrics.removedImage,

@@ -2,9 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { listenOn } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
+import { openGuardedClock } from '#shared/runtime/clock-file.ts';
 import { type Environment, inspectConfig, logConfigWarnings } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { createLog, type Log } from '#shared/runtime/log.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createServiceManager } from '#shared/runtime/service-manager.ts';
 import { VERSION } from '#shared/runtime/version.ts';
@@ -53,7 +55,12 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
   if (process.getuid?.() !== 0) log.warn(NOT_ROOT);
   const home = openHome(config.AGENT_HOME);
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
-  const metrics = createMetrics({ clock, executorId: config.AGENT_EXECUTOR_ID });
+  const guard = openGuardedClock(config.AGENT_HOME, {
+    clock: systemClock,
+    random: systemRandom,
+    log,
+  });
+  const metrics = createMetrics({ clock: guard.clock, executorId: config.AGENT_EXECUTOR_ID });
   const agent = createAgent(
     await createAgentPorts(config, {
       policy,
@@ -63,11 +70,13 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
       firewall,
       metrics,
       database: home.database,
+      guard,
     }),
   );
 
   const shutDown = once(async () => {
     await serviceManager.stopping();
+    await guard.stop();
     await endProcess(agent, { closeHome: home.close, tracing }, log);
   });
   process.on('SIGTERM', shutDown);
@@ -76,6 +85,7 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
 
   await listen(agent, config);
   agent.start();
+  guard.start();
   const address = agent.server.server.address();
   const port = typeof address === 'object' ? address?.port : undefined;
   log.info({ port, version: VERSION, executor_id: config.AGENT_EXECUTOR_ID }, 'listening');

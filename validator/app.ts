@@ -1,5 +1,6 @@
 /** Composition root of the validator: inspection, evidence, weights and gateway over the given ports. */
 import type { Clock } from '#shared/runtime/clock.ts';
+import { createGuardedClock, type GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import { createHeartbeat, type Liveness, oldestHeartbeat } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
@@ -28,6 +29,8 @@ import { createWeightsDelivery } from './weights/weights-delivery.ts';
 
 export type ValidatorOptions = {
   clock: Clock;
+  /** Guard whose clock `clock` is, started and stopped by the caller. Absent: `clock` is judged, and not corrected. */
+  guard?: GuardedClock;
   random: Random;
   log: Log;
   signer: Signer;
@@ -78,6 +81,7 @@ const WEIGHTS_LEASE_MS = 60_000;
 /** `start` begins the periodic passes; `close` ends them and the listeners. The caller listens on `server`. */
 export function createValidator(options: ValidatorOptions) {
   const { clock, random, log, signer, store, weightSettings, listIntervalMs } = options;
+  const guard = options.guard ?? createGuardedClock({ clock, log });
   const validator = signer.hotkey;
   const holder = random.uuid();
   const central = createCentralClient({ baseUrl: options.centralUrl, signer, clock, random });
@@ -113,6 +117,7 @@ export function createValidator(options: ValidatorOptions) {
     store,
     hotkey: validator,
     signaturesWaiting: options.signaturesWaiting ?? (() => 0),
+    trust: guard,
   });
   const releases = createReleases({
     store,
@@ -141,6 +146,7 @@ export function createValidator(options: ValidatorOptions) {
     metrics,
     releases: releases.expected,
     holder,
+    trust: guard,
     heartbeats,
     proof: options.proof,
     line: options.line ?? null,
@@ -159,6 +165,7 @@ export function createValidator(options: ValidatorOptions) {
     audience: validator,
     central: options.centralHotkey,
     certificates: options.certificates ?? null,
+    onPeerTime: guard.heardFrom,
     separateMonitoring: options.separateMonitoring === true,
     metrics,
     relay: inspection,
@@ -176,6 +183,8 @@ export function createValidator(options: ValidatorOptions) {
       run,
       onError: (error) => log.warn({ err: error }, `${what} pass failed`),
     });
+  /** A suspect clock would end cycles too early, and remove evidence. */
+  const runWeights = async () => (guard.isSuspect() ? undefined : weights.runOnce());
   let loops: Loop[] = [];
   return {
     server: gateway.server,
@@ -185,7 +194,7 @@ export function createValidator(options: ValidatorOptions) {
       if (loops.length > 0) return;
       loops = [
         startPasses('check', () => heartbeats.check.beatAfter(health.runOnce)),
-        startPasses('weights', () => heartbeats.weights.beatAfter(weights.runOnce)),
+        startPasses('weights', () => heartbeats.weights.beatAfter(runWeights)),
         startPasses('line', () => heartbeats.line.beatAfter(measureLines)),
       ];
       const renewal = gateway.renewCertificate();
@@ -203,7 +212,7 @@ export function createValidator(options: ValidatorOptions) {
     async runOnce(): Promise<void> {
       await health.runOnce();
       await measureLines();
-      await weights.runOnce();
+      await runWeights();
     },
     async close(): Promise<void> {
       inspection.stop();

@@ -69,6 +69,8 @@ commands to agents.
   npm run validator -- release min-agent VERSION
                                                agents older than VERSION do not get the release
   npm run validator -- release notes TEXT      set the release notes
+  npm run validator -- clock                   show whether the validator trusts the clock of this host
+  npm run validator -- clock confirm           make the running validator trust it within seconds
   npm run validator -- --version
 
 ${CONFIG_COMMANDS_HELP}
@@ -100,6 +102,7 @@ const TERMINAL = { clock: systemClock, stdout: process.stdout, stderr: process.s
 async function run(argv: readonly string[]): Promise<void> {
   const [first, ...rest] = argv;
   if (first === 'doctor' || first === 'diag') return runDoctorCommand(first, rest);
+  if (first === 'clock') return runClock(rest);
   const { values, words: positionals, problems } = readArguments(argv, OPTIONS);
   if (values.help === true) return print(HELP);
   requireNone(problems);
@@ -146,6 +149,12 @@ async function runDoctorCommand(
       : await runDiag('validator', doctor, args, terminal);
   // Unanswered requests would keep the process alive.
   process.exit(status);
+}
+
+async function runClock(args: readonly string[]): Promise<void> {
+  const { runClockCommand } = await import('#shared/runtime/clock-file.ts');
+  const { VALIDATOR_HOME: home } = readValidatorConfig(process.env);
+  print(runClockCommand(args, home, systemRandom));
 }
 
 async function checkConfig(command: ConfigCommand): Promise<void> {

@@ -4,6 +4,7 @@ import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createManualClock, type ManualClock } from '../test/fakes/manual-clock.ts';
 import { testSigner } from '../test/fakes/scenes/market-fixture.ts';
+import { TRUSTED_CLOCK } from '../test/fakes/trusted-clock.ts';
 import { checkRun } from '../test/fixtures/check-run.ts';
 import { goldenPolicy } from '../test/fixtures/cycle-set.ts';
 import { createValidator } from './app.ts';
@@ -23,6 +24,7 @@ beforeEach(async () => {
   clock = createManualClock(START_MS);
   store = await openEvidenceStore(':memory:');
   metrics = createValidatorMetrics({
+    trust: TRUSTED_CLOCK,
     clock,
     store,
     hotkey: testSigner(1).hotkey,

@@ -3,8 +3,11 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { CheckResult, HealthReport } from '#shared/api/central/validator-routes.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
+import { clockFamily } from '#shared/telemetry/clock-family.ts';
+import { registerFamily } from '#shared/telemetry/family.ts';
 import { CHECKS } from './checks/checks.ts';
 import { countMessages, oldestMessageMs } from './store/outbox.store.ts';
 import type { EvidenceStore } from './store/tables.ts';
@@ -18,6 +21,7 @@ export type MetricsOptions = {
   hotkey: Hotkey;
   /** Pending signatures of the key thread; 0 if the key is in this thread. */
   signaturesWaiting(): number;
+  trust: Pick<ClockTrust, 'isSuspect'>;
 };
 
 const PREFIX = 'podwright_validator_';
@@ -47,6 +51,7 @@ export function createValidatorMetrics({ clock, store, hotkey, ...options }: Met
     labelNames: ['version', 'hotkey'],
     registers,
   }).set({ version: VERSION, hotkey }, 1);
+  registerFamily(registry, clockFamily(PREFIX, options.trust));
   const cycles = new Histogram({
     name: `${PREFIX}cycle_seconds`,
     help: 'Duration of one pass over the due executors.',

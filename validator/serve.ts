@@ -1,6 +1,7 @@
 /** Runs the validator process from reading its configuration to its shutdown. Other commands do not load this file. */
 import { listenOn } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
+import { openGuardedClock } from '#shared/runtime/clock-file.ts';
 import { type Environment, inspectConfig, logConfigWarnings } from '#shared/runtime/config.ts';
 import { requireWritableFolder } from '#shared/runtime/files.ts';
 import { createLog, type Log } from '#shared/runtime/log.ts';
@@ -46,6 +47,11 @@ export async function serve(
     log,
   });
   requireWritableFolder(config.VALIDATOR_HOME, 'VALIDATOR_HOME');
+  const guard = openGuardedClock(config.VALIDATOR_HOME, {
+    clock: systemClock,
+    random: systemRandom,
+    log,
+  });
   const keys = createKeyThread();
   const signer = await keys.open(ownKeyLocation(config));
   const target = storeTarget(config);
@@ -53,7 +59,8 @@ export async function serve(
   const lock = await lockDatabaseFile({ address: target, variable, kind: 'evidence' });
   const store = await openEvidenceStore(target);
   const validator = createValidator({
-    clock: systemClock,
+    clock: guard.clock,
+    guard,
     random: systemRandom,
     log,
     signer,
@@ -78,6 +85,7 @@ export async function serve(
   const close = async () => {
     await serviceManager.stopping();
     await validator.close();
+    await guard.stop();
     await store.destroy();
     lock.close();
     await keys.close();
@@ -91,6 +99,7 @@ export async function serve(
     await listenOn(validator.monitoring, apart, { host: name, port: name });
   }
   validator.start();
+  guard.start();
   log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');
   if (weightSettings.metagraph === null)
     log.warn('VALIDATOR_METAGRAPH is not set: no weights are computed');

@@ -15,12 +15,13 @@ import { VERSION } from '#shared/runtime/version.ts';
 import { CONFIG_HELP, readConfig } from '../config.ts';
 import { readWholeConfig, showConfiguration } from '../config-files.ts';
 
-const HELP = `Usage: agent/main.ts [host | doctor | diag | enrol | remove-all | --help | --version | --check-config | --print-config]
+const HELP = `Usage: agent/main.ts [host | doctor | diag | enrol | clock | remove-all | --help | --version | --check-config | --print-config]
 
 The Podwright agent. Without an argument it runs. host runs it with its SSH gateway (host --help); doctor checks this host and reports what to correct
 (doctor --help); diag writes the report and more to an archive for support (diag --help); enrol has the
 provider sign this agent's key (enrol --help); remove-all removes every pod of this executor from the
-Docker engine while the agent is stopped (remove-all --help). Environment variables configure the agent:
+Docker engine while the agent is stopped (remove-all --help); clock shows whether the agent trusts the host's clock, and
+clock confirm makes the running agent trust it within seconds. Environment variables configure the agent:
 
 ${CONFIG_HELP}
 
@@ -60,6 +61,9 @@ async function run([command, ...args]: readonly string[], environment: Environme
     case 'doctor':
     case 'diag':
       await runDoctorCommand(command, args, environment);
+      break;
+    case 'clock':
+      await showClock(args, environment);
       break;
     case 'enrol':
       await enrol(args, environment);
@@ -116,6 +120,12 @@ async function enrol(args: readonly string[], environment: Environment): Promise
     process.stderr.write(`podwright-agent: ${error.message}\n`);
     process.exitCode = 2;
   }
+}
+
+async function showClock(args: readonly string[], environment: Environment): Promise<void> {
+  const { runClockCommand } = await import('#shared/runtime/clock-file.ts');
+  const { AGENT_HOME: home } = readConfig(environment);
+  process.stdout.write(runClockCommand(args, home, systemRandom));
 }
 
 function requireNoArguments(command: string, args: readonly string[]): void {

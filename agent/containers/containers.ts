@@ -1,5 +1,6 @@
 /** Composes the services that manage Docker objects: engine health, networks, firewall, volumes, images. */
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
@@ -22,6 +23,7 @@ import { createVolumeStore } from './volumes/volume.store.ts';
 export type ContainersPorts = {
   executorId: string;
   clock: Clock;
+  trust: Pick<ClockTrust, 'isSuspect'>;
   random: Random;
   log: Log;
   database: DatabaseSync;

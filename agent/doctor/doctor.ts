@@ -177,7 +177,7 @@ async function readIndependentFacts(
       root: '/',
     }),
     readNetworkFacts({ clock, runCommand, pool: config.AGENT_POD_SUBNETS }),
-    readClockFacts({ clock, runCommand, timeFrom }),
+    readClockFacts({ clock, runCommand, timeFrom, home: config.AGENT_HOME }),
     readHomeFacts({ clock, home: config.AGENT_HOME, busybox: config.AGENT_BUSYBOX }),
     readEnrolmentFacts(clock, config.AGENT_HOME, executorId),
   ]);

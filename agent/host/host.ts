@@ -2,6 +2,8 @@
 import type { UpdateStatus } from '#shared/api/agent/update-status.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import { SUSPICION_TEXTS } from '#shared/runtime/clock-file.ts';
+import type { ClockStatus, GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import { countOutside, PROC } from '../access/exec/container-process.ts';
 import type { ContainerEngine } from '../containers/engine/engine.ts';
 import type { FirewallGuard } from '../containers/network/firewall.ts';
@@ -24,6 +26,7 @@ export type HostPorts = {
   portRange: PortRange;
   hostProbe: HostProbe;
   hostSources: ReadHostSources;
+  trust: Pick<GuardedClock, 'status'>;
 };
 
 type Parts = {
@@ -87,7 +90,7 @@ function inventoryOf(ports: HostPorts, parts: Parts) {
 }
 
 function readinessOf(
-  { clock, engine, gpuDriver }: HostPorts,
+  { clock, engine, gpuDriver, trust }: HostPorts,
   { pods: { records, orphans }, firewall }: Parts,
 ) {
   return createReadiness(clock, {
@@ -95,6 +98,8 @@ function readinessOf(
     database: { required: true, check: async () => `${records.list().length} pods` },
     firewall: { required: firewall.required, check: () => firewall.describe() },
     gpu: { required: false, check: () => describeGpus(gpuDriver) },
+    // A suspect clock suspends removals only: the agent serves.
+    clock: { required: false, check: async () => describeClock(trust.status()) },
     pods: {
       required: false,
       check: async () => describePods(records, orphans.list().length),
@@ -113,6 +118,12 @@ function describePods(records: PodRecords, orphans: number): string {
   });
   if (corrupt + orphans === 0) return 'all accounted for';
   throw new Error(`${corrupt} corrupt rows, ${orphans} objects in the engine without a pod`);
+}
+
+/** Text for /readyz. Throws while the clock is suspect. */
+function describeClock({ suspicion }: ClockStatus): string {
+  if (suspicion !== null) throw new Error(`suspect: ${SUSPICION_TEXTS[suspicion]}`);
+  return 'trusted';
 }
 
 /** Text for /readyz. Throws if the GPUs cannot be read. */

@@ -39,6 +39,8 @@ export type AuthOptions = {
   metrics: { authFailed(reason: AuthFailure | 'address' | 'unlisted_route'): void };
   /** Signature check; sr25519 by default. */
   verify?: Verify;
+  /** Called with the time of each request that a validator or central API signed. */
+  onPeerTime?(timeMs: number): void;
 };
 
 export type Auth = ReturnType<typeof createAuth>;
@@ -47,7 +49,8 @@ export type Auth = ReturnType<typeof createAuth>;
  * Returns the two halves of authentication. Pass `verifyBody` to createHttpServer, which calls it with the raw body before
  * the body is parsed; `registerAuth` adds `onRequest`.
  */
-export function createAuth({ clock, executorId, keys, log, metrics, verify }: AuthOptions) {
+export function createAuth(options: AuthOptions) {
+  const { clock, executorId, keys, log, metrics, verify, onPeerTime } = options;
   const limit = createFailureLimit(clock);
   const verifier = createRequestVerifier({
     clock,
@@ -55,6 +58,7 @@ export function createAuth({ clock, executorId, keys, log, metrics, verify }: Au
     keys,
     replay: createReplayCache(2 * MAX_SKEW_MS),
     verify: verify ?? verifySr25519,
+    ...(onPeerTime === undefined ? {} : { onPeerTime }),
     onFailure(reason, signer) {
       metrics.authFailed(reason);
       log.info({ reason, signer }, 'request rejected');

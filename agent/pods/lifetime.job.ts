@@ -1,5 +1,6 @@
 /** Removes pods whose `remove_after_seconds` has elapsed. */
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { PodService } from './pod.service.ts';
 import type { PodRecords } from './pod-records.ts';
@@ -12,11 +13,13 @@ export function createLifetimes(deps: {
   records: PodRecords;
   service: Pick<PodService, 'remove'>;
   clock: Clock;
+  trust: Pick<ClockTrust, 'isSuspect'>;
   log: Log;
 }) {
   const { records, service, clock, log } = deps;
   return {
     async runOnce(): Promise<void> {
+      if (deps.trust.isSuspect()) return;
       for (const row of records.list()) {
         if (row.desired === 'removed') continue;
         const { remove_after_seconds: seconds } = specOf(row);

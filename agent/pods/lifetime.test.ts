@@ -4,6 +4,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createTestAgent, podSpec } from '../../test/fakes/agents/test-agent.ts';
 import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import { TRUSTED_CLOCK } from '../../test/fakes/trusted-clock.ts';
 import { createLifetimes } from './lifetime.job.ts';
 
 it('removes a pod when its lifetime has elapsed, and no other pod', async () => {
@@ -21,6 +22,7 @@ it('removes a pod when its lifetime has elapsed, and no other pod', async () => 
     records: agent.core.records,
     service: agent.pods,
     clock,
+    trust: TRUSTED_CLOCK,
     log: createLog({ name: 'test', level: 'silent' }),
   });
   const wanted = () => ids.map((id) => agent.core.records.get(id)?.desired);

@@ -1,6 +1,7 @@
 /** Composes the pods: service, workers, reconcile loop and periodic checks. README.md in this folder explains the design. */
 import type { NotebookView } from '#shared/api/agent/notebook.ts';
 import type { HttpServer } from '#shared/http/server.ts';
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import { createHeartbeat } from '#shared/runtime/liveness.ts';
 import type { Loop } from '#shared/runtime/loop.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
@@ -37,6 +38,7 @@ export type PodsPorts = WatchesPorts & {
   /** The agent's key, which seals secrets at rest. */
   secret: Uint8Array;
   secretFiles: SecretFiles;
+  trust: Pick<ClockTrust, 'isSuspect'>;
   /** Called after a pull with the number of bytes received. */
   onPulled(bytes: number): void;
   /** Called when a launch step has succeeded. */
@@ -145,7 +147,7 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
     secrets,
     notebookOf: deps.notebookOf,
   });
-  const lifetimes = createLifetimes({ records, service, clock, log });
+  const lifetimes = createLifetimes({ records, service, clock, trust: ports.trust, log });
   const turns = createHeartbeat(clock);
   const reconcileWork: PeriodicWork = {
     name: 'reconcile',

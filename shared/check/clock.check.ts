@@ -1,5 +1,7 @@
 /** Checks of the host's clock: signed requests with a wrong time are rejected. */
 import { type Clock, parseHttpDate } from '../runtime/clock.ts';
+import { readStoredClock, type StoredClock, SUSPICION_TEXTS } from '../runtime/clock-file.ts';
+import { BELIEVED_STEP_MS } from '../runtime/clock-guard.ts';
 import type { RunCommand } from '../runtime/run-command.ts';
 import { fail, ok, unknown, unread, warn } from './check.ts';
 import type { DoctorCheck } from './doctor.ts';
@@ -12,6 +14,8 @@ export type ClockFacts = {
    * This clock minus the other one in milliseconds, exact to `withinMs`; null if no URL for the other clock was given.
    */
   skew: { url: string; observed: Observed<{ ms: number; withinMs: number }> } | null;
+  /** The clock's time and what the process with this home stored last; null before its first start. */
+  stored: Observed<{ nowMs: number; clock: StoredClock } | null>;
 };
 
 const COMMAND = { timeoutMs: 3_000, maxOutputBytes: 20_000 };
@@ -21,6 +25,7 @@ const HTTP_MS = 5_000;
 const HEADER_STEP_MS = 1_000;
 const { clock_warn_ms: WARN_MS, clock_fail_ms: FAIL_MS } = DEFAULT_LIMITS;
 const MS_PER_SECOND = 1_000;
+const CONFIRM = 'set the clock; if it is right, run the command clock confirm of this process';
 const REMEDY = 'apt install systemd-timesyncd; timedatectl set-ntp true';
 
 export async function readClockFacts(options: {
@@ -28,14 +33,20 @@ export async function readClockFacts(options: {
   runCommand: RunCommand;
   /** URL whose Date header the clock is compared with. */
   timeFrom: string | null;
+  /** Home of the process whose stored time is read. */
+  home: string;
 }): Promise<ClockFacts> {
-  const { clock, runCommand, timeFrom } = options;
-  const [synchronised, observed] = await Promise.all([
+  const { clock, runCommand, timeFrom, home } = options;
+  const [synchronised, observed, stored] = await Promise.all([
     observe(clock, DEADLINE_MS, () => isSynchronised(runCommand)),
     timeFrom === null ? null : observe(clock, HTTP_MS, () => skewTo(clock, timeFrom)),
+    observe(clock, DEADLINE_MS, async () => {
+      const found = readStoredClock(home);
+      return found === null ? null : { nowMs: clock.now(), clock: found };
+    }),
   ]);
   const skew = observed === null || timeFrom === null ? null : { url: timeFrom, observed };
-  return { synchronised, skew };
+  return { synchronised, skew, stored };
 }
 
 /**
@@ -106,6 +117,25 @@ export const CLOCK_CHECKS: readonly DoctorCheck<ClockFacts>[] = [
       const atLeastMs = Math.max(0, Math.abs(ms) - withinMs);
       if (atLeastMs > FAIL_MS) return fail(`${measured}: every command is rejected`, REMEDY);
       return atLeastMs > WARN_MS ? warn(measured, REMEDY) : ok(measured);
+    },
+  },
+  {
+    id: 'clock-trust',
+    detects: 'a clock that jumped or is far from the last stored time',
+    required: 'the process trusts the clock of the host',
+    judge({ stored }) {
+      if ('problem' in stored)
+        return unread(stored, `the stored time cannot be read: ${stored.problem}`);
+      if (stored.value === null) return ok('the process has not stored its time yet');
+      const { nowMs, clock } = stored.value;
+      if (clock.suspicion !== null) {
+        const measured = `${SUSPICION_TEXTS[clock.suspicion]}: deletions, expiries, schedules and verdicts are suspended`;
+        return fail(measured, CONFIRM);
+      }
+      if (nowMs < clock.timeMs - BELIEVED_STEP_MS) {
+        return fail('the clock is before the time that the process stored last', CONFIRM);
+      }
+      return ok('the process trusts the clock');
     },
   },
 ];

@@ -55,6 +55,7 @@ export type PendingRequest = {
   signer: Hotkey;
   publicKey: Uint8Array;
   nonce: string;
+  timestampMs: number;
 };
 
 export type RequestVerifierOptions = {
@@ -65,7 +66,17 @@ export type RequestVerifierOptions = {
   replay: ReplayCache;
   verify: Verify;
   onFailure(reason: AuthFailure, signer: string | undefined): void;
+  /**
+   * Called with the time of signing of each correctly signed request of a key with one of the PEER_ROLES, also if the
+   * request is rejected because of this time.
+   */
+  onPeerTime?(timestampMs: number): void;
 };
+
+/** Roles of the processes of the marketplace whose time counts. A host's provider has its own key. */
+const PEER_ROLES: readonly Role[] = ['validator-control', 'central'];
+/** Shortest time between two checks of a signature that is rejected because of its time. */
+const SKEW_CHECK_MS = 5_000;
 
 const utf8 = new TextEncoder();
 
@@ -77,7 +88,30 @@ export function createRequestVerifier(options: RequestVerifierOptions) {
   const { clock, audience, replay, verify } = options;
   // Decoding an address takes much of the time of a verification, so each is decoded once.
   const keys = new Map(options.keys.map((key) => [key.hotkey as string, withPublicKey(key)]));
-  const startedMs = clock.now();
+  const createdMs = clock.monotonicMs();
+  let skewCheckedMs = Number.NEGATIVE_INFINITY;
+  /** Latest time of signing by key: a recorded request that is sent again has an earlier time. */
+  const latestMs = new Map<string, number>();
+
+  /** Start of this verifier by the present clock, which may have been corrected since. */
+  const startedMs = () => clock.now() - (clock.monotonicMs() - createdMs);
+
+  function heard({ hotkey, roles }: TrustedKey, timestampMs: number): void {
+    if (timestampMs <= (latestMs.get(hotkey) ?? 0)) return;
+    if (!roles.some((role) => PEER_ROLES.includes(role))) return;
+    latestMs.set(hotkey, timestampMs);
+    options.onPeerTime?.(timestampMs);
+  }
+
+  /** Records the time of a request that is rejected because of its time, if the signature is valid. */
+  function heardSkew(key: PeerKey, fields: SignatureFields, canonical: string): void {
+    const nowMs = clock.monotonicMs();
+    if (options.onPeerTime === undefined || nowMs - skewCheckedMs < SKEW_CHECK_MS) return;
+    skewCheckedMs = nowMs;
+    if (fields.audience !== audience) return;
+    if (!verify(utf8.encode(canonical), fields.signature, key.publicKey)) return;
+    heard(key, fields.timestampMs);
+  }
 
   function refuse(reason: AuthFailure, signer?: string): ApiError {
     options.onFailure(reason, signer);
@@ -104,18 +138,21 @@ export function createRequestVerifier(options: RequestVerifierOptions) {
       if (read === null || (key === undefined && publicKeyOf(read.signer) === null)) {
         throw refuse('headers');
       }
-      if (Math.abs(clock.now() - read.timestampMs) > MAX_SKEW_MS) throw refuse('skew', read.signer);
-      if (read.timestampMs < startedMs) throw refuse('before_start', read.signer);
+      const [rawPath = '', rawQuery = ''] = splitOnce(request.url, '?');
+      const canonical = canonicalRequest({ ...read, method: request.method, rawPath, rawQuery });
+      if (Math.abs(clock.now() - read.timestampMs) > MAX_SKEW_MS) {
+        if (key !== undefined) heardSkew(key, read, canonical);
+        throw refuse('skew', read.signer);
+      }
+      if (read.timestampMs < startedMs()) throw refuse('before_start', read.signer);
       if (read.audience !== audience) throw refuse('audience', read.signer);
       if (key === undefined) throw refuse('signer', read.signer);
       if (!isKeyValidAt(key, clock.now())) throw refuse('key_window', read.signer);
       if (!key.roles.some((role) => allowed.includes(role))) throw refuse('role', read.signer);
       if (replay.has(read.signer, read.nonce, clock.now())) throw refuse('replay', read.signer);
-      const [rawPath = '', rawQuery = ''] = splitOnce(request.url, '?');
-      const canonical = canonicalRequest({ ...read, method: request.method, rawPath, rawQuery });
-      const { bodySha256, signature, nonce } = read;
+      const { bodySha256, signature, nonce, timestampMs } = read;
       const { hotkey: signer, publicKey } = key;
-      return { canonical, bodySha256, signature, nonce, signer, publicKey };
+      return { canonical, bodySha256, signature, nonce, signer, publicKey, timestampMs };
     },
 
     /** Checks the body's hash and the signature, then records the nonce. Throws ApiError. */
@@ -127,12 +164,16 @@ export function createRequestVerifier(options: RequestVerifierOptions) {
       const outcome = replay.add(signer, pending.nonce, clock.now());
       if (outcome === 'seen') throw refuse('replay', signer);
       if (outcome === 'full') throw refuse('cache_full', signer);
+      const key = keys.get(signer);
+      if (key !== undefined) heard(key, pending.timestampMs);
       return { signer };
     },
   };
 }
 
-function withPublicKey(key: TrustedKey): TrustedKey & { publicKey: Uint8Array } {
+type PeerKey = TrustedKey & { publicKey: Uint8Array };
+
+function withPublicKey(key: TrustedKey): PeerKey {
   const publicKey = publicKeyOf(key.hotkey);
   if (publicKey === null) throw new RangeError(`${key.hotkey} is not a hotkey`);
   return { ...key, publicKey };

@@ -21,6 +21,11 @@ export type SignedFetchOptions = {
   transport?: Transport;
   /** Verifies each response with its request's nonce; returns the response to use, or rejects. */
   checkResponse?(response: Response, nonce: string): Promise<Response>;
+  /**
+   * Called with a time that the server has: its own if it rejects the request because of the time, or the time of
+   * signing, which it accepted.
+   */
+  onPeerTime?(timeMs: number): void;
 };
 
 export type OutgoingRequest = {
@@ -44,12 +49,16 @@ export function createSignedFetch(options: SignedFetchOptions): SignedFetch {
   const { clock } = options;
   return (request) =>
     inSpan(spanOptions(options, request), async () => {
-      const first = await send(options, request, clock.now());
+      const signedMs = clock.now();
+      const first = await send(options, request, signedMs);
+      if (first.status < BAD_REQUEST) options.onPeerTime?.(signedMs);
       if (first.status !== 401) return first;
       const errorText = await first
         .clone()
         .text()
         .catch(() => '');
+      const refusedMs = serverTimeIn(errorText);
+      if (refusedMs !== null) options.onPeerTime?.(refusedMs);
       const serverTimeMs = serverTimeForRetry(errorText, clock.now());
       if (serverTimeMs === null) return first;
       await first.body?.cancel();
@@ -57,6 +66,8 @@ export function createSignedFetch(options: SignedFetchOptions): SignedFetch {
     });
 }
 
+/** Statuses from this one on are refusals and failures, also of proxies. */
+const BAD_REQUEST = 400;
 const ID = /[0-9a-f]{8}-[0-9a-f-]{27}/g;
 
 /** Names the span by the path without ids. */
@@ -103,7 +114,13 @@ async function send(
 
 /** Returns the server's time from a `clock_or_restart` error body if it is close to ours, else null. */
 export function serverTimeForRetry(errorText: string, nowMs: number): number | null {
+  const timeMs = serverTimeIn(errorText);
+  return timeMs !== null && Math.abs(timeMs - nowMs) <= 2 * MAX_SKEW_MS ? timeMs : null;
+}
+
+/** Returns the server's time from a `clock_or_restart` error body; null for other bodies. */
+function serverTimeIn(errorText: string): number | null {
   if (errorText.length > MAX_REFUSAL_BYTES || !errorText.includes('clock_or_restart')) return null;
-  const time = Number(/"server_time_ms":(\d{13})\b/.exec(errorText)?.[1]);
-  return Math.abs(time - nowMs) <= 2 * MAX_SKEW_MS ? time : null;
+  const digits = /"server_time_ms":(\d{13})\b/.exec(errorText)?.[1];
+  return digits === undefined ? null : Number(digits);
 }

@@ -29,6 +29,7 @@ import { computeWeights } from '../../validator/weights/compute-weights.ts';
 import { createCycles } from '../../validator/weights/cycle.service.ts';
 import type { CycleSet } from '../../validator/weights/cycle-set.ts';
 import { testSigner } from '../fakes/scenes/market-fixture.ts';
+import { TRUSTED_CLOCK } from '../fakes/trusted-clock.ts';
 import { checkRun } from '../fixtures/check-run.ts';
 import { entryOf, executorId, goldenPolicy, hotkey, setOf } from '../fixtures/cycle-set.ts';
 import { median, type Row, ratioAtLeast, valueAtMost } from '../measure/row.ts';
@@ -75,6 +76,7 @@ export async function validatorCosts(): Promise<Row[]> {
 async function signatures(): Promise<Row> {
   const [signer, own] = [testSigner(5), testSigner(1)];
   const auth = createGatewayAuth({
+    onPeerTime: () => undefined,
     clock: systemClock,
     log,
     audience: own.hotkey,
@@ -217,6 +219,7 @@ function healthOf(store: EvidenceStore, onLook: () => void) {
     observePort: async () => ({ found: 'refused', sent: 'tls' }),
     identityOf: async () => ({ publicKey: 'ab'.repeat(32), enrolledUntilMs: 2 ** 43 }),
     inspections: createInspectionQueue({
+      trust: TRUSTED_CLOCK,
       store,
       clock,
       holder: 'bench',

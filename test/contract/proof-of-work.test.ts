@@ -76,7 +76,8 @@ function serve(): void {
 
 async function post<T>(schema: z.ZodType<T>, url: string, payload: object): Promise<T> {
   const { statusCode, body } = await server.inject({ method: 'POST', url, payload });
-  if (statusCode !== 200) throw agentError(statusCode, JSON.parse(body));
+  if (statusCode !== 200)
+    throw agentError(statusCode, JSON.parse(body), { signsFor: 'node', nowMs: 0 });
   return schema.parse(JSON.parse(body));
 }
 

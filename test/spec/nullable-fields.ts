@@ -362,6 +362,7 @@ const OPERATORS: readonly NullableFields[] = [
   row('Queues', 'queues[].oldest_due_at', 'no row is due'),
   row(['DriftList', 'CyclePage', 'CycleVerdicts'], 'next', 'this is the last page'),
   row(['EvidencePage', 'EpochPage', 'EpochWeights'], 'next', 'this is the last page'),
+  row('OperatorClock', 'reason peer_time', 'the clock is trusted, or no peer differs'),
   row('LedgerProof', 'operator started_at', 'no proof was requested yet'),
   row(
     'LedgerProof',

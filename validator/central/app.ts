@@ -1,5 +1,6 @@
 /** The central API's composition root: receives the ports and returns one HTTP server with every route. */
 import type { HttpServer } from '#shared/http/server.ts';
+import { createGuardedClock } from '#shared/runtime/guarded-clock.ts';
 import type { Liveness } from '#shared/runtime/liveness.ts';
 import { runEach } from '#shared/runtime/loop.ts';
 import { createAccountsModule } from './accounts/accounts.ts';
@@ -86,7 +87,8 @@ export async function createCentral(
   options: CentralOptions,
 ): Promise<Central> {
   const { clock, random, log, secret, backupFolder = null } = given;
-  const platform = createPlatform(given);
+  const guard = given.guard ?? createGuardedClock({ clock, log });
+  const platform = createPlatform(given, guard);
   const { db, notifier, processes, idempotency } = platform;
   const stoppingController = new AbortController();
   const stopping = stoppingController.signal;
@@ -101,10 +103,11 @@ export async function createCentral(
           log,
           stopping,
           isAlone: !notifier.isShared,
+          trust: guard,
           origin: () => options.publicOrigin ?? listeningOrigin(server),
         });
   const ports = { ...given, db, backupStorage: given.backupStorage ?? storage?.storage ?? null };
-  const base = { ports, options, notifier, stopping };
+  const base = { ports, options, notifier, stopping, trust: guard };
   const credentials = createCredentials(ports, options, stopping, keyBudgets);
   const { sessions, passwords, apiKeys, tickets } = credentials;
   const { auditLedger: audit = () => db.transaction().execute(auditLedger) } = given;
@@ -153,6 +156,8 @@ export async function createCentral(
     },
   });
 
+  given.metrics?.watchClock(guard);
+  guard.beforeStep(market.suspendMeters);
   await market.prepare();
   await processes.register();
   const server = await createApiServer({
@@ -176,7 +181,7 @@ export async function createCentral(
       const views = { ...moneyForAccounts, validators: validatorAccounts };
       const { refunds } = billing;
       const proofs = createLedgerProofs({ db, clock, log, processes, stopping, audit });
-      registerOperator(api, base, { idempotency, refunds, proofs, views });
+      registerOperator(api, base, { idempotency, refunds, proofs, views, guard });
     },
     registerSharedConfig,
   ]);

@@ -17,7 +17,7 @@ import { stopOnSignal } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { isTracingConfigured } from '#shared/telemetry/tracing.ts';
-import { CENTRAL_CONFIG, centralSeedFileIn } from './config.ts';
+import { CENTRAL_CONFIG, centralSeedFileIn, readCentralConfig } from './config.ts';
 
 const HELP = `podwright central API ${VERSION}
 
@@ -42,6 +42,8 @@ Serves renters and providers, and commands agents through the gateway of a valid
   npm run central -- operator revoke EMAIL --reason TEXT
                                                end the role at once
   npm run central -- operator list             list accounts with the role, one JSON line each
+  npm run central -- clock                     show whether the central API trusts the clock of this host
+  npm run central -- clock confirm             make the running central API trust it within seconds
   npm run central -- --version
 
 ${CONFIG_COMMANDS_HELP}
@@ -55,6 +57,7 @@ async function run([argument, ...more]: readonly string[]): Promise<void> {
   if (argument === 'collateral') return runCollateral(more);
   if (argument === 'provider') return runProvider(more);
   if (argument === 'operator') return runOperator(more);
+  if (argument === 'clock') return runClock(more);
   if (more.length > 0)
     throw new ConfigError(`${argument} takes no further arguments: ${more.join(' ')}`);
   if (argument === '--help') return print(HELP);
@@ -104,6 +107,12 @@ async function runOperator(args: readonly string[]): Promise<void> {
   const { runOperatorCommand } = await import('./accounts/operator-command.ts');
   const { command, ports } = await operatorCommand(args);
   await runOperatorCommand(command, ports);
+}
+
+async function runClock(args: readonly string[]): Promise<void> {
+  const { runClockCommand } = await import('#shared/runtime/clock-file.ts');
+  const { CENTRAL_HOME: home } = readCentralConfig(process.env);
+  print(runClockCommand(args, home, systemRandom));
 }
 
 /** Arguments and ports of a command whose changes are audited. */

@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import { usdToMicro } from '#shared/api/money.ts';
 import { listenOn } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
+import { openGuardedClock } from '#shared/runtime/clock-file.ts';
 import { type Environment, inspectConfig, logConfigWarnings } from '#shared/runtime/config.ts';
 import { requireWritableFolder } from '#shared/runtime/files.ts';
+import type { GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
@@ -56,10 +58,16 @@ export async function serve(
   });
   const inHome = (name: string) => join(config.CENTRAL_HOME, name);
   requireWritableFolder(config.CENTRAL_HOME, 'CENTRAL_HOME');
+  const guard = openGuardedClock(config.CENTRAL_HOME, {
+    clock: systemClock,
+    random: systemRandom,
+    log,
+  });
+  const { clock } = guard;
   const signer = await createKeyThread().open({ kind: 'seed', path: centralSeedFile(config) });
   const secret = centralSecret(centralSecretFile(config), systemRandom);
   const adapters = createAdapters(config, {
-    clock: systemClock,
+    clock,
     log,
     objectFolder: inHome('objects'),
     backupFolder: inHome('backups'),
@@ -68,14 +76,14 @@ export async function serve(
   const variable = 'CENTRAL_DATABASE';
   const alone = await lockDatabaseFile({ address: target, variable, kind: 'central' });
   const db = await openCentralDatabase(target);
-  const notifier = openNotifier({ target, clock: systemClock, log });
+  const notifier = openNotifier({ target, clock, log });
   const closeStorage = async () => {
     await notifier.close();
     await db.destroy();
     alone.close();
   };
   try {
-    const metrics = createCentralMetrics(systemClock);
+    const metrics = createCentralMetrics(clock);
     const central = await createCentral(
       {
         metrics,
@@ -83,11 +91,12 @@ export async function serve(
         notifier,
         auditLedger: (signal) => auditInThread({ address: target, variable }, signal),
         log,
-        clock: systemClock,
+        clock,
+        guard,
         random: systemRandom,
         ...adapters.ports,
         secret,
-        agents: agentsBehind(config, signer),
+        agents: agentsBehind(config, { signer, guard }),
       },
       optionsOf(config, adapters),
     );
@@ -96,13 +105,15 @@ export async function serve(
     const monitoring = await listenForScrapes(config.CENTRAL_METRICS_LISTEN, {
       metrics,
       log,
-      clock: systemClock,
+      clock,
       random: systemRandom,
     });
     central.start();
+    guard.start();
     stopOnSignal(async () => {
       await serviceManager.stopping();
       await Promise.all([central.close(), monitoring?.close()]);
+      await guard.stop();
       await tracing.close();
       await closeStorage();
     });
@@ -117,14 +128,18 @@ export async function serve(
   }
 }
 
-function agentsBehind(config: CentralConfig, signer: Signer) {
+function agentsBehind(
+  config: CentralConfig,
+  { signer, guard }: { signer: Signer; guard: GuardedClock },
+) {
   return createGatewayAgents({
     gatewayUrl: config.CENTRAL_GATEWAY_URL.replace(/\/+$/, ''),
     gatewayHotkey: config.CENTRAL_GATEWAY_HOTKEY,
     signer,
-    clock: systemClock,
+    clock: guard.clock,
     random: systemRandom,
-    transport: gatewayTransport(config, systemClock),
+    onPeerTime: guard.heardFrom,
+    transport: gatewayTransport(config, guard.clock),
   });
 }
 

@@ -93,7 +93,12 @@ export async function readFacts(
         timeoutMs: GATEWAY_MS,
       }),
       readImageDigest(clock, config),
-      readClockFacts({ clock, runCommand, timeFrom: config.VALIDATOR_CENTRAL_URL }),
+      readClockFacts({
+        clock,
+        runCommand,
+        timeFrom: config.VALIDATOR_CENTRAL_URL,
+        home: config.VALIDATOR_HOME,
+      }),
       readDiskUse({ clock, runCommand, path: nearestFolder(path) }),
     ]);
   return {

@@ -21,7 +21,7 @@ const factsOf = (problem: { problem: string; timedOut?: true }): ValidatorFacts 
   centralHotkey: problem,
   gateway: problem,
   registry: problem,
-  time: { synchronised: problem, skew: null },
+  time: { synchronised: problem, skew: null, stored: problem },
   disk: problem,
 });
 

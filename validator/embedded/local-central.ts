@@ -1,5 +1,6 @@
 /** The central API of a local marketplace, which reaches agents through the gateway of its validator. */
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
@@ -15,6 +16,7 @@ import type { Home } from './home.ts';
 export type LocalCentralOptions = {
   home: Home;
   clock: Clock;
+  guard: GuardedClock;
   random: Random;
   log: Log;
   signers: { central: Signer; validator: Signer };
@@ -26,7 +28,7 @@ export type LocalCentralOptions = {
 const DEMO_BALANCE_UUSD = 1_000_000_000;
 
 export function createLocalCentral(
-  { home, clock, random, log, signers, adapters, environment }: LocalCentralOptions,
+  { home, clock, guard, random, log, signers, adapters, environment }: LocalCentralOptions,
   storage: Required<Pick<CentralPorts, 'db' | 'notifier' | 'auditLedger' | 'metrics'>>,
   gateway: { gatewayUrl: string; transport: Transport },
 ): Promise<Central> {
@@ -37,6 +39,7 @@ export function createLocalCentral(
     signer: signers.central,
     clock,
     random,
+    onPeerTime: guard.heardFrom,
   });
   const ports = {
     db: storage.db,
@@ -44,6 +47,7 @@ export function createLocalCentral(
     auditLedger: storage.auditLedger,
     metrics: storage.metrics,
     clock,
+    guard,
     random,
     log: log.child({ part: 'central' }),
     agents,

@@ -2,6 +2,7 @@
  * The validator of a local marketplace: small proofs and line measurements, short intervals, simulated GPUs accepted.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
@@ -17,6 +18,7 @@ import { LOCAL_CHECKS, LOCAL_WEIGHTS } from './local-policies.ts';
 
 export type LocalValidatorOptions = {
   clock: Clock;
+  guard: GuardedClock;
   random: Random;
   log: Log;
   signers: { central: Signer; validator: Signer };
@@ -35,10 +37,11 @@ const EPOCH_MS = 120_000;
 const EVIDENCE_KEPT_DAYS = 2;
 
 export function createLocalValidator(options: LocalValidatorOptions): Validator {
-  const { clock, random, log, signers, signaturesWaiting, store, centralUrl, certificates } =
+  const { clock, guard, random, log, signers, signaturesWaiting, store, centralUrl, certificates } =
     options;
   return createValidator({
     clock,
+    guard,
     random,
     log: log.child({ part: 'validator' }),
     signer: signers.validator,

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { callJson } from '#shared/http/json-call.ts';
 import { hostAndPort } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import { openGuardedClock } from '#shared/runtime/clock-file.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import type { Progress } from '#shared/runtime/progress.ts';
@@ -50,9 +51,11 @@ const WARM_UP_OUTPUT_BYTES = 10_000;
 
 /** Resolves when every executor is verified. Stops everything again if the start fails or `signal` ends it. */
 export async function startMarketplace(parts: MarketplaceOptions): Promise<Marketplace> {
-  const { options, home, clock, random, progress, signal } = parts;
+  const { options, home, random, progress, signal } = parts;
   const output = createCappedFile(home.log('marketplace'));
   const log = createLog({ name: 'marketplace', level: 'info' }, output);
+  const guard = openGuardedClock(home.root, { clock: parts.clock, random, log });
+  const { clock } = guard;
   const keys = createKeyThread();
   const signers = {
     central: await keys.open({ kind: 'seed', path: home.centralSeed }),
@@ -71,6 +74,8 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
   const [services] = await Promise.all([
     startServices({
       ...parts,
+      clock,
+      guard,
       database: databaseTarget(parts.environment, home),
       log,
       signers,
@@ -113,6 +118,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
   async function stop(keepPods: boolean): Promise<void> {
     if (!keepPods) await removePods(services.central, clock, progress.step);
     await services.close();
+    await guard.stop();
     await Promise.all(agents.flatMap(childrenOf).map((child) => child.stop()));
   }
 

@@ -129,6 +129,7 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     await listenForValidatorScrapes(validator, addresses.validator);
     central.start();
     validator.start();
+    parts.guard.start();
     return {
       central,
       metrics: addresses,

@@ -2,6 +2,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { agentError, relayedClockRefusal } from '#shared/api/agent/agent-client.ts';
 import type { SignedConnect } from '#shared/api/agent/connect.ts';
 import { AGENT_ROUTES, type AgentRoute } from '#shared/api/agent/routes.ts';
 import {
@@ -9,13 +10,14 @@ import {
   type ExecutorToCheck,
   HealthReport,
 } from '#shared/api/central/validator-routes.ts';
+import { boundedText } from '#shared/http/bounded-text.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { clientGone } from '#shared/http/upgrade.ts';
 import { relayWebSockets } from '#shared/http/websocket.ts';
 import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import { createPerOwnerLimit } from '#shared/runtime/semaphore.ts';
-import type { SignedFetch } from '#shared/signing/signed-fetch.ts';
+import { MAX_REFUSAL_BYTES, type SignedFetch } from '#shared/signing/signed-fetch.ts';
 import type { ExecutorDirectory } from '../inspection/executor-directory.ts';
 import type { HealthService } from '../inspection/health.service.ts';
 import type { RentalProbes } from '../inspection/rental-probe/rental-probe.service.ts';
@@ -94,10 +96,31 @@ async function relay(
   });
   // The client disconnected; this is not an error of the node.
   if (answer === null) return reply.hijack();
+  if (answer.status === UNAUTHORIZED) throw await refusalOf(answer, clock.now());
   void reply.status(answer.status);
   const type = answer.headers.get('content-type');
   if (type !== null) void reply.type(type);
   return reply.send(answer.body === null ? '' : Readable.fromWeb(answer.body));
+}
+
+const UNAUTHORIZED = 401;
+
+/**
+ * Returns the error of an agent that rejected the signature of this validator. The caller's signature was accepted, so
+ * an error because of the time must not look like a refusal of the caller's time.
+ */
+async function refusalOf(answer: Response, nowMs: number): Promise<ApiError> {
+  const text = await boundedText(answer, MAX_REFUSAL_BYTES).catch(() => '');
+  const error = agentError(answer.status, jsonIn(text), { signsFor: 'node', nowMs });
+  return relayedClockRefusal(error) ?? error;
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Maximum number of relayed sockets per executor and in total; each uses two connections. */
@@ -131,6 +154,8 @@ function createSocketRelay(connectTo: (executor: ExecutorToCheck) => SignedConne
         headers: { 'x-request-id': request.id },
         maxMessageBytes: MAX_MESSAGE_BYTES,
         signal,
+      }).catch((error: unknown) => {
+        throw relayedClockRefusal(error) ?? error;
       });
       const options = { maxMessageBytes: MAX_MESSAGE_BYTES };
       const near = await request.upgrade.accept(reply, options).catch((error: unknown) => {

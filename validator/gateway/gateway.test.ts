@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
-import { createAgentClient, isWithoutResponse } from '#shared/api/agent/agent-client.ts';
+import {
+  createAgentClient,
+  isClockRefusal,
+  isWithoutResponse,
+} from '#shared/api/agent/agent-client.ts';
 import { createSignedConnect } from '#shared/api/agent/connect.ts';
 import { IDENTITY_PATH } from '#shared/api/agent/identity.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
@@ -35,6 +39,8 @@ let store: EvidenceStore;
 let gatewayUrl = '';
 /** Requests that the agent received with a valid signature of the validator. */
 let arrived: string[] = [];
+/** Milliseconds by which the agent's clock is ahead. */
+let agentAheadMs = 0;
 /** True if the agent accepts log requests without answering. */
 let agentHangs = false;
 /** Paused terminals at the agent; null if it refuses them. */
@@ -51,7 +57,7 @@ async function listen(server: HttpServer): Promise<string> {
 
 function createAgentSide(): HttpServer {
   const verifier = createRequestVerifier({
-    clock: systemClock,
+    clock: { ...systemClock, now: () => systemClock.now() + agentAheadMs },
     audience: EXECUTOR_ID,
     keys: [{ hotkey: validatorKey.hotkey, roles: ['validator-control'] }],
     replay: createReplayCache(60_000),
@@ -90,6 +96,7 @@ function createAgentSide(): HttpServer {
 beforeEach(async () => {
   arrived = [];
   agentHangs = false;
+  agentAheadMs = 0;
   shells = [];
   agent = createAgentSide();
   const agentPort = await listen(agent);
@@ -326,6 +333,25 @@ it('the gateway responds for an agent that does not respond; while the gateway i
     (error) => error instanceof ApiError && isWithoutResponse(error),
   );
   expect(results).toEqual([false, true]);
+});
+
+it('reports by how much the clock of an agent differs that refuses a command because of its time', async () => {
+  const client = createAgentClient({
+    send: sendTo(EXECUTOR_ID),
+    clock: systemClock,
+    signsFor: 'validator',
+  });
+  agentAheadMs = 3_600_000;
+  const error = await client.listPods().catch((failure: ApiError) => failure);
+  expect(error).toMatchObject({
+    code: 'upstream_unavailable',
+    status: 502,
+    message: 'The node’s clock differs by 1 h',
+  });
+  expect(error instanceof ApiError && [isClockRefusal(error), isWithoutResponse(error)]).toEqual([
+    true,
+    false,
+  ]);
 });
 
 it('reports a malformed answer of the agent as upstream_unavailable', async () => {

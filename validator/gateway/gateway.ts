@@ -36,6 +36,8 @@ export type GatewayOptions = {
   central: Hotkey;
   /** Null serves plain HTTP. */
   certificates: CertificateSource | null;
+  /** Called with the time of each request that the central API signed. */
+  onPeerTime(timeMs: number): void;
   /** Serves metrics on a separate plain listener, and not on the gateway's. */
   separateMonitoring: boolean;
   metrics: Pick<ValidatorMetrics, 'render' | 'contentType'>;
@@ -51,7 +53,13 @@ const MONITORING_BODY_LIMIT_BYTES = 1_024;
 /** The caller listens on `server` and `monitoring`. */
 export function createGateway(options: GatewayOptions) {
   const { clock, random, log, audience, central, certificates } = options;
-  const auth = createGatewayAuth({ clock, log, audience, central });
+  const auth = createGatewayAuth({
+    clock,
+    log,
+    audience,
+    central,
+    onPeerTime: options.onPeerTime,
+  });
   const certificate = certificates === null ? null : createCertificateJob(certificates, log);
   const server = createHttpServer({
     log,
@@ -103,10 +111,14 @@ declare module 'fastify' {
 const PUBLIC_PATHS: ReadonlySet<string | undefined> = new Set(['/healthz', '/version', '/metrics']);
 const NO_BODY = new Uint8Array(0);
 
-export type GatewayAuthOptions = Pick<GatewayOptions, 'clock' | 'log' | 'audience' | 'central'>;
+export type GatewayAuthOptions = Pick<
+  GatewayOptions,
+  'clock' | 'log' | 'audience' | 'central' | 'onPeerTime'
+>;
 
 /** `install` adds the check of headers; pass `verifyBody` to `createHttpServer`. */
-export function createGatewayAuth({ clock, log, audience, central }: GatewayAuthOptions) {
+export function createGatewayAuth(options: GatewayAuthOptions) {
+  const { clock, log, audience, central, onPeerTime } = options;
   const verifier = createRequestVerifier({
     clock,
     audience,
@@ -114,6 +126,7 @@ export function createGatewayAuth({ clock, log, audience, central }: GatewayAuth
     replay: createReplayCache(2 * MAX_SKEW_MS),
     verify: verifySr25519,
     onFailure: (reason, signer) => log.warn({ reason, signer }, 'request refused'),
+    onPeerTime,
   });
   return {
     install(server: HttpServer): void {

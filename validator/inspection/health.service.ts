@@ -88,7 +88,8 @@ export function createHealthService(options: HealthOptions) {
   ): Promise<HealthReport> {
     const { id: executorId } = collected.executor;
     const state = await inspections.load(executorId);
-    const { transportFailures, streaks, found } = state;
+    const { streaks, found } = state;
+    const transportFailures = inspections.countedFailures(state);
     const before = await checkHistory.load(collected);
     const line = await options.lines.facts(executorId);
     const releases = await options.releases(collected.inventory?.update?.current_digest ?? null);

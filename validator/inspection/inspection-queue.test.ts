@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestStore } from '../../test/fakes/scenes/test-evidence-store.ts';
+import { TRUSTED_CLOCK } from '../../test/fakes/trusted-clock.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import { createInspectionQueue, pauseAfter, reachabilityAfter } from './inspection-queue.ts';
 
@@ -29,6 +30,7 @@ async function inspectionTimes(
   const at: number[] = [];
   while (clock.now() - beganMs < forMs) {
     const queue = createInspectionQueue({
+      trust: TRUSTED_CLOCK,
       store,
       clock,
       holder: 'a',
@@ -90,6 +92,7 @@ it('produces fewer than 3,000 documents in fourteen days for an executor that ne
 it('inspects an executor at once when its listing changes, and does not lengthen a pause after a requested check', async () => {
   await inspectionTimes('failed', LOCAL);
   const queue = createInspectionQueue({
+    trust: TRUSTED_CLOCK,
     store,
     clock,
     holder: 'a',

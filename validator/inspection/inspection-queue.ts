@@ -1,6 +1,7 @@
 /** Queue of inspections in the evidence store: which executors are due, which process claimed them, and their state between inspections. */
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { OpenFailure } from '../checks/measured.ts';
 import { TRANSPORT_FAILURES_ALLOWED } from '../checks/verdict.ts';
 import { isShared } from '../store/evidence-store.ts';
@@ -29,6 +30,8 @@ export type InspectionQueueOptions = {
   clock: Clock;
   /** Unique id of this process. */
   holder: string;
+  /** While the clock is suspect, silence of an agent does not count. */
+  trust: Pick<ClockTrust, 'isSuspect' | 'resumedAtMs'>;
   /** Milliseconds between two inspections of a verified executor. */
   intervalMs: number;
   /** Shortest time in milliseconds between two inspections of an executor that is not verified, whatever its pause. */
@@ -76,7 +79,7 @@ const CLOCKS_APART_MS = 60_000;
 export class StaleVerdict extends Error {}
 
 export function createInspectionQueue(options: InspectionQueueOptions) {
-  const { store, clock, holder } = options;
+  const { store, clock, holder, trust } = options;
   const startedMs = clock.now();
 
   function dueNow(): Due {
@@ -128,13 +131,21 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
     },
 
     /** Returns the reachability after one more inspection. */
-    reachabilityAfter: (before: InspectionState, isAnswered: boolean): Reachability =>
-      reachabilityAfter(before, {
+    reachabilityAfter(before: InspectionState, isAnswered: boolean): Reachability {
+      if (!isAnswered && trust.isSuspect()) return before;
+      const watchedMs = Math.max(startedMs, trust.resumedAtMs());
+      const { intervalMs } = options;
+      return reachabilityAfter(before, {
         isAnswered,
         nowMs: clock.now(),
-        startedMs,
-        intervalMs: options.intervalMs,
-      }),
+        startedMs: watchedMs,
+        intervalMs,
+      });
+    },
+
+    /** Returns the consecutive inspections without an answer that count for a verdict now. */
+    countedFailures: ({ transportFailures }: Reachability): number =>
+      trust.isSuspect() ? 0 : transportFailures,
 
     /**
      * Stores the result in the transaction that records the run. Throws StaleVerdict, or an Error if another process

@@ -1,5 +1,6 @@
 /** Composition of the inspection module: health rounds, probes, proofs, network checks and line measurements. */
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { Heartbeat } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -42,6 +43,7 @@ export type InspectionOptions = {
   releases: HealthOptions['releases'];
   /** Unique id of this process among those that share the store. */
   holder: string;
+  trust: Pick<ClockTrust, 'isSuspect' | 'resumedAtMs'>;
   heartbeats: { check: Heartbeat; line: Heartbeat };
   /** Null disables proofs of work and network checks. */
   proof: ProofSize | null;
@@ -99,6 +101,7 @@ export function createInspection(options: InspectionOptions) {
     store,
     clock,
     holder,
+    trust: options.trust,
     intervalMs: checkIntervalMs,
     // Every process that shares the store visits an executor in each of its passes.
     pauseMs: isShared(store) ? listIntervalMs / 2 : 0,

@@ -9,6 +9,7 @@ import { createSigner } from '#shared/signing/sr25519.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestStore } from '../../test/fakes/scenes/test-evidence-store.ts';
+import { TRUSTED_CLOCK } from '../../test/fakes/trusted-clock.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
@@ -82,6 +83,7 @@ function start(holder = systemRandom.uuid()) {
     identityOf: async () => ({ publicKey: 'ab'.repeat(32), enrolledUntilMs: 2 ** 43 }),
     checkHistory: createCheckHistory({ store, clock }),
     inspections: createInspectionQueue({
+      trust: TRUSTED_CLOCK,
       store,
       clock,
       holder,

@@ -9,6 +9,7 @@ import {
   createEmptyPostgresDatabase,
   onPostgres,
 } from '../../test/fakes/scenes/central-database.ts';
+import { TRUSTED_CLOCK } from '../../test/fakes/trusted-clock.ts';
 import { CLAIM_MS, createInspectionQueue } from '../inspection/inspection-queue.ts';
 import {
   isShared,
@@ -83,7 +84,14 @@ it('migrates waiting messages of an older version', async () => {
 it('lets one process at a time claim an executor, and another process once the claim expired', async () => {
   const clock = createManualClock();
   const processOf = (holder: string) =>
-    createInspectionQueue({ store, clock, holder, intervalMs: 900_000, pauseMs: 0 });
+    createInspectionQueue({
+      trust: TRUSTED_CLOCK,
+      store,
+      clock,
+      holder,
+      intervalMs: 900_000,
+      pauseMs: 0,
+    });
   const [one, two] = [processOf('one'), processOf('two')];
   const ids = Array.from({ length: 20 }, (_, at) => `executor ${at}`);
   await one.sync(new Set(ids));

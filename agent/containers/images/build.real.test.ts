@@ -12,6 +12,7 @@ import {
   type FakeRegistry,
   startFakeRegistry,
 } from '../../../test/fakes/external/fake-registry.ts';
+import { TRUSTED_CLOCK } from '../../../test/fakes/trusted-clock.ts';
 import { openDatabase } from '../../database/database.ts';
 import { createDockerodeEngine } from '../engine/dockerode-engine.ts';
 import { buildLabels, builtReference } from './build-context.ts';
@@ -37,6 +38,7 @@ beforeAll(async () => {
   const subnet = `10.203.${systemRandom.int(256)}.${16 * systemRandom.int(16)}/28`;
   await engine.ensureNetwork(network, mark, { subnet, bridgeName });
   core = createImages({
+    trust: TRUSTED_CLOCK,
     executorId,
     engine,
     buildsFolder,

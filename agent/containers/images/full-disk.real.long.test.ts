@@ -7,6 +7,7 @@ import {
   type FakeRegistry,
   startFakeRegistry,
 } from '../../../test/fakes/external/fake-registry.ts';
+import { TRUSTED_CLOCK } from '../../../test/fakes/trusted-clock.ts';
 import { openDatabase } from '../../database/database.ts';
 import { createDiskPercent } from '../../host/disk-space.ts';
 import { createDockerodeEngine } from '../engine/dockerode-engine.ts';
@@ -36,6 +37,7 @@ it('reports a full disk, and removes the least recently used image', async () =>
   const freed: number[] = [];
   const used: string[] = [];
   const core = createImages({
+    trust: TRUSTED_CLOCK,
     executorId: systemRandom.uuid(),
     engine,
     clock,

@@ -1,6 +1,7 @@
 /** Removes images that this agent pulled or built and no pod needs, when the disk fills up. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type ContainerEngine, EngineError } from '../engine/engine.ts';
 import type { BuildService } from './build.service.ts';
@@ -28,6 +29,7 @@ export function createImageGc(deps: {
   labels: Record<string, string>;
   onRemoved(bytes: number): void;
   clock: Clock;
+  trust: Pick<ClockTrust, 'isSuspect'>;
   log: Log;
 }) {
   const { engine, store, clock, log } = deps;
@@ -95,6 +97,7 @@ export function createImageGc(deps: {
 
   return {
     async runOnce(): Promise<void> {
+      if (deps.trust.isSuspect()) return;
       await collect().catch((error: unknown) => {
         if (!(error instanceof EngineError)) throw error;
         log.debug({ detail: messageOf(error) }, 'image clean-up failed');

@@ -3,6 +3,7 @@ import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createFakeEngine } from '../../../test/fakes/engine/fake-engine.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
+import { TRUSTED_CLOCK } from '../../../test/fakes/trusted-clock.ts';
 import { openDatabase } from '../../database/database.ts';
 import { builtReference } from './build-context.ts';
 import type { ImageRow } from './image.store.ts';
@@ -26,6 +27,7 @@ function createHost() {
     clock,
     random: systemRandom,
     database: openDatabase(':memory:'),
+    trust: TRUSTED_CLOCK,
     log: createLog({ name: 'test', level: 'silent' }),
     secret: new Uint8Array(32),
     busyboxPath: '/bin/busybox',

@@ -1,5 +1,6 @@
 /** Composes the handling of images: pulls, builds, registry logins, garbage collection. */
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
@@ -18,6 +19,7 @@ export type ImagesPorts = {
   engine: ContainerEngine;
   database: DatabaseSync;
   clock: Clock;
+  trust: Pick<ClockTrust, 'isSuspect'>;
   random: Random;
   log: Log;
   secret: Uint8Array;

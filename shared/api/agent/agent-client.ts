@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { readSse } from '../../http/event-stream.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { ApiError, isErrorCode, messageOf } from '../../runtime/errors.ts';
+import { durationText } from '../../signing/clock-difference.ts';
 import type { SignedFetch } from '../../signing/signed-fetch.ts';
 import { type ChallengeRequest, Commitment, Opening, type OpenRequest } from './challenges.ts';
 import {
@@ -29,6 +30,10 @@ import { VolumeList, type VolumePut, VolumeView } from './volumes.ts';
 
 export type AgentClient = ReturnType<typeof createAgentClient>;
 
+export type AgentClientOptions = { send: SignedFetch; clock: Clock; signsFor?: Verifier };
+/** Process that verifies a signature. */
+type Verifier = 'node' | 'validator';
+
 const CALL_TIMEOUT_MS = 15_000;
 const VERIFY_TIMEOUT_MS = 120_000;
 const OPENING_TIMEOUT_MS = 90_000;
@@ -37,8 +42,13 @@ const MAX_RESPONSE_CHARS = 8 * 1024 * 1024;
 /**
  * Every call rejects with ApiError: the agent's error with its code and status, or `upstream_unavailable` without a
  * usable response. In the latter case it is unknown whether the call had an effect.
+ * `signsFor` is the process that verifies the signatures of `send`: the agent by default, or the validator whose
+ * gateway relays.
  */
-export function createAgentClient({ send, clock }: { send: SignedFetch; clock: Clock }) {
+export function createAgentClient({ send, clock, signsFor = 'node' }: AgentClientOptions) {
+  const refusal = (status: number, body: unknown) =>
+    agentError(status, body, { signsFor, nowMs: clock.now() });
+
   async function call<T>(
     schema: z.ZodType<T>,
     method: string,
@@ -52,7 +62,7 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       send(body === undefined ? request : { ...request, body: JSON.stringify(body) }),
     );
     const text = await reach(() => response.text());
-    if (!response.ok) throw agentError(response.status, parseBody(text));
+    if (!response.ok) throw refusal(response.status, parseBody(text));
     const parsed = schema.safeParse(parseBody(text));
     if (parsed.success) return parsed.data;
     const [issue] = parsed.error.issues;
@@ -143,7 +153,7 @@ export function createAgentClient({ send, clock }: { send: SignedFetch; clock: C
       const path = `/v1/pods/${id}/logs?${search}`;
       const response = await reach(() => send({ method: 'GET', path, signal }));
       if (!response.ok) {
-        throw agentError(response.status, parseBody(await reach(() => response.text())));
+        throw refusal(response.status, parseBody(await reach(() => response.text())));
       }
       return parseFrames(response);
     },
@@ -193,6 +203,21 @@ export class InvalidResponse extends Error {
   override name = 'InvalidAnswer';
 }
 
+const SERVER_TIME = 'server_time_ms';
+
+/** Returns the error for callers of a gateway whose call an agent rejected because of its time; null for other errors. */
+export function relayedClockRefusal(error: unknown): ApiError | null {
+  if (!(error instanceof ApiError) || error.code !== 'clock_or_restart') return null;
+  const { details = {} } = error.options;
+  const options = { cause: error, details, isExpected: true } as const;
+  return new ApiError('upstream_unavailable', error.message, options);
+}
+
+/** Returns true if the call failed because the clock of the node differs. */
+export function isClockRefusal({ options }: ApiError): boolean {
+  return options.details?.[SERVER_TIME] !== undefined;
+}
+
 /** Returns true if a call failed because the response was invalid, and false if there was no response. */
 export function isInvalidResponse(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof InvalidResponse;
@@ -206,8 +231,15 @@ export function isWithoutResponse(error: ApiError): boolean {
   return error.options.status === undefined && !isInvalidResponse(error);
 }
 
-/** Converts an error response into an ApiError. `body` is the parsed JSON; undefined if it is not JSON. */
-export function agentError(status: number, body: unknown): ApiError {
+/**
+ * Converts an error response into an ApiError. `body` is the parsed JSON; undefined if it is not JSON. A refusal because
+ * of the time of signing states the difference to `nowMs`, the time of this process.
+ */
+export function agentError(
+  status: number,
+  body: unknown,
+  { signsFor, nowMs }: { signsFor: Verifier; nowMs: number },
+): ApiError {
   const parsed = AgentErrorBody.safeParse(body);
   if (!parsed.success || !isErrorCode(parsed.data.error.code)) {
     // The status is only logged. A provider can configure any address and read the resulting error, so the status would
@@ -217,5 +249,12 @@ export function agentError(status: number, body: unknown): ApiError {
   }
   const { code, message, hint } = parsed.data.error;
   const { details } = parsed.data;
+  const theirMs = details?.[SERVER_TIME];
+  if (code === 'clock_or_restart' && typeof theirMs === 'number') {
+    const differs = `The ${signsFor}’s clock differs by ${durationText(theirMs - nowMs)}`;
+    // The gateway failed, not the agent.
+    if (signsFor === 'validator') return unavailable(differs);
+    return new ApiError(code, differs, { status, hint, details: { [SERVER_TIME]: theirMs } });
+  }
   return new ApiError(code, message, { status, hint, ...(details ? { details } : {}) });
 }

@@ -9,7 +9,7 @@ import {
   serverTimeForRetry,
 } from '../../signing/signed-fetch.ts';
 import { signedHeaders } from '../../signing/signed-request.ts';
-import { agentError } from './agent-client.ts';
+import { type AgentClientOptions, agentError } from './agent-client.ts';
 
 export type SocketRequest = {
   /** Path below baseUrl, beginning with a slash, query included. */
@@ -27,11 +27,13 @@ export type SocketRequest = {
  */
 export type SignedConnect = (request: SocketRequest) => Promise<WebSocket>;
 
+export type ConnectOptions = SignedFetchOptions & Pick<AgentClientOptions, 'signsFor'>;
+
 /** Time limit of the handshake; shorter than the deadlines of the callers. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /** Creates a function that opens signed WebSockets. It retries once on `clock_or_restart`, like `createSignedFetch`. */
-export function createSignedConnect(options: SignedFetchOptions): SignedConnect {
+export function createSignedConnect(options: ConnectOptions): SignedConnect {
   const { clock } = options;
   return async (request) => {
     const first = await open(options, request, clock.now());
@@ -39,7 +41,10 @@ export function createSignedConnect(options: SignedFetchOptions): SignedConnect 
     const serverTimeMs = serverTimeForRetry(first.body, clock.now());
     const last = serverTimeMs === null ? first : await open(options, request, serverTimeMs);
     if (!('status' in last)) return last;
-    throw agentError(last.status, parseJson(last.body));
+    throw agentError(last.status, parseJson(last.body), {
+      signsFor: options.signsFor ?? 'node',
+      nowMs: clock.now(),
+    });
   };
 }
 

@@ -11,6 +11,7 @@ import {
   openEmbeddedBackups,
 } from '../../../validator/central/backups/storage/backup-storage.ts';
 import type { RepositoryPlace } from '../../../validator/central/platform/ports.ts';
+import { TRUSTED_CLOCK } from '../trusted-clock.ts';
 
 export type RestAnswer = {
   status: number;
@@ -60,6 +61,7 @@ export async function startBackupServer(given: Partial<BackupFolder> & { folder:
     log,
     stopping: stopping.signal,
     isAlone: true,
+    trust: TRUSTED_CLOCK,
     origin: () => `http://127.0.0.1:${(server.server.address() as AddressInfo).port}`,
   });
   await backups.register(server);

@@ -19,6 +19,7 @@ type Outside = Partial<
   Pick<
     CentralPorts,
     | 'agents'
+    | 'guard'
     | 'log'
     | 'mailer'
     | 'objects'
@@ -90,7 +91,7 @@ export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
 
 /** Creates the central API. The caller must call `close()`, which also closes the database. */
 export async function createTestCentral(overrides: TestCentralOverrides = {}) {
-  const { agents = noAgents, log, mailer, objects, chat, channels, ...rest } = overrides;
+  const { agents = noAgents, guard, log, mailer, objects, chat, channels, ...rest } = overrides;
   const {
     backupStorage = null,
     pruneBackups = null,
@@ -111,6 +112,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     log: log ?? createLog({ name: 'test', level: 'silent' }),
     secret: new Uint8Array(32).fill(7),
     agents,
+    ...(guard === undefined ? {} : { guard }),
     mailer: mailer ?? null,
     objects: objects ?? null,
     chat: chat ?? null,

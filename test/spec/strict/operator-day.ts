@@ -171,6 +171,14 @@ const Proof = z.object({
   error: z.string().nullable(),
 });
 
+const OperatorClock = z.object({
+  state: z.enum(['trusted', 'suspect']),
+  reason: z.string().nullable(),
+  time: z.string(),
+  host_time: z.string(),
+  peer_time: z.string().nullable(),
+});
+
 /** Records of the validator by path; the relay's answers are compared with the OpenAPI document in any case. */
 const RECORDS: readonly (readonly [path: string, model: z.ZodType])[] = [
   ['', z.object({ hotkey: z.string(), messages_waiting: z.int() })],
@@ -265,5 +273,10 @@ export async function operate(scene: DayScene, renterId: string): Promise<void> 
   await call('GET /operator/providers', Providers, { headers });
   await call('GET /operator/ledger-proof', Proof, { headers });
   await call('POST /operator/ledger-proof', Proof, { headers });
+  await call('GET /operator/clock', OperatorClock, { headers });
+  await call('POST /operator/clock/confirm', OperatorClock, {
+    headers,
+    body: { reason: 'the host was off for three weeks' },
+  });
   await readValidator(scene, headers, nodes[0]?.id ?? '');
 }

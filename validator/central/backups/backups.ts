@@ -15,6 +15,7 @@ import { findOpenOf } from './operation.store.ts';
 import { createOperationSync } from './operation-sync.ts';
 import { createRepositories } from './repository.service.ts';
 import { createCleanup, deleteBackupsOf, expireBackups, sweepLogs } from './retention.service.ts';
+import { createRunningTime } from './running-time.ts';
 import { createScheduleJob } from './schedule.job.ts';
 import { registerScheduleRoutes } from './schedule.routes.ts';
 import { activeConfigOf, createSchedules } from './schedule.service.ts';
@@ -29,13 +30,14 @@ const CLEANUP_INTERVAL_MS = 60_000;
  * read.
  */
 export function createBackups(
-  { ports, options }: CentralDeps,
+  { ports, options, trust }: CentralDeps,
   { processes, wake }: { processes: Processes; wake(executorId: string): void },
 ) {
   const { db, clock, random, log, secret, agents } = ports;
   const { backupStorage: storage = null, pruneBackups: prune = null } = ports;
   const repositories = createRepositories({ db, clock, random, secret, storage });
-  const shared = { db, clock, random, log, repositories };
+  const shared = { db, clock, random, log, repositories, trust };
+  const runningTime = createRunningTime({ db, clock, processes });
   const operations = createOperationSync(shared);
   const { backupDrillHours = DRILL_HOURS } = options;
   const drillEveryHours = storage === null ? 0 : backupDrillHours;
@@ -44,9 +46,12 @@ export function createBackups(
     storage === null
       ? async () => undefined
       : createCleanup({ ...shared, processes, storage, prune });
+  const cleanUpUnlessSuspect = async () => (trust.isSuspect() ? undefined : cleanUp());
   let loops: Loop[] = [];
 
   async function handleDue(): Promise<void> {
+    if (trust.isSuspect()) return;
+    await runningTime.record();
     await operations.failOrphans();
     for (const executorId of await schedule.beginDueBackups()) wake(executorId);
     for (const executorId of await schedule.beginDueDrills()) wake(executorId);
@@ -88,13 +93,13 @@ export function createBackups(
     /** Handles all due work and cleans up once. Tests call it instead of `start`. */
     async runOnce(): Promise<void> {
       await handleDue();
-      await cleanUp();
+      await cleanUpUnlessSuspect();
     },
 
     start(): void {
       if (loops.length > 0) return;
       // A cleanup may take minutes, so schedules do not wait for the cleanup.
-      loops = [loop(DUE_INTERVAL_MS, handleDue), loop(CLEANUP_INTERVAL_MS, cleanUp)];
+      loops = [loop(DUE_INTERVAL_MS, handleDue), loop(CLEANUP_INTERVAL_MS, cleanUpUnlessSuspect)];
     },
 
     async stop(): Promise<void> {

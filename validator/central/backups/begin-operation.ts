@@ -195,6 +195,7 @@ function newBackup(
 ): BackupLog {
   return {
     ...newOperation(pod, repository.id, { id: random.uuid(), nowMs: clock.now(), actor }),
+    cleanup_after_ms: 0,
     config_id: config?.id ?? null,
     name,
     description,

@@ -3,6 +3,7 @@ import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { OperationView } from '#shared/api/agent/operations.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, type ErrorCode, messageOf } from '#shared/runtime/errors.ts';
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { renterOn } from '../market/pods/node-renter.ts';
@@ -42,10 +43,17 @@ export function createOperationSync(deps: {
   random: Random;
   log: Log;
   repositories: Repositories;
+  trust: ClockTrust;
 }) {
-  const { db, clock, log, repositories } = deps;
+  const { db, clock, log, repositories, trust } = deps;
   const record = createOperationRecorder(deps);
   const startedMs = clock.now();
+
+  /** Present time, and the time since which this process has observed the nodes. */
+  const watched = () => {
+    const nowMs = clock.now();
+    return { nowMs, startedMs: Math.max(startedMs, trust.resumedAtMs()) };
+  };
 
   /** Returns null while the storage does not answer. */
   async function accessOf(operation: Operation) {
@@ -124,9 +132,10 @@ export function createOperationSync(deps: {
   }
 
   async function failSilent(executorId: string): Promise<void> {
+    if (trust.isSuspect()) return;
     for (const operation of await listOpenOn(db, executorId)) {
       const pod = await findAnyPod(db, operation.pod_id);
-      if (isSilent(operation, pod, { nowMs: clock.now(), startedMs })) {
+      if (isSilent(operation, pod, watched())) {
         await record.silent(operation);
       }
     }
@@ -167,7 +176,7 @@ export function createOperationSync(deps: {
     async failOrphans(): Promise<void> {
       for (const operation of await listOrphans(db, BATCH)) await record.failed(operation, GONE);
       for (const drill of await listStrandedDrills(db, BATCH)) {
-        if (isSilent(drill, undefined, { nowMs: clock.now(), startedMs })) {
+        if (isSilent(drill, undefined, watched())) {
           await record.silent(drill);
         }
       }

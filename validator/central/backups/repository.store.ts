@@ -1,5 +1,6 @@
 /** Queries of backup_repositories. */
 import type { BackupRepository, Db } from '../platform/database/tables.ts';
+import { isInGrace } from './retention.store.ts';
 
 export async function insertRepository(db: Db, row: BackupRepository): Promise<void> {
   await db.insertInto('backup_repositories').values(row).execute();
@@ -28,7 +29,7 @@ export async function markNotEmpty(db: Db, id: string, nowMs: number): Promise<v
 }
 
 /**
- * Returns repositories with snapshots to remove, and repositories of ended pods without a completed backup. `only`
+ * Returns repositories with snapshots to remove, and repositories of ended pods without a retained snapshot. `only`
  * restricts the result to one repository.
  */
 export async function listToClean(
@@ -42,7 +43,11 @@ export async function listToClean(
     .$if(only !== undefined, (query) => query.where('id', '=', only ?? ''));
   const withRemovable = await repositories
     .where('id', 'in', (eb) =>
-      eb.selectFrom('backup_logs').select('repository_id').where('cleanup_at', 'is not', null),
+      eb
+        .selectFrom('backup_logs')
+        .select('repository_id')
+        .where('cleanup_at', 'is not', null)
+        .where((log) => log.not(isInGrace(log))),
     )
     .limit(limit)
     .execute();
@@ -64,7 +69,12 @@ export async function listToClean(
             .selectFrom('backup_logs')
             .select('backup_logs.id')
             .whereRef('backup_logs.repository_id', '=', 'backup_repositories.id')
-            .where('backup_logs.state', '=', 'COMPLETED'),
+            .where((log) =>
+              log.or([
+                log('backup_logs.state', '=', 'COMPLETED'),
+                log.and([log('backup_logs.cleanup_at', 'is not', null), isInGrace(log)]),
+              ]),
+            ),
         ),
       ),
     )

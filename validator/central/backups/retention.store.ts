@@ -1,6 +1,10 @@
 /** Queries that expire, delete and clean up backups. */
-import type { Db } from '../platform/database/tables.ts';
+import type { Expression, ExpressionBuilder, SqlBool } from 'kysely';
+import type { Db, Tables } from '../platform/database/tables.ts';
 import { sourcesOf } from './operation.state.ts';
+
+/** Running time between the expiry of a backup and the removal of its snapshot. A deletion by the owner has none. */
+const EXPIRY_GRACE_MS = 7 * 86_400_000;
 
 /**
  * Expires or deletes a backup and schedules the cleanup of its snapshot; returns false if the state of the backup does
@@ -17,6 +21,12 @@ export async function discardBackup(
     .set((eb) => ({
       state: to,
       expires_at: null,
+      cleanup_after_ms:
+        to === 'EXPIRED'
+          ? eb
+              .selectFrom('running_time')
+              .select((of) => of('total_ms', '+', EXPIRY_GRACE_MS).as('ms'))
+          : 0,
       cleanup_at: eb
         .case()
         .when('snapshot_id', 'is', null)
@@ -87,13 +97,18 @@ export async function deleteOldRows(db: Db, beforeMs: number): Promise<void> {
   }
 }
 
-/** Returns the snapshots of completed backups in a repository. */
+/** Returns the snapshots of completed backups, and of expired backups within their grace, in a repository. */
 export async function listRetainedSnapshots(db: Db, repositoryId: string): Promise<string[]> {
   const rows = await db
     .selectFrom('backup_logs')
     .select('snapshot_id')
     .where('repository_id', '=', repositoryId)
-    .where('state', '=', 'COMPLETED')
+    .where((eb) =>
+      eb.or([
+        eb('state', '=', 'COMPLETED'),
+        eb.and([eb('cleanup_at', 'is not', null), isInGrace(eb)]),
+      ]),
+    )
     .execute();
   return rows.flatMap(({ snapshot_id: id }) => (id === null ? [] : [id]));
 }
@@ -105,8 +120,15 @@ export async function listToRemove(db: Db, repositoryId: string): Promise<string
     .select('id')
     .where('repository_id', '=', repositoryId)
     .where('cleanup_at', 'is not', null)
+    .where((eb) => eb.not(isInGrace(eb)))
     .execute();
   return rows.map((row) => row.id);
+}
+
+/** True for an expired backup whose snapshot is retained, because the grace has not passed as running time. */
+export function isInGrace(eb: ExpressionBuilder<Tables, 'backup_logs'>): Expression<SqlBool> {
+  const ranMs = eb.selectFrom('running_time').select('total_ms');
+  return eb('backup_logs.cleanup_after_ms', '>', ranMs);
 }
 
 /** Records that the snapshots of these backups are removed. */

@@ -51,13 +51,22 @@ it('refuses to delete a running backup', async () => {
   expect((await remove(id)).body).toMatchObject({ status: 'DELETED', deletion_state: 'DONE' });
 });
 
-it('expires a backup after its retention days', async () => {
+it('expires a backup after its retention days, and removes its data after seven further days of running time', async () => {
   const [first] = [await scene.backedUp('a'), await scene.backedUp('b')];
   await scene.tend(30 * DAY_MS - 2_001);
   expect((await scene.log(first)).status).toBe('COMPLETED');
   await scene.tend(1);
+  expect(await scene.log(first)).toMatchObject({ status: 'EXPIRED', deletion_state: 'PENDING' });
+  // A deletion in the same repository does not remove the data of the expired backup either.
+  await remove(await scene.backedUp('c'));
+  await scene.tend();
+  expect(scene.storage.pruned).toEqual([digits('a', 'b')]);
+  await scene.tend(7 * DAY_MS - 60_000);
+  expect(scene.storage.pruned).toHaveLength(1);
+  await scene.tend(60_000);
+  await scene.tend();
   expect(await scene.log(first)).toMatchObject({ status: 'EXPIRED', deletion_state: 'DONE' });
-  expect(scene.storage.pruned).toEqual([digits('b')]);
+  expect(scene.storage.removed).toHaveLength(1);
 });
 
 it('reports that the data of single backups cannot be removed without restic', async () => {
@@ -120,6 +129,8 @@ it('retains a backup of a deleted pod until it expires, then removes the reposit
   await scene.tend(29 * DAY_MS);
   expect(scene.storage.removed).toEqual([]);
   await scene.tend(DAY_MS);
+  expect(scene.storage.removed).toEqual([]);
+  await scene.tend(7 * DAY_MS);
   expect(scene.storage.removed).toHaveLength(1);
   expect(await scene.log(id)).toMatchObject({ status: 'EXPIRED', deletion_state: 'DONE' });
   await scene.tend(DAY_MS);

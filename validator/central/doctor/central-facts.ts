@@ -56,7 +56,7 @@ export async function readFacts(ports: DoctorPorts, config: CentralConfig): Prom
       transport: PLAIN_TRANSPORT,
       timeoutMs,
     }),
-    readClockFacts({ clock, runCommand, timeFrom: null }),
+    readClockFacts({ clock, runCommand, timeFrom: null, home: config.CENTRAL_HOME }),
     readDiskUse({ clock, runCommand, path: nearestFolder(config.CENTRAL_HOME) }),
   ]);
   return { config, database, key, secret, gateway, listener, time, disk };

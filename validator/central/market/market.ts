@@ -135,6 +135,9 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     /** Runs one pass of the pod sync over all executors that are due. Tests call it instead of `startJobs`. */
     syncOnce: pods.syncOnce,
 
+    /** Ends the metered time of all pods until their nodes answer again. */
+    suspendMeters: pods.suspendMeters,
+
     /** Runs one clean-up of volumes. Tests call it instead of `startJobs`. */
     cleanVolumes: volumes.runOnce,
 

@@ -1,5 +1,6 @@
 /** Composes the routes of operators. */
 import type { HttpServer } from '#shared/http/server.ts';
+import type { GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import type { AccountPorts } from '../accounts/account/account-ports.ts';
 import type { LedgerProofs } from '../money/ledger/ledger-proof.service.ts';
 import type { OperatorRefunds } from '../money/metering/operator-refund.service.ts';
@@ -7,6 +8,7 @@ import type { CentralDeps } from '../platform/central-deps.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';
 import { createProviderBans } from '../providers/provider-ban.service.ts';
 import { createAccountsForOperators } from './account.service.ts';
+import { registerClock } from './clock.routes.ts';
 import { registerFleet } from './fleet.routes.ts';
 import { createFleet } from './fleet.service.ts';
 import {
@@ -23,6 +25,7 @@ export type OperatorParts = {
   idempotency: Idempotency;
   refunds: OperatorRefunds;
   proofs: LedgerProofs;
+  guard: GuardedClock;
   /** Functions that return further data of an account. */
   views: Pick<AccountPorts, 'balanceOf' | 'earnedByReferrals' | 'validators'>;
 };
@@ -31,7 +34,7 @@ export type OperatorParts = {
 export function registerOperator(
   api: HttpServer,
   { ports }: Pick<CentralDeps, 'ports'>,
-  { idempotency, refunds, proofs, views }: OperatorParts,
+  { idempotency, refunds, proofs, views, guard }: OperatorParts,
 ): void {
   const { db, clock, random } = ports;
   registerAccounts(api, createAccountsForOperators(db, views));
@@ -41,5 +44,6 @@ export function registerOperator(
   registerFleet(api, createFleet(db));
   registerQueues(api, createQueues({ db, clock }));
   registerLedgerProof(api, proofs);
+  registerClock(api, { db, clock, guard });
   registerRelay(api, ports.agents);
 }

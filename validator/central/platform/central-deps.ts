@@ -1,5 +1,6 @@
 /** Ports and options of the central API, and the dependencies that its modules receive. */
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { ClockTrust, GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
@@ -29,6 +30,8 @@ import type { RateLimits } from './rate-limits/policies.ts';
 export type CentralPorts = {
   db: Database;
   clock: Clock;
+  /** Guard whose clock `clock` is, started and stopped by the caller. Absent: `clock` is judged, and not corrected. */
+  guard?: GuardedClock;
   random: Random;
   log: Log;
   /** 32 bytes, the same in all processes of the deployment: signs sessions and encrypts API keys at rest. */
@@ -122,6 +125,8 @@ export type CentralDeps = {
   ports: CentralPorts;
   options: CentralOptions;
   notifier: Notifier;
+  /** Suspends deletions, expiries, schedules and verdicts while the clock is suspect. */
+  trust: ClockTrust;
   /** Aborts when the server stops. Streams and waits then end. */
   stopping: AbortSignal;
 };

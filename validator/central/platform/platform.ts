@@ -2,6 +2,7 @@
  * Composes the platform: the database handle that sends notifications, the processes that share the database,
  * idempotency and the schedule.
  */
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import { isPostgres } from '../../database/engine.ts';
 import type { CentralPorts } from './central-deps.ts';
 import { createNotifier, withNotifier } from './database/notifier.ts';
@@ -13,7 +14,7 @@ import { createSchedule, type DueHandlers } from './schedule/schedule.ts';
 export type Platform = ReturnType<typeof createPlatform>;
 
 /** Composes the parts without starting them. */
-export function createPlatform(ports: CentralPorts) {
+export function createPlatform(ports: CentralPorts, trust: ClockTrust) {
   const { clock, random, log } = ports;
   const { notifier = createNotifier(clock) } = ports;
   const db = withNotifier(ports.db, notifier);
@@ -39,6 +40,7 @@ export function createPlatform(ports: CentralPorts) {
         random,
         log,
         notifier,
+        trust,
         handlers: { ...handlers, retention: retention.handler },
         begin: retention.begin,
       });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { localHostAndPort } from '#shared/http/listen.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -43,6 +44,7 @@ export type EmbeddedBackupsDeps = {
    * True if no other process uses the folder. Then every unfinished upload that exists at the start was interrupted.
    */
   isAlone: boolean;
+  trust: Pick<ClockTrust, 'isSuspect'>;
   /** Origin at which agents reach this process, such as `https://host`. */
   origin(): string;
 };
@@ -66,7 +68,8 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
   await mkdir(root, { recursive: true, mode: 0o700 });
   const abandonedBefore = () => clock.now() - ABANDONED_AFTER_MS;
   let countedBytes: number | null = null;
-  await removals.sweep(deps.isAlone ? Number.POSITIVE_INFINITY : abandonedBefore());
+  if (!deps.trust.isSuspect())
+    await removals.sweep(deps.isAlone ? Number.POSITIVE_INFINITY : abandonedBefore());
 
   const storage: BackupStorage = {
     async place({ id, accountId }, rights) {
@@ -112,6 +115,7 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
         clock,
         intervalMs: SWEEP_INTERVAL_MS,
         async run(signal) {
+          if (deps.trust.isSuspect()) return;
           await removals.sweep(abandonedBefore());
           await quota.forgetIdle();
           const bytes = await countOf(root, () => true, signal);

@@ -4,8 +4,9 @@
  */
 import { CheckResult, isBlocking } from '#shared/api/central/validator-routes.ts';
 import type { ApiError } from '#shared/runtime/errors.ts';
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import { refundFault } from '../../money/metering/provider-fault.ts';
-import { meterTransition } from '../../money/metering/usage.service.ts';
+import { billablePodIds, meterTransition } from '../../money/metering/usage.service.ts';
 import type { Database, Pod } from '../../platform/database/tables.ts';
 import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
 import { type ExecutorEntry, findExecutor } from '../executors/executor.service.ts';
@@ -95,10 +96,11 @@ export type LostContactDeps = TransitionDeps & {
   /** Returns true if the provider announced maintenance of the node for that time. */
   inMaintenance(executorId: string, atMs: number): Promise<boolean>;
   failCreation(pod: Pod, message: string): Promise<void>;
+  trust: Pick<ClockTrust, 'isSuspect' | 'resumedAtMs'>;
 };
 
 export function createLostContact(deps: LostContactDeps) {
-  const { db, clock, inMaintenance, failCreation } = deps;
+  const { db, clock, inMaintenance, failCreation, trust } = deps;
   /**
    * Time until which this process could not observe nodes, because it did not run or the gateway did not answer. The
    * silence of a node before that time does not count against the node.
@@ -152,12 +154,18 @@ export function createLostContact(deps: LostContactDeps) {
    * `pods` are the node's rows, read before the call to its agent. Rows that have changed since are skipped.
    * `isOfNode` is false if the gateway did not respond either; then the node's reliability is not affected.
    */
-  return async function recordUnanswered(
+  async function recordUnanswered(
     executorId: string,
     pods: readonly Pod[],
     isOfNode: boolean,
   ): Promise<void> {
     const nowMs = clock.now();
+    if (trust.isSuspect()) {
+      blindUntilMs = nowMs;
+      return;
+    }
+    // After a step the earlier times of this process are on another scale.
+    blindUntilMs = Math.max(blindUntilMs, trust.resumedAtMs());
     // A clock that was set back does not prolong the time.
     blindUntilMs = isOfNode ? Math.min(blindUntilMs, nowMs) : nowMs;
     const isNodeFault = nowMs - blindUntilMs >= CONTACT_LOST_MS;
@@ -177,8 +185,31 @@ export function createLostContact(deps: LostContactDeps) {
       const loss = announced ? null : lossReason(node, { lostAtMs: observedLossMs, nowMs });
       if (loss !== null) await markBroken(pod, loss, nowMs);
     }
-  };
+  }
+
+  /**
+   * Ends the metered time of all pods now, as if their nodes were silent, until a pass reaches the nodes again. Called
+   * before the time is corrected, so that no renter is charged for the correction. Throws if a pod is still metered.
+   */
+  async function suspendMeters(): Promise<void> {
+    for (let round = 0; round < SUSPEND_ROUNDS; round += 1) {
+      const ids = await billablePodIds(db);
+      if (ids.length === 0) return;
+      for (const id of ids) {
+        const pod = await findPod(db, id);
+        const nowMs = clock.now();
+        const loss = { lostAtMs: nowMs, nowMs, announced: false, isNodeFault: false };
+        if (pod !== undefined) await markUnreachable(pod, loss);
+      }
+    }
+    throw new Error('pods are still metered');
+  }
+
+  return { recordUnanswered, suspendMeters };
 }
+
+/** Passes of the sync that already run may make a pod billable again. */
+const SUSPEND_ROUNDS = 5;
 
 function lastContactMs({ seen_at: seenAtMs, created_at: createdMs }: Pod): number {
   return seenAtMs ?? createdMs;

@@ -31,7 +31,7 @@ export type SyncJobDeps = SyncDeps & {
  */
 export function createPodSyncJob(deps: SyncJobDeps) {
   const { clock, log, queue } = deps;
-  const syncExecutor = createPodSync(deps);
+  const { syncExecutor, suspendMeters } = createPodSync(deps);
   const running = new Map<string, { claim: Claim; pass: Promise<void> }>();
   const woken = new Set<string>();
   const polls = createHeartbeat(clock);
@@ -89,6 +89,8 @@ export function createPodSyncJob(deps: SyncJobDeps) {
       await poll();
       await passes();
     },
+
+    suspendMeters,
 
     /** Syncs this executor at once, regardless of its pause. */
     wake(executorId: string): void {

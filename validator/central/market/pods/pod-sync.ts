@@ -2,12 +2,17 @@
  * Reconciles the pod rows of one executor with the pods on its agent. Every step may be repeated, and no progress is
  * stored.
  */
-import { type AgentClient, isWithoutResponse } from '#shared/api/agent/agent-client.ts';
+import {
+  type AgentClient,
+  isClockRefusal,
+  isWithoutResponse,
+} from '#shared/api/agent/agent-client.ts';
 import { registryAddressOf } from '#shared/api/agent/images.ts';
 import type { PodPutInput, PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
 import type { PodSecret } from '#shared/api/agent/pod-secrets.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, type ErrorCode } from '#shared/runtime/errors.ts';
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { withRequestId } from '#shared/runtime/request-context.ts';
@@ -18,7 +23,8 @@ import type { Agents } from '../../platform/ports.ts';
 import { findExecutor, recordSeen } from '../executors/executor.service.ts';
 import { type DriftKind, recordDrift } from './drift.ts';
 import { isLaunchLate } from './launch-limit.ts';
-import { findPod, listUnendedOn } from './pod.store.ts';
+import { podStateOf } from './pod.state.ts';
+import { changePod, findPod, listUnendedOn } from './pod.store.ts';
 import { createLostContact, isUnanswered, type LostContactDeps } from './pod-contact.ts';
 import { createIdleCheck } from './pod-idle.ts';
 import type { NotebookTokenOf } from './pod-notebook.ts';
@@ -61,6 +67,7 @@ export type SyncDeps = {
   volumes: VolumePasses;
   inMaintenance: LostContactDeps['inMaintenance'];
   launchLimitMs: number;
+  trust: ClockTrust;
   /** Detaches the volume of a pod that left its node. Runs in the transaction that ends the pod. */
   detachVolume(tx: Db, podId: string): Promise<void>;
 };
@@ -92,13 +99,14 @@ export type VolumePasses = {
 export type SyncResult = 'busy' | 'idle' | 'refused' | 'working' | 'unreachable';
 
 /**
- * Returns a function that runs one pass over an executor. The function does not reject if the agent does not answer.
+ * `syncExecutor` runs one pass over an executor, and does not reject if the agent does not answer. `suspendMeters` ends
+ * the metered time of all pods until a pass reaches their agents.
  */
 export function createPodSync(deps: SyncDeps) {
-  const { db, clock, log } = deps;
+  const { db, clock, log, trust } = deps;
   const { restoresAtStart } = deps.operations;
   const record = createPodRecorder({ ...deps, restoresAtStart });
-  const recordUnanswered = createLostContact({ ...deps, failCreation: record.failCreation });
+  const lostContact = createLostContact({ ...deps, failCreation: record.failCreation });
   const checkIdle = createIdleCheck(deps);
   const logged = new Set<string>();
 
@@ -161,7 +169,8 @@ export function createPodSync(deps: SyncDeps) {
 
   /** Performs a step. Calls to the agent carry the id of the API request that caused them. */
   async function perform(client: AgentClient, pod: Pod, step: SyncStep): Promise<void> {
-    if (step.do === 'wait') return;
+    // The time that is still believed is about to be corrected.
+    if (step.do === 'wait' || trust.isStepping()) return;
     if (step.do === 'observe') return record.observed(pod, step.view);
     const requestId = await newestRequestId(db, pod.id);
     await withRequestId(requestId, () => callAgent(client, pod, step));
@@ -245,12 +254,14 @@ export function createPodSync(deps: SyncDeps) {
    * late.
    */
   async function endLateLaunches(executorId: string): Promise<void> {
+    if (trust.isSuspect()) return;
     for (const pod of await listUnendedOn(db, executorId)) {
       if (isLaunchLate(pod, clock.now())) await record.launchTimedOut(pod);
     }
   }
 
-  return async function syncExecutor(executorId: string): Promise<SyncResult> {
+  async function syncExecutor(executorId: string): Promise<SyncResult> {
+    if (trust.isStepping()) return 'refused';
     const client = deps.agents.clientOf(executorId);
     const pods = await listUnendedOn(db, executorId);
     let isAllDone: boolean;
@@ -270,7 +281,8 @@ export function createPodSync(deps: SyncDeps) {
       isWorking = isBackingUp || (waiting !== null && (await deps.volumes.isWorking(executorId)));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      await recordUnanswered(executorId, pods, !isWithoutResponse(error));
+      if (isClockRefusal(error)) await recordClockRefusal(pods, error.message);
+      await lostContact.recordUnanswered(executorId, pods, !isWithoutResponse(error));
       await deps.operations.unanswered(executorId);
       return 'unreachable';
     }
@@ -278,5 +290,15 @@ export function createPodSync(deps: SyncDeps) {
     if (!isAllDone) return 'refused';
     if ((await listUnendedOn(db, executorId)).some(needsAttention)) return 'busy';
     return isWorking ? 'working' : 'idle';
-  };
+  }
+
+  /** Shows renters why their pods wait. The next report of the agent replaces the message. */
+  async function recordClockRefusal(pods: readonly Pod[], message: string): Promise<void> {
+    for (const pod of pods) {
+      if (pod.message !== message)
+        await changePod(db, pod.id, [podStateOf(pod.state)], { message });
+    }
+  }
+
+  return { syncExecutor, suspendMeters: lostContact.suspendMeters };
 }

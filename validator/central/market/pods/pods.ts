@@ -33,7 +33,8 @@ export type PodPartsDeps = Pick<SyncDeps, 'operations' | 'volumes' | 'inMaintena
   backupConfigOf: PodsDeps['backupConfigOf'];
 };
 
-export function createPodParts({ ports, mails, notifier, options }: MailDeps, parts: PodPartsDeps) {
+export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
+  const { ports, mails, notifier, options, trust } = deps;
   const { db, clock, random, log, agents, secret } = ports;
   const { processes, annotationsOf, volumesOfPods } = parts;
   const { launchLimitMs = DEFAULT_LAUNCH_LIMIT_MS } = options;
@@ -58,6 +59,7 @@ export function createPodParts({ ports, mails, notifier, options }: MailDeps, pa
     inMaintenance: parts.inMaintenance,
     detachVolume: parts.detachVolume,
     launchLimitMs,
+    trust,
     wakeOthers: () => notifier.notify('sync'),
   });
   const pods = createPods({
@@ -92,6 +94,8 @@ export function createPodParts({ ports, mails, notifier, options }: MailDeps, pa
 
     /** Runs one pass of the sync over all executors that are due. Tests call it instead of `start`. */
     syncOnce: () => sync.runOnce(),
+
+    suspendMeters: sync.suspendMeters,
 
     /** Milliseconds since the sync last polled its queue. */
     sincePollMs: sync.sincePollMs,

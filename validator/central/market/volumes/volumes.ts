@@ -21,7 +21,7 @@ const CLEANUP_INTERVAL_MS = 60_000;
  * volumes are listed.
  */
 export function createVolumeParts(
-  { ports, options }: CentralDeps,
+  { ports, options, trust }: CentralDeps,
   { processes, wake }: { processes: Processes; wake(executorId: string): void },
 ) {
   const { db, clock, random, log, secret } = ports;
@@ -36,6 +36,7 @@ export function createVolumeParts(
   let loop: { stop(): Promise<void> } | null = null;
 
   async function cleanUpOnce(): Promise<void> {
+    if (trust.isSuspect()) return;
     await sync.abandonSilent();
     await cleanUp();
   }

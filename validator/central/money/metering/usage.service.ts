@@ -76,6 +76,16 @@ const COUNTED_LATE_MS = 60_000;
 const MOST_SEGMENTS = 200;
 const ENDS: readonly PodState[] = ['deleting', 'creation_failed', 'deleted'];
 
+/** Lists the pods whose present time is charged. */
+export async function billablePodIds(db: Db): Promise<string[]> {
+  const rows = await db
+    .selectFrom('usage_meters')
+    .select('pod_id')
+    .where('is_billable', '=', 1)
+    .execute();
+  return rows.map((row) => row.pod_id);
+}
+
 /** Closes the pod's segment and opens the next. Does nothing before its first `running` and after its end. */
 export async function meterTransition(
   tx: Db,

@@ -44,10 +44,13 @@ export type GatewayAgentsOptions = {
   random: Random;
   /** Default: plain HTTP. */
   transport?: Transport;
+  /** Called with the time of the gateway, as its responses to signed requests show. */
+  onPeerTime?(timeMs: number): void;
 };
 
 export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
-  const { gatewayUrl, gatewayHotkey, signer, clock, random, transport = PLAIN_TRANSPORT } = options;
+  const { gatewayUrl, gatewayHotkey, signer, clock, random, onPeerTime } = options;
+  const { transport = PLAIN_TRANSPORT } = options;
   const explained = explainedTransport(transport, { gatewayUrl, clock });
   const callerTo = (baseUrl: string) => ({
     baseUrl,
@@ -56,6 +59,8 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
     clock,
     random,
     transport: explained,
+    ...(onPeerTime === undefined ? {} : { onPeerTime }),
+    signsFor: 'validator' as const,
   });
   const callerOf = (executorId: string) => callerTo(`${gatewayUrl}/v1/executors/${executorId}`);
   const sendTo = (executorId: string) => createSignedFetch(callerOf(executorId));
@@ -82,7 +87,8 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
   return {
     hotkey: signer.hotkey,
     gateway: { ...addressOf(gatewayUrl), hotkey: gatewayHotkey },
-    clientOf: (executorId) => createAgentClient({ send: sendTo(executorId), clock }),
+    clientOf: (executorId) =>
+      createAgentClient({ send: sendTo(executorId), clock, signsFor: 'validator' }),
     terminalOf(executorId, podId, { query, requestId, signal }) {
       const { cols, rows, term } = query;
       const search = new URLSearchParams({ cols: String(cols), rows: String(rows), term });

@@ -59,7 +59,8 @@ import { audit } from './migrations/0047-audit.ts';
 import { sshHostKey } from './migrations/0049-ssh-host-key.ts';
 import { operators } from './migrations/0050-operators.ts';
 import { operatorRecords } from './migrations/0051-operator-records.ts';
-import { damagedBackups } from './migrations/0054-damaged-backups.ts';
+import { runningTime } from './migrations/0052-running-time.ts';
+import { damagedBackups } from './migrations/0053-damaged-backups.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -114,6 +115,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   sshHostKey,
   operators,
   operatorRecords,
+  runningTime,
   damagedBackups,
 ];
 

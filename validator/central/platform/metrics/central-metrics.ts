@@ -6,9 +6,11 @@ import { type ListenAddress, listenOn } from '#shared/http/listen.ts';
 import { registerMetricsRoute } from '#shared/http/scrape.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
+import { clockFamily } from '#shared/telemetry/clock-family.ts';
 import { registerFamily } from '#shared/telemetry/family.ts';
 import {
   BACKLOG_INTERVAL_MS,
@@ -96,6 +98,10 @@ export function createCentralMetrics(clock: Clock) {
         codes.set(request, code);
         refusals.inc({ code });
       });
+    },
+    /** Must be called once. */
+    watchClock(trust: Pick<ClockTrust, 'isSuspect'>): void {
+      registerFamily(registry, clockFamily(CENTRAL_PREFIX, trust));
     },
     setBacklog(next: Backlog): void {
       backlog = next;

@@ -4,6 +4,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../../../test/fakes/manual-clock.ts';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
+import { TRUSTED_CLOCK } from '../../../../test/fakes/trusted-clock.ts';
 import { createNotifier } from '../database/notifier.ts';
 import type { Database, Db } from '../database/tables.ts';
 import { createRetention } from './retention.ts';
@@ -24,7 +25,15 @@ function processWith(sweeps: Record<string, (tx: Db) => Promise<unknown>>) {
   const retention = createRetention({ db, sweeps });
   const log = createLog({ name: 'test', level: 'silent' });
   const { handler, begin } = retention;
-  const parts = { db, clock, random: systemRandom, log, notifier: createNotifier(clock), begin };
+  const parts = {
+    db,
+    clock,
+    random: systemRandom,
+    log,
+    notifier: createNotifier(clock),
+    begin,
+    trust: TRUSTED_CLOCK,
+  };
   return { retention, schedule: createSchedule({ ...parts, handlers: { retention: handler } }) };
 }
 

@@ -5,6 +5,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
 import { createManualClock, type ManualClock } from '../../../../test/fakes/manual-clock.ts';
 import { createTestDatabase, onPostgres } from '../../../../test/fakes/scenes/central-database.ts';
+import { TRUSTED_CLOCK } from '../../../../test/fakes/trusted-clock.ts';
 import { createNotifier, withNotifier } from '../database/notifier.ts';
 import type { Database } from '../database/tables.ts';
 import { clearDue, type DueKind, dueAt, ensureDue, setDue } from './due.ts';
@@ -46,6 +47,7 @@ function schedule(handlers: DueHandlers = HANDLERS, on: Partial<Clock> = {}) {
     random: systemRandom,
     log,
     notifier,
+    trust: TRUSTED_CLOCK,
     handlers,
   });
   return { ...schedule, db: handle };

@@ -5,6 +5,7 @@
 
 import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import { createHeartbeat } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
@@ -66,6 +67,8 @@ export type ScheduleDeps = {
   random: Random;
   log: Log;
   notifier: Notifier;
+  /** No work runs while the clock is suspect. */
+  trust: Pick<ClockTrust, 'isSuspect'>;
   /** Handlers by kind. Work without a handler waits for a process that has a handler for its kind. */
   handlers: DueHandlers;
   /** Called before the first poll, to schedule work that must always be scheduled. */
@@ -75,7 +78,7 @@ export type ScheduleDeps = {
 export type Schedule = ReturnType<typeof createSchedule>;
 
 export function createSchedule(deps: ScheduleDeps) {
-  const { db, clock, random, log, notifier, handlers, begin } = deps;
+  const { db, clock, random, log, notifier, trust, handlers, begin } = deps;
   const byKind = new Map<string, DueHandler>(Object.entries(handlers));
   const kinds = [...byKind.keys()];
   const heartbeat = createHeartbeat(clock);
@@ -126,7 +129,7 @@ export function createSchedule(deps: ScheduleDeps) {
     const breathe = createEventLoopYield(clock);
     const skipped: DueKey[] = [];
     for (let done = 0; done < MAX_PER_POLL; done += 1) {
-      if (signal?.aborted) return false;
+      if (signal?.aborted || trust.isSuspect()) return false;
       const nowMs = clock.now();
       const row = await next(nowMs, skipped);
       const handler = row && byKind.get(row.kind);
@@ -146,7 +149,8 @@ export function createSchedule(deps: ScheduleDeps) {
     if (!hasBegun) await begin?.(clock.now());
     hasBegun = true;
     const more = kinds.length > 0 && (await runBatch(signal));
-    pace.end(more ? clock.now() : kinds.length > 0 ? await earliestLook(db, kinds) : null);
+    const isIdle = kinds.length === 0 || trust.isSuspect();
+    pace.end(more ? clock.now() : isIdle ? null : await earliestLook(db, kinds));
   }
 
   notifier.onNotify('due', (dueAtMs) => {

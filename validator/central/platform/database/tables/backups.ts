@@ -1,4 +1,5 @@
 /** Tables of backups, restores, drills and volumes. */
+import type { Generated } from 'kysely';
 import type { Flag, Stamped } from './platform.ts';
 
 /**
@@ -100,6 +101,8 @@ export type BackupLogsTable = OperationColumns & {
   expires_at: number | null;
   /** Time since which the snapshot must be removed; null if there is no snapshot to remove. */
   cleanup_at: number | null;
+  /** Running time of the central API from which on the snapshot may be removed. */
+  cleanup_after_ms: Generated<number>;
   /** Reason why the removal failed. */
   cleanup_problem: string | null;
   cleaned_at: number | null;

@@ -9,6 +9,15 @@ export type Stamped = { created_at: number; updated_at: number };
 
 export type MetaTable = { name: string; value: string };
 
+/** Single row. */
+export type RunningTimeTable = {
+  id: 1;
+  /** Milliseconds for which the central API has run, of all its starts together. */
+  total_ms: number;
+  /** Process that counts. */
+  boot_id: string;
+};
+
 /** One row per live process of the central API. */
 export type CentralProcessesTable = { boot_id: string; beat_at: number };
 
@@ -83,6 +92,7 @@ export type LedgerProofsTable = {
 
 export type PlatformTables = {
   meta: MetaTable;
+  running_time: RunningTimeTable;
   central_processes: CentralProcessesTable;
   idempotency: IdempotencyTable;
   due_work: DueWorkTable;
