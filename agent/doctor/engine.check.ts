@@ -1,13 +1,6 @@
 /** Checks of the container engine, from its own report. */
 import type { DiskQuota } from '#shared/api/agent/inventory.ts';
-import {
-  fail,
-  type Outcome,
-  ok,
-  type Problem,
-  unread,
-  warn,
-} from '#shared/check/check.ts';
+import { fail, type Outcome, ok, type Problem, unread, warn } from '#shared/check/check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import type { Observed } from '#shared/check/observe.ts';
 import type { EngineReport } from '../containers/engine/engine-report.ts';
@@ -104,7 +97,11 @@ function unreachable(socketPath: string, report: Problem): Outcome {
   const measured = `the engine at ${socketPath} does not answer: ${problem}`;
   // A restart of Docker may end the pods of a host that is only busy.
   if (report.timedOut === true) {
-    return unread(report, measured, 'the engine is slow: run the doctor again when the host is less busy');
+    return unread(
+      report,
+      measured,
+      'the engine is slow: run the doctor again when the host is less busy',
+    );
   }
   if (/EACCES|EPERM/.test(problem)) {
     return fail(measured, 'run the doctor and the agent as root, or: usermod -aG docker USER');

@@ -10,7 +10,8 @@ import { defineCheck, fail } from './check.ts';
  */
 const CONFIRMED = { inARow: 2, isWithholding: true };
 const MAX_NAMED = 5;
-const NO_GPU = 'The agent offers no GPU: set AGENT_GPU=nvidia, and check the driver with nvidia-smi.';
+const NO_GPU =
+  'The agent offers no GPU: set AGENT_GPU=nvidia, and check the driver with nvidia-smi.';
 
 export const gpuInventory = defineCheck({
   id: 'gpu_inventory',

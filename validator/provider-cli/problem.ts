@@ -84,6 +84,10 @@ const MAX_CHARS = 300;
 function failure({ isReachable, message }: CallFailed): Omit<Problem, 'exitStatus'> {
   const hint = `Check the network and the address; to use another address: ${LOG_IN} --url https://…`;
   return isReachable
-    ? { code: 'unexpected_answer', message: `The server is not a central API: ${message}`.slice(0, MAX_CHARS), hint }
+    ? {
+        code: 'unexpected_answer',
+        message: `The server is not a central API: ${message}`.slice(0, MAX_CHARS),
+        hint,
+      }
     : { code: 'api_unreachable', message: `The central API does not answer: ${message}`, hint };
 }
