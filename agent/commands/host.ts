@@ -1,5 +1,6 @@
 /** The command `host`: runs the agent and its SSH gateway as supervised processes, on a host without our systemd units. */
 import { join } from 'node:path';
+import { readEnrolment } from '#shared/api/agent/identity.ts';
 import { requireFreePorts } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import {
@@ -54,9 +55,13 @@ export async function runHost(args: readonly string[], environment: Environment)
       output: linesOf(name),
       clock: systemClock,
       log,
-      onReady: (pid) => log.info({ child: name, pid }, 'serving'),
+      onReady: (pid) => {
+        log.info({ child: name, pid }, 'serving');
+        if (name === 'agent') sayOnHost(enrolmentText(config));
+      },
       onEnd: (how) => log.error({ child: name }, `the process ended: ${how}`),
     });
+  sayOnHost('starting the agent and the SSH gateway …');
   const children = [supervise('agent', agentArguments()), supervise('ssh', gatewayArguments())];
   let isStopping = false;
   stopOnSignal(async () => {
@@ -74,6 +79,18 @@ export async function runHost(args: readonly string[], environment: Environment)
   if (isStopping) return;
   await stopAll(children);
   throw failure;
+}
+
+/** Prints for a person. The log goes to the standard output. */
+function sayOnHost(text: string): void {
+  process.stderr.write(`${'host'.padEnd(NAME_CHARS)} | ${text}\n`);
+}
+
+function enrolmentText({ AGENT_HOME: home, AGENT_EXECUTOR_ID: id }: AgentConfig): string {
+  const enrolment = readEnrolment(home);
+  return enrolment?.executor_id === id
+    ? `the agent serves, enrolled by ${enrolment.hotkey}; next: npm run provider -- list ${id}`
+    : 'the agent serves, not enrolled; next: npm run --silent agent -- enrol request';
 }
 
 /** Returns why one of the children does not start; null while they serve or may still start. */

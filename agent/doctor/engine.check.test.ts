@@ -39,6 +39,7 @@ it('reports an engine that did not answer in time as unknown', () => {
   expect(findings.map(({ status, timed_out }) => [status, timed_out])).toEqual(
     ENGINE_CHECKS.map(() => ['unknown', true]),
   );
+  expect(findings[0]?.remedy).toContain('run the doctor again');
   const refused = engineFindings({ ...facts(), report: { problem: 'ECONNREFUSED' } }, true);
   expect(refused[0]).toMatchObject({ status: 'fail', timed_out: false });
 });

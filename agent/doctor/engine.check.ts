@@ -1,14 +1,6 @@
 /** Checks of the container engine, from its own report. */
 import type { DiskQuota } from '#shared/api/agent/inventory.ts';
-import {
-  fail,
-  type Outcome,
-  ok,
-  type Problem,
-  unlessTimedOut,
-  unread,
-  warn,
-} from '#shared/check/check.ts';
+import { fail, type Outcome, ok, type Problem, unread, warn } from '#shared/check/check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import type { Observed } from '#shared/check/observe.ts';
 import type { EngineReport } from '../containers/engine/engine-report.ts';
@@ -34,7 +26,7 @@ export const ENGINE_CHECKS: readonly DoctorCheck<EngineFacts>[] = [
     detects: 'a Docker engine that is unreachable, too old or rootless',
     required: `Docker ${OLDEST_ENGINE.join('.')} or newer, run by root`,
     judge({ report, socketPath }) {
-      if ('problem' in report) return unlessTimedOut(report, unreachable(socketPath, report));
+      if ('problem' in report) return unreachable(socketPath, report);
       const { version, apiVersion, rootless } = report.value;
       const measured = `Docker ${version}, API ${apiVersion}, at ${socketPath}`;
       if (!isAtLeast(version, OLDEST_ENGINE) || !isAtLeast(apiVersion, OLDEST_API)) {
@@ -100,8 +92,17 @@ function judgeReport(
   return 'value' in report ? judge(report.value) : unread(report, 'the engine does not answer');
 }
 
-function unreachable(socketPath: string, { problem }: Problem): Outcome {
+function unreachable(socketPath: string, report: Problem): Outcome {
+  const { problem } = report;
   const measured = `the engine at ${socketPath} does not answer: ${problem}`;
+  // A restart of Docker may end the pods of a host that is only busy.
+  if (report.timedOut === true) {
+    return unread(
+      report,
+      measured,
+      'the engine is slow: run the doctor again when the host is less busy',
+    );
+  }
   if (/EACCES|EPERM/.test(problem)) {
     return fail(measured, 'run the doctor and the agent as root, or: usermod -aG docker USER');
   }

@@ -70,6 +70,19 @@ it('rejects an enrolment that is for another agent, not validly signed, or expir
   expect(readEnrolment(host.home)).toBeNull();
 });
 
+it('replaces an enrolment by another hotkey only on request', () => {
+  const { run, home } = hostAt();
+  const asked = run('request').trim();
+  run('accept', run('sign', '--seed-file', seedFile, asked).trim());
+  const otherSeed = join(folder, 'other.seed');
+  writeFileSync(otherSeed, '08'.repeat(32), { mode: 0o600 });
+  const other = run('sign', '--seed-file', otherSeed, asked).trim();
+  const { hotkey } = JSON.parse(other);
+  expect(() => run('accept', other)).toThrow(`by ${provider.hotkey}, not by ${hotkey}`);
+  expect(readEnrolment(home)?.hotkey).toBe(provider.hotkey);
+  expect(run('accept', '--replace', other)).toBe(`enrolled by ${hotkey}\n`);
+});
+
 it('rejects wrong usage', () => {
   const { run } = hostAt();
   const asked = run('request').trim();

@@ -30,7 +30,8 @@ Validators trust an agent if its provider's hotkey has signed the agent's key. T
   enrol sign --seed-file FILE REQUEST      where the hotkey is: print the enrolment; FILE has the hotkey's
                                            seed as 64 hex digits, mode 0600
   enrol sign --text REQUEST                print the text, to sign it with another wallet
-  enrol accept ENROLMENT                   on the host: store it; a running agent then presents it
+  enrol accept [--replace] ENROLMENT       on the host: store it; a running agent then presents it;
+                                           --replace also replaces an enrolment by another hotkey
   enrol show                               on the host: print the agent's key and its enrolment
 
 REQUEST and ENROLMENT are one line of JSON each; an enrolment is the request with "hotkey" and "signature"
@@ -65,7 +66,7 @@ export function runEnrol(args: readonly string[], ports: EnrolPorts): string {
       return line(signEnrolment(unsigned, createSigner(seedIn(options['seed-file']))));
     }
     case 'accept':
-      return accept(read(Enrolment, words, 'enrolment'), ports);
+      return accept(read(Enrolment, words, 'enrolment'), ports, options.replace === true);
     case 'show':
       return show(ports);
     default:
@@ -77,6 +78,7 @@ const OPTIONS = {
   days: { type: 'string' },
   'seed-file': { type: 'string' },
   text: { type: 'boolean' },
+  replace: { type: 'boolean' },
   help: { type: 'boolean' },
 } as const;
 
@@ -91,7 +93,11 @@ function request({ clock, random, host }: EnrolPorts, days = String(ENROLMENT_DA
   return { executor_id: executorId, public_key: publicKey, expires_ms };
 }
 
-function accept(enrolment: Enrolment, { clock, random, host }: EnrolPorts): string {
+function accept(
+  enrolment: Enrolment,
+  { clock, random, host }: EnrolPorts,
+  mayReplace: boolean,
+): string {
   const { home, executorId } = host();
   const { publicKey } = openIdentity(home, random);
   if (enrolment.executor_id !== executorId)
@@ -100,6 +106,12 @@ function accept(enrolment: Enrolment, { clock, random, host }: EnrolPorts): stri
   if (!isEnrolmentSigned(enrolment))
     throw new EnrolError(`the enrolment is not signed by ${enrolment.hotkey}`);
   if (enrolment.expires_ms <= clock.now()) throw new EnrolError('the enrolment has expired');
+  const present = readEnrolment(home);
+  const isOurs = present?.public_key === publicKey && present.executor_id === executorId;
+  if (isOurs && present.hotkey !== enrolment.hotkey && !mayReplace) {
+    const change = `this agent is enrolled by ${present.hotkey}, not by ${enrolment.hotkey}`;
+    throw new EnrolError(`${change}; to replace the enrolment, repeat the command with --replace`);
+  }
   writeEnrolment(home, enrolment, random);
   return `enrolled by ${enrolment.hotkey}\n`;
 }

@@ -11,7 +11,10 @@ export const ERROR_TABLE = {
     hint: 'Top up (PUT /users/me/auto-top-up, or a payment that the operator notes with ledger pay-in), then retry; with a new Idempotency-Key if there was one.',
   },
   account_balance_invalid: { status: 403, hint: 'Contact support and give the request id.' },
-  email_not_verified: { status: 403, hint: 'Confirm your e-mail address, then retry.' },
+  email_not_verified: {
+    status: 403,
+    hint: 'Confirm your e-mail address with the mailed token (POST /auth/verify-email), then retry.',
+  },
   forbidden: { status: 403, hint: 'Use a credential that may do this.' },
   pod_not_found: { status: 404, hint: 'List your pods with GET /pods.' },
   node_not_found: { status: 404, hint: 'List free nodes with GET /executors.' },

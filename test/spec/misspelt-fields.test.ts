@@ -19,6 +19,7 @@ const REFUSING = [
   'POST /api/pods/{pod_id}/backup',
   'POST /api/pods/{pod_uuid}/restore',
   'POST /api/users/me/transfer-credits',
+  'PUT /api/pods/{id}',
   'PUT /api/users/me/auto-top-up',
 ];
 const ID = '00000000-0000-4000-8000-000000000000';

@@ -10,6 +10,8 @@ import { defineCheck, fail } from './check.ts';
  */
 const CONFIRMED = { inARow: 2, isWithholding: true };
 const MAX_NAMED = 5;
+const NO_GPU =
+  'The agent offers no GPU: set AGENT_GPU=nvidia, and check the driver with nvidia-smi.';
 
 export const gpuInventory = defineCheck({
   id: 'gpu_inventory',
@@ -35,7 +37,8 @@ export const gpuInventory = defineCheck({
     if (names.length !== executor.gpu_count) {
       const counts = `${names.length} of ${executor.gpu_count}: ${measured}`;
       const message = 'The number of GPUs differs from the offer';
-      return { ...fail('GPU_COUNT_MISMATCH', counts, message), ...confirmed };
+      const remedy = names.length === 0 ? { remedy: NO_GPU } : {};
+      return { ...fail('GPU_COUNT_MISMATCH', counts, message), ...confirmed, ...remedy };
     }
     if (new Set(gpu.devices.map((device) => device.uuid)).size !== names.length) {
       return fail('GPU_DUPLICATE', measured, 'Two GPUs have the same UUID');

@@ -59,7 +59,7 @@ export async function runProvider(
     terminal.out(isJson ? `${JSON.stringify(outcome.json)}\n` : outcome.text);
     return 0;
   } catch (error) {
-    const { exitStatus, ...problem } = problemOf(error, { isLogin: name === 'login' });
+    const { exitStatus, ...problem } = problemOf(error, { command: name });
     const { message, hint } = problem;
     terminal.error(
       isJson ? `${JSON.stringify(problem)}\n` : `podwright-provider: ${message}\n  ${hint}\n`,

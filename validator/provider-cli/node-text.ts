@@ -16,10 +16,29 @@ export function verdictText(node: PortalNode, verdict: Verification): string {
   const { checked_at: at, validator_hotkey: by, verified } = verdict;
   const result = verified ? 'verified' : 'failed';
   const summary = at === null ? 'not checked yet' : `${result} at ${at.slice(0, 19)} UTC by ${by}`;
-  const checks = verdict.checks.map(
-    ({ name, passed, message }) => `  ${passed ? 'ok    ' : 'failed'} ${name}: ${message}\n`,
-  );
+  const unknown = verdict.checks.filter(isUnknown);
+  // A host that does not answer leaves almost every check without a result.
+  const isCollapsed = unknown.length > MAX_UNKNOWN_LINES;
+  const listed = isCollapsed ? verdict.checks.filter((check) => !isUnknown(check)) : verdict.checks;
+  const checks = listed.map((check) => `  ${markOf(check)} ${check.name}: ${check.message}\n`);
+  if (isCollapsed) checks.push(`  -      ${unknown.length} checks not run\n`);
   return clean(`${nodeLine(node)}\n  verdict: ${summary}\n${checks.join('')}`) + detailsOf(node);
+}
+
+type VerdictCheck = Verification['checks'][number];
+
+const MAX_UNKNOWN_LINES = 5;
+
+/** The validator reports a check without a result as passed, with this message. */
+function isUnknown({ passed, message }: VerdictCheck): boolean {
+  return passed && message === 'unknown';
+}
+
+/** A failure that is only recorded does not affect the verdict. */
+function markOf(check: VerdictCheck): string {
+  if (isUnknown(check)) return '-     ';
+  if (check.passed) return 'ok    ';
+  return check.message.includes('(recorded only') ? 'note  ' : 'failed';
 }
 
 function nodeLine(node: PortalNode): string {

@@ -23,13 +23,13 @@ export class ProviderError extends Error {
   }
 }
 
-/** `isLogin`: the call has no session that could have expired. */
-export function problemOf(error: unknown, { isLogin }: { isLogin: boolean }): Problem {
+/** `command`: `login` has no session that could have expired, and hints of `notice` name its options. */
+export function problemOf(error: unknown, { command }: { command: string }): Problem {
   if (error instanceof ProviderError) {
     const { code, message, hint } = error;
     return { code, message, hint, exitStatus: code === 'usage' ? MISUSED : FAILED };
   }
-  if (error instanceof CallRefused) return { ...refusal(error, isLogin), exitStatus: FAILED };
+  if (error instanceof CallRefused) return { ...refusal(error, command), exitStatus: FAILED };
   if (error instanceof CallFailed) return { ...failure(error), exitStatus: FAILED };
   return {
     code: error instanceof ConfigError ? 'configuration' : 'failed',
@@ -39,16 +39,16 @@ export function problemOf(error: unknown, { isLogin }: { isLogin: boolean }): Pr
   };
 }
 
-function refusal(error: CallRefused, isLogin: boolean): Omit<Problem, 'exitStatus'> {
+function refusal(error: CallRefused, command: string): Omit<Problem, 'exitStatus'> {
   const { status, problem } = error;
   if (problem === null) {
     return {
       code: 'unexpected_answer',
-      message: `Status ${status}, without the error that a central API returns (${error.message.slice(0, MAX_CHARS)})`,
+      message: `The server is not a central API: status ${status}, without the error that a central API returns (${error.message.slice(0, MAX_CHARS)})`,
       hint: `Check the address of the central API: ${LOG_IN} --url https://…`,
     };
   }
-  if (isLogin) {
+  if (command === 'login') {
     const hint = "Check the key and this computer's clock, then log in again.";
     return { ...problem, hint: status === UNAUTHORIZED ? hint : (problem.hint ?? hint) };
   }
@@ -62,7 +62,18 @@ function refusal(error: CallRefused, isLogin: boolean): Omit<Problem, 'exitStatu
   if (problem.code === 'node_not_found' || problem.code === 'forbidden') {
     return { ...problem, hint: 'List your nodes with their ids: npm run provider -- list' };
   }
+  if (command === 'notice') return { ...problem, hint: noticeHint(problem) };
   return { ...problem, hint: problem.hint ?? 'Change the command as the message says.' };
+}
+
+function noticeHint({ code, hint }: NonNullable<CallRefused['problem']>): string {
+  if (code === 'conflict') {
+    return 'Withdraw the present notice first: npm run provider -- notice ID --withdraw';
+  }
+  // The API's hint names the fields of the request.
+  return hint === null || hint.includes('starting_at')
+    ? 'Give --in or --at: 24h or more ahead with --minutes (1 to 60), 48h or more ahead with --removal.'
+    : hint;
 }
 
 const UNAUTHORIZED = 401;
@@ -73,6 +84,10 @@ const MAX_CHARS = 300;
 function failure({ isReachable, message }: CallFailed): Omit<Problem, 'exitStatus'> {
   const hint = `Check the network and the address; to use another address: ${LOG_IN} --url https://…`;
   return isReachable
-    ? { code: 'unexpected_answer', message: message.slice(0, MAX_CHARS), hint }
+    ? {
+        code: 'unexpected_answer',
+        message: `The server is not a central API: ${message}`.slice(0, MAX_CHARS),
+        hint,
+      }
     : { code: 'api_unreachable', message: `The central API does not answer: ${message}`, hint };
 }

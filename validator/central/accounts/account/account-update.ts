@@ -33,7 +33,7 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
   async function requirePassword(caller: UserIdentity, account: Account, body: UpdateUserDto) {
     if (caller.credential.type !== 'session') {
       throw new ApiError('forbidden', 'An API key may not change e-mail or password', {
-        hint: 'Log in and send the session token without an API key.',
+        hint: 'Log in (POST /users/login) and send the session token without an API key.',
       });
     }
     if (body.current_password === undefined) {

@@ -135,7 +135,7 @@ async function sessionOnly(
   const identity = await deps.users.identify(request);
   if (identity.credential.type === 'session') return identity;
   throw new ApiError('forbidden', 'An API key may not do this', {
-    hint: 'Log in and send the session token without an API key.',
+    hint: 'Log in (POST /users/login) and send the session token without an API key.',
   });
 }
 

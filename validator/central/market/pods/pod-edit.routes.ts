@@ -41,7 +41,7 @@ export function registerPodEditRoutes(api: HttpServer, edits: PodEdits): void {
   api.put(
     '/pods/:id',
     {
-      config,
+      config: { ...config, fieldNames: { onlyWithoutKnown: true } },
       schema: {
         tags,
         summary: 'Edit the template of a pod',

@@ -21,6 +21,8 @@ export type FieldNames = {
   elsewhere?: Readonly<Record<string, string>>;
   /** Fields of the resource. Clients send them back together with changed fields. */
   echoed?: readonly string[];
+  /** Checks only a body without any known field, because clients may send a whole row of another kind. */
+  onlyWithoutKnown?: true;
 };
 
 /** Names of fields, also by their plain form without case and separators. Synonyms are included. */
@@ -47,6 +49,9 @@ export function refuseMisnamedFields(server: HttpServer): void {
       body: namesOf(fieldsOf(schema?.body), config.fieldNames.synonyms),
       query: namesOf(fieldsOf(schema?.querystring)),
     };
+    const { fields } = known.body;
+    const hasKnown = membersOf(body).some(([name]) => fields.includes(name));
+    if (known.onlyWithoutKnown === true && hasKnown) return;
     const issues = [
       ...issuesOf(unknownFields(body, known.body, known.echoed), bodyIssue, known),
       ...issuesOf(unknownFields(query, known.query), queryIssue, known),
