@@ -25,6 +25,7 @@ const EMPTY: Readonly<Record<string, string>> = {
   'ExecutorSpecs.available_port_maps': 'ports are assigned at the rental',
   'ExecutorSpecs.docker.containers': 'containers of renters are not shown',
   'LedgerProof.findings': 'the ledger of the day is sound',
+  'RestoreLogResponse.lost_files': 'every file of the day could be read',
   'RentBySpecResponse.nearest': 'a rental has no constraint that left no node',
 };
 
