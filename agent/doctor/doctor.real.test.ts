@@ -165,7 +165,7 @@ it('does not wait for an engine that accepts connections and never answers', asy
   expect(find('docker')).toMatchObject({
     status: 'unknown',
     timed_out: true,
-    remedy: expect.stringContaining('restart'),
+    remedy: expect.stringContaining('run the doctor again'),
   });
   server.close();
 });
