@@ -327,7 +327,7 @@ export function createRestic(ports: ResticPorts) {
     ) {
       const { onLost, only = [] } = what;
       const chosen = only.map((path) => `--include=${patternOf(path)}`);
-      let isDamage = true;
+      let [isDamaged, isFull] = [false, false];
       await run(session, {
         args: [
           ...['restore', '--no-cache', '--no-lock', '--verify'],
@@ -338,11 +338,16 @@ export function createRestic(ports: ResticPorts) {
         timeoutMs: TRANSFER_MS,
         onStart: what.onStart,
         accepts: ({ errorLines }) =>
-          onLost !== undefined && isDamage && errorLines.some((line) => WITH_ERRORS.test(line)),
+          onLost !== undefined &&
+          isDamaged &&
+          !isFull &&
+          errorLines.some((line) => WITH_ERRORS.test(line)),
         onErrorLine(line) {
           const text = IGNORED.exec(line)?.[1];
           if (text === undefined) return;
-          isDamage &&= explain(line, 'restore').problem === 'RepositoryCorrupt';
+          const { problem } = explain(line, 'restore');
+          isDamaged ||= problem === 'RepositoryCorrupt';
+          isFull ||= problem === 'NoSpace';
           onLost?.(text);
         },
       });
