@@ -37,6 +37,13 @@ it('rejects a policy with invalid entries', () => {
   expect(() => readCheckPolicy('/nowhere.json')).toThrow('/nowhere.json');
 });
 
+it('accepts a policy without images of templates', () => {
+  const images = (length: number) => Array.from({ length }, (_, n) => `debian:${n}`);
+  const accepts = (template_images: string[]) =>
+    CheckPolicy.safeParse({ ...POLICY, template_images }).success;
+  expect([0, 16, 17].map((length) => accepts(images(length)))).toEqual([true, true, false]);
+});
+
 it('rejects modes of unknown checks and reasons', () => {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-policy-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
