@@ -57,5 +57,10 @@ it('rejects modes of unknown checks and reasons', () => {
   expect(read({ pow_cpu: line, 'pow_cpu POW_TOO_SLOW': line })).toHaveProperty('pow_cpu');
   expect(() => read({ pow_cup: line })).toThrow(`${path}: modes: "pow_cup" is neither`);
   expect(() => read({ pow_cup: line })).toThrow('did you mean "pow_cpu"?');
+  expect(() => read({ pow_cup: line, pow_mme: line })).toThrow(/pow_cup.*\n.*pow_mme/);
+  writeFileSync(path, JSON.stringify({ ...POLICY, max_gpu: 1 }));
+  expect(() => readKnownCheckPolicy(path)).toThrow(
+    'max_gpu: unknown field; did you mean max_gpus?',
+  );
   expect(() => read({ 'clock POW_MISMATCH': line })).toThrow(ConfigError);
 });
