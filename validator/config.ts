@@ -68,7 +68,8 @@ const Schema = z.object({
     .refine(
       isSecureUrl,
       'https:// is required for another machine, because requests carry signatures',
-    ),
+    )
+    .refine((url) => /\/api\/*$/.test(url), 'must end in /api'),
   /** Key of the central API, the only one whose commands the gateway relays. */
   VALIDATOR_CENTRAL_HOTKEY: Hotkey,
   /** Seconds between two checks of one executor. */

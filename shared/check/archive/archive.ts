@@ -108,11 +108,16 @@ export async function readArchive(path: string): Promise<{ name: string; text: s
 export async function writeArchiveFile(
   target: { program: string; path: string; option: string; logs: readonly string[] },
   source: ArchiveSource,
-  terminal: { out(text: string): void; error(text: string): void; progress: Progress },
+  terminal: {
+    out(text: string): void;
+    error(text: string): void;
+    progress: Progress;
+    folder: string;
+  },
 ): Promise<number> {
   const { program, option, logs } = target;
   // npm --prefix runs the program in another folder than the caller's.
-  const path = resolve(process.env['INIT_CWD'] || '', target.path);
+  const path = resolve(terminal.folder, target.path);
   const { out, progress } = terminal;
   const complain = (text: string) => terminal.error(`${program}: ${text}\n`);
   for (const log of logs) {
