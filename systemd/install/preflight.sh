@@ -19,7 +19,7 @@ preflight() {
   case " $components" in *' agent '*) check_agent_host ;; esac
   for component in $components; do check_port "$component"; done
   [ -n "$problems" ] || return 0
-  [ "$dry_run" = no ] || { say "would stop here:$problems" && exit 1; }
+  [ "$dry_run" = no ] || { say "would stop here:$problems" "after that:" && return 0; }
   fail "This host is not ready:$problems"
 }
 

@@ -1,6 +1,10 @@
 /** The check policy: limits and modes of checks in a versioned file. Evidence stores its hash, so that verdicts can be replayed. */
 import { z } from 'zod';
-import { EgressCheckRequest, ImageCheckRequest, MAX_IMAGES } from '#shared/api/agent/host-checks.ts';
+import {
+  EgressCheckRequest,
+  ImageCheckRequest,
+  MAX_IMAGES,
+} from '#shared/api/agent/host-checks.ts';
 import { ImageReference } from '#shared/api/agent/pod.ts';
 import { CHECK_MODES, type CheckMode } from '#shared/api/central/validator-routes.ts';
 import { DEFAULT_CHECK_POLICY_FILE, Limits } from '#shared/check/limits.ts';
