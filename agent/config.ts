@@ -138,7 +138,9 @@ const Schema = z.object({
   AGENT_IMAGE_GC: PercentRange.prefault('85-80'),
   AGENT_POLICY: AbsolutePath.optional(),
   AGENT_KERNEL_LOG: AbsolutePath.default(KERNEL_LOG_PATH),
-  AGENT_UPDATE_URL: z.url({ protocol: /^https?$/ }).optional(),
+  AGENT_UPDATE_URL: z
+    .url({ protocol: /^https?$/, error: 'must be a URL that begins with https:// or http://' })
+    .optional(),
   AGENT_UPDATE_IMAGE: ImageName.optional(),
   AGENT_UPDATE_CONTAINER: z
     .string()

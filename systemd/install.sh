@@ -95,6 +95,8 @@ install() {
   stage 'units' step 'install the units' install_units
   stage 'services' bring_up
   stage 'old releases' step "remove all releases except the newest $KEPT_RELEASES" drop_old_releases
+  # Only a dry run gets here with problems.
+  [ -z "$problems" ] || exit 1
 }
 
 # Returns to the previous release; the current release becomes the previous release.

@@ -7,7 +7,7 @@ import {
 } from '#shared/api/central/set-weights.ts';
 import { ExecutorsToCheck } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { ApiError } from '#shared/runtime/errors.ts';
+import { ApiError, type ApiErrorOptions } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import { type Signer, toHex } from '#shared/signing/sr25519.ts';
@@ -21,6 +21,10 @@ const WEIGHTS_TIMEOUT_MS = 5_000;
 const MAX_REASON_CHARS = 500;
 /** Audience of requests to the central API. */
 export const CENTRAL_AUDIENCE = 'central';
+
+/** Remedy for status 401 and 403. */
+export const REJECTED_REMEDY =
+  'the central API needs the ss58 of this validator in CENTRAL_VALIDATORS; check the clocks of both';
 
 export type CentralClientOptions = {
   /** Includes `/api`, without a trailing slash. */
@@ -54,7 +58,7 @@ export function createCentralClient({ baseUrl, signer, clock, random }: CentralC
       headers: { ...own, ...headers },
       signal: clock.deadline(timeoutMs),
     }).catch((error: unknown) => {
-      throw unavailable('does not answer', error);
+      throw unavailable('does not answer', { cause: error });
     });
   }
 
@@ -63,10 +67,14 @@ export function createCentralClient({ baseUrl, signer, clock, random }: CentralC
     const response = await call(request);
     if (!response.ok) {
       await response.body?.cancel();
-      throw unavailable(`answered ${path} with status ${response.status}`);
+      const isRejected = response.status === 401 || response.status === 403;
+      const hint = isRejected ? { hint: REJECTED_REMEDY } : {};
+
+      throw unavailable(`answered ${path} with status ${response.status}`, hint);
     }
     const parsed = schema.safeParse(await response.json().catch(() => undefined));
-    if (!parsed.success) throw unavailable(`returned an invalid answer to ${path}`, parsed.error);
+    if (!parsed.success)
+      throw unavailable(`returned an invalid answer to ${path}`, { cause: parsed.error });
     return parsed.data;
   }
 
@@ -118,6 +126,6 @@ async function timestampHeaders(signer: Signer, clock: Clock): Promise<Record<st
   return { hotkey: signer.hotkey, timestamp, signature };
 }
 
-function unavailable(what: string, cause?: unknown): ApiError {
-  return new ApiError('upstream_unavailable', `The central API ${what}`, { cause });
+function unavailable(what: string, options: ApiErrorOptions): ApiError {
+  return new ApiError('upstream_unavailable', `The central API ${what}`, options);
 }

@@ -61,11 +61,15 @@ const Schema = z.object({
   VALIDATOR_METRICS_LISTEN: ListenAddress.optional(),
   /** Base URL of the central API, including `/api`. */
   VALIDATOR_CENTRAL_URL: z
-    .url({ protocol: /^https?$/ })
+    .url({
+      protocol: /^https?$/,
+      error: 'must be a URL that begins with https:// (http:// only on this host)',
+    })
     .refine(
       isSecureUrl,
       'https:// is required for another machine, because requests carry signatures',
-    ),
+    )
+    .refine((url) => /\/api\/*$/.test(url), 'must end in /api'),
   /** Key of the central API, the only one whose commands the gateway relays. */
   VALIDATOR_CENTRAL_HOTKEY: Hotkey,
   /** Seconds between two checks of one executor. */

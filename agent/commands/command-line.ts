@@ -15,7 +15,7 @@ import { VERSION } from '#shared/runtime/version.ts';
 import { CONFIG_HELP, readConfig } from '../config.ts';
 import { readWholeConfig, showConfiguration } from '../config-files.ts';
 
-const HELP = `Usage: agent/main.ts [host | doctor | diag | enrol | clock | remove-all | --help | --version | --check-config | --print-config]
+const HELP = `Usage: npm run agent -- [host | doctor | diag | enrol | clock | remove-all | --help | --version | --check-config | --print-config]
 
 The Podwright agent. Without an argument it runs. host runs it with its SSH gateway (host --help); doctor checks this host and reports what to correct
 (doctor --help); diag writes the report and more to an archive for support (diag --help); enrol has the

@@ -84,6 +84,7 @@ describe('a doctor', () => {
       },
       progress: createCommandProgress(systemClock, { write: () => true }),
       colours: false,
+      folder: '.',
     };
     const status = await (args[0] === 'diag'
       ? runDiag('agent', doctor, args.slice(1), terminal)

@@ -105,15 +105,18 @@ export type DoctorTerminal = {
   progress: Progress;
   /** True if the output is a terminal that shows colours. */
   colours: boolean;
+  /** Folder of the caller, to which paths of archives are relative. */
+  folder: string;
 };
 
-export function doctorTerminal({ NO_COLOR }: Environment): DoctorTerminal {
+export function doctorTerminal({ NO_COLOR, INIT_CWD }: Environment): DoctorTerminal {
   const { stdout, stderr } = process;
   return {
     out: (text) => void stdout.write(text),
     error: (text) => void stderr.write(text),
     progress: createCommandProgress(systemClock, stderr),
     colours: stdout.isTTY === true && !NO_COLOR,
+    folder: INIT_CWD || '.',
   };
 }
 

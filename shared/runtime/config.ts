@@ -221,9 +221,9 @@ function refusal(
   text: string | undefined,
   { issues }: z.ZodError,
 ): string {
+  if (text === undefined) return `${name} (not set): required`;
   const why = [...new Set(issues.map(({ message }) => message))].join('; ');
-  if (text !== undefined) return `${name} (${shownText(schema, text)}): ${why}`;
-  return `${name} (not set): required${why.includes('received undefined') ? '' : `: ${why}`}`;
+  return `${name} (${shownText(schema, text)}): ${why}`;
 }
 
 /** Quotes and truncates a value, with secrets redacted. */

@@ -7,7 +7,7 @@ readonly MIN_SYSTEMD=247
 
 preflight() {
   problems=
-  [ -d /run/systemd/system ] || problem 'systemd is not running: the services need it.'
+  [ -d /run/systemd/system ] || problem 'systemd is not running: the services need it (without systemd: npm run central, npm run validator, npm run host).'
   [ -w /run ] || problem '/run is missing or not writable: it must contain the lock file of installations.'
   for tool in systemctl systemd-run systemd-notify flock sha256sum tar; do
     command -v "$tool" >/dev/null 2>&1 || problem "$tool is not installed."
@@ -19,7 +19,7 @@ preflight() {
   case " $components" in *' agent '*) check_agent_host ;; esac
   for component in $components; do check_port "$component"; done
   [ -n "$problems" ] || return 0
-  [ "$dry_run" = no ] || { say "would stop here:$problems" && exit 1; }
+  [ "$dry_run" = no ] || { say "would stop here:$problems" "after that:" && return 0; }
   fail "This host is not ready:$problems"
 }
 

@@ -15,7 +15,10 @@ import { TARGETS } from './delivery/webhooks/webhook-post.ts';
 import { PayoutVariable } from './money/payouts/payout-variable.ts';
 import { NODE_PLACES } from './providers/node-address.ts';
 
-const HttpUrl = z.url({ protocol: /^https?$/ });
+const HttpUrl = z.url({
+  protocol: /^https?$/,
+  error: 'must be a URL that begins with https:// or http://',
+});
 const PAYMENTS = ['none', 'simulated', 'stripe'] as const;
 const DEFAULT_SENDER = 'Podwright <no-reply@localhost>';
 

@@ -30,7 +30,10 @@ const Schema = z.object({
   ...MetricsVariable.shape,
   /** Base URL of the validator's gateway, which relays to agents. */
   CENTRAL_GATEWAY_URL: z
-    .url({ protocol: /^https?$/ })
+    .url({
+      protocol: /^https?$/,
+      error: 'must be a URL that begins with https:// (http:// only on this host)',
+    })
     .refine(isSecureUrl, 'https:// unless on this host, because requests contain secrets'),
   /**
    * Pin of the gateway's certificate, `sha256//…=` as the validator logs it. Without it, the system's certificate

@@ -7,13 +7,14 @@ import { openGuardedClock } from '#shared/runtime/clock-file.ts';
 import { type Environment, inspectConfig, logConfigWarnings } from '#shared/runtime/config.ts';
 import { requireWritableFolder } from '#shared/runtime/files.ts';
 import type { GuardedClock } from '#shared/runtime/guarded-clock.ts';
-import { createLog } from '#shared/runtime/log.ts';
+import { createLog, type Log } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createServiceManager } from '#shared/runtime/service-manager.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { startTracing } from '#shared/telemetry/tracing.ts';
 import { lockDatabaseFile } from '../database/open-database.ts';
+import { observeHotkey } from '../doctor/observed-hotkey.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { type Adapters, createAdapters } from './adapters-from-config.ts';
 import { createCentral } from './app.ts';
@@ -36,6 +37,8 @@ import { rateLimitsFrom } from './platform/rate-limits/policies.ts';
 
 /** Liveness limit. The pod sync polls several times per second while the database answers. */
 const MAX_POLL_AGE_MS = 60_000;
+/** Time limit of the request to the gateway at the start. */
+const GATEWAY_MS = 5_000;
 
 /**
  * Resolves when the API serves requests. `stopOnSignal` receives the function that stops it. Removes systemd's
@@ -118,6 +121,7 @@ export async function serve(
       await closeStorage();
     });
     log.info({ ...place, hotkey: signer.hotkey }, 'central API ready');
+    void warnOfGateway(config, log);
     await serviceManager.ready({
       check: async () => central.vitals(),
       limits: { maxHeartbeatAgeMs: MAX_POLL_AGE_MS },
@@ -125,6 +129,19 @@ export async function serve(
   } catch (error) {
     await closeStorage();
     throw error;
+  }
+}
+
+/** Requests the gateway's hotkey once, and logs why the gateway does not answer. Never rejects. */
+async function warnOfGateway(config: CentralConfig, log: Log): Promise<void> {
+  const observed = await observeHotkey({
+    clock: systemClock,
+    baseUrl: config.CENTRAL_GATEWAY_URL.replace(/\/+$/, ''),
+    transport: gatewayTransport(config, systemClock),
+    timeoutMs: GATEWAY_MS,
+  });
+  if ('problem' in observed) {
+    log.warn({ cause: observed.problem }, 'gateway of CENTRAL_GATEWAY_URL does not answer');
   }
 }
 

@@ -1,6 +1,10 @@
 /** The check policy: limits and modes of checks in a versioned file. Evidence stores its hash, so that verdicts can be replayed. */
 import { z } from 'zod';
-import { EgressCheckRequest, ImageCheckRequest } from '#shared/api/agent/host-checks.ts';
+import {
+  EgressCheckRequest,
+  ImageCheckRequest,
+  MAX_IMAGES,
+} from '#shared/api/agent/host-checks.ts';
 import { ImageReference } from '#shared/api/agent/pod.ts';
 import { CHECK_MODES, type CheckMode } from '#shared/api/central/validator-routes.ts';
 import { DEFAULT_CHECK_POLICY_FILE, Limits } from '#shared/check/limits.ts';
@@ -63,8 +67,8 @@ export const CheckPolicy = z.strictObject({
   bandwidth_floor_mbit: z.int().min(0).max(1_000_000),
   /** Image whose digest the host's engine has to read from its registry; null for none. */
   egress_image: EgressCheckRequest.shape.image.nullable(),
-  /** Images of templates that every host has to be able to start. */
-  template_images: ImageCheckRequest.shape.images.min(0),
+  /** Images of templates that every host has to be able to start; empty for none. */
+  template_images: z.array(ImageCheckRequest.shape.images.element).max(MAX_IMAGES),
   min_ports_reached: z.int().min(1).max(100),
   /** Accepted duration of a proof, relative to other executors with the same hardware. */
   pow_fastest_permille: Permille,

@@ -37,6 +37,13 @@ it('rejects a policy with invalid entries', () => {
   expect(() => readCheckPolicy('/nowhere.json')).toThrow('/nowhere.json');
 });
 
+it('accepts a policy without images of templates', () => {
+  const images = (length: number) => Array.from({ length }, (_, n) => `debian:${n}`);
+  const accepts = (template_images: string[]) =>
+    CheckPolicy.safeParse({ ...POLICY, template_images }).success;
+  expect([0, 16, 17].map((length) => accepts(images(length)))).toEqual([true, true, false]);
+});
+
 it('rejects modes of unknown checks and reasons', () => {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-policy-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -50,5 +57,10 @@ it('rejects modes of unknown checks and reasons', () => {
   expect(read({ pow_cpu: line, 'pow_cpu POW_TOO_SLOW': line })).toHaveProperty('pow_cpu');
   expect(() => read({ pow_cup: line })).toThrow(`${path}: modes: "pow_cup" is neither`);
   expect(() => read({ pow_cup: line })).toThrow('did you mean "pow_cpu"?');
+  expect(() => read({ pow_cup: line, pow_mme: line })).toThrow(/pow_cup.*\n.*pow_mme/);
+  writeFileSync(path, JSON.stringify({ ...POLICY, max_gpu: 1 }));
+  expect(() => readKnownCheckPolicy(path)).toThrow(
+    'max_gpu: unknown field; did you mean max_gpus?',
+  );
   expect(() => read({ 'clock POW_MISMATCH': line })).toThrow(ConfigError);
 });

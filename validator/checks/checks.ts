@@ -105,11 +105,12 @@ const MODE_KEYS: readonly string[] = CHECKS.flatMap(({ id, remedies }) => [
  */
 export function readKnownCheckPolicy(path: string = DEFAULT_CHECK_POLICY_FILE): CheckPolicy {
   const policy = readCheckPolicy(path);
-  const unknown = Object.keys(policy.modes).find((name) => !MODE_KEYS.includes(name));
-  if (unknown === undefined) return policy;
-  const nearest = nearestName(unknown, MODE_KEYS);
-  const hint = nearest === null ? '' : ` (did you mean "${nearest}"?)`;
-  throw new ConfigError(
-    `${path}: modes: "${unknown}" is neither a check nor a check and one of its reasons${hint}`,
-  );
+  const unknown = Object.keys(policy.modes).filter((name) => !MODE_KEYS.includes(name));
+  if (unknown.length === 0) return policy;
+  const problems = unknown.map((name) => {
+    const nearest = nearestName(name, MODE_KEYS);
+    const hint = nearest === null ? '' : ` (did you mean "${nearest}"?)`;
+    return `${path}: modes: "${name}" is neither a check nor a check and one of its reasons${hint}`;
+  });
+  throw new ConfigError(problems.join('\n  '));
 }

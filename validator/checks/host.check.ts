@@ -55,7 +55,7 @@ export const diskFloor = defineCheck({
   judge({ inventory: { disk }, policy }) {
     const freeGib = Math.floor(disk.free_kib / KIB_PER_GIB);
     if (freeGib >= policy.checks.min_free_disk_gib) return ok(`${freeGib} GiB`);
-    return fail('DISK_LOW', `${freeGib} GiB`, 'The disk of the pods is nearly full');
+    return fail('DISK_LOW', `${freeGib} GiB`, 'The disk of the pods has too little free space');
   },
   remedies: { DISK_LOW: 'Free space on the disk of Docker’s data.' },
 });

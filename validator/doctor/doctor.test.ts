@@ -40,7 +40,10 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => gateway.listen(port, '127.0.0.1', resolve));
   chmodSync(folder, 0o700);
   writeFileSync(at('hotkey.seed'), SEED, { mode: 0o600 });
-  writeFileSync(at('metagraph.json'), '{"block":null,"neurons":[]}');
+  writeFileSync(
+    at('metagraph.json'),
+    JSON.stringify({ block: null, neurons: [{ uid: 0, hotkey }] }),
+  );
   await (await openEvidenceStore(at('ledger.db'))).destroy();
   right = {
     VALIDATOR_HOME: folder,
@@ -80,7 +83,7 @@ it('reports no failure for a valid configuration', async () => {
     'state-folder': expect.stringMatching(/^ok: .*, mode 0700$/),
     ledger: expect.stringMatching(/^ok: schema (\d+) of \1, \d+ rows$/),
     policies: expect.stringMatching(/^ok: /),
-    metagraph: 'ok: 0 registered',
+    metagraph: 'ok: 1 registered',
     central: expect.stringMatching(/^ok: .* accepts our signature and lists 0 executors$/),
     'central-hotkey': expect.stringMatching(/^ok: .* signs with VALIDATOR_CENTRAL_HOTKEY$/),
     gateway: expect.stringMatching(/^ok: answers at /),
@@ -126,6 +129,7 @@ it('reports each failed check', async () => {
   expect(JSON.stringify(wrong)).not.toContain('hush');
   expect(stranger).toMatchObject({
     configuration: expect.stringMatching(/^warn: VALIDATOR_PROT.*did you mean VALIDATOR_PORT/),
+    metagraph: expect.stringMatching(/^fail: 5\w+ is not among the 1 registered hotkeys/),
     central: expect.stringMatching(/^fail: .* rejects our signature/),
     'central-hotkey': expect.stringMatching(
       new RegExp(`^fail: .* signs with 5\\w+, VALIDATOR_CENTRAL_HOTKEY is ${hotkey}: `),

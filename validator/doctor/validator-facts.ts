@@ -8,6 +8,7 @@ import { type Observed, observe } from '#shared/check/observe.ts';
 import { localHostAndPort } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { type Environment, inspectConfig } from '#shared/runtime/config.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
@@ -33,8 +34,7 @@ export type ValidatorFacts = {
   home: Observed<{ mode: number; writable: boolean } | null>;
   ledger: Observed<StoreSummary | null>;
   policies: Observed<string>;
-  /** Number of registered neurons. */
-  metagraph: Observed<number> | null;
+  metagraph: Observed<MetagraphFacts> | null;
   /** Number of executors that the central API lists for us; null without a key to sign with. */
   central: Observed<number> | null;
   /** ss58 that the central API reports as its own. */
@@ -45,6 +45,13 @@ export type ValidatorFacts = {
   registry: Observed<string> | null;
   time: ClockFacts;
   disk: Observed<DiskUse>;
+};
+
+export type MetagraphFacts = {
+  /** Number of registered neurons. */
+  registered: number;
+  /** Hotkey that has to be registered before weights can be posted, but is not; null if it is, or if there is no key. */
+  missing: Hotkey | null;
 };
 
 const KEY_MS = 15_000;
@@ -72,10 +79,8 @@ export async function readFacts(
       observe(clock, READ_MS, async () => readPolicies(config)),
       metagraphFile === undefined
         ? null
-        : observe(
-            clock,
-            READ_MS,
-            async () => (await fileMetagraph(metagraphFile).read([])).neurons.length,
+        : observe(clock, READ_MS, () =>
+            readMetagraph(metagraphFile, config, 'problem' in key ? null : key.value.hotkey),
           ),
       'problem' in key ? null : listExecutors(ports, config, key.value),
       observeHotkey({
@@ -135,6 +140,17 @@ async function readHome(path: string) {
     () => false,
   );
   return { mode: found.mode & PERMISSION_BITS, writable };
+}
+
+async function readMetagraph(
+  path: string,
+  { VALIDATOR_WEIGHT_POLICY: policyFile }: ValidatorConfig,
+  own: Hotkey | null,
+): Promise<MetagraphFacts> {
+  const { neurons } = await fileMetagraph(path).read([]);
+  const burn = readWeightPolicy(policyFile ?? DEFAULT_POLICY_FILE).burn_hotkey ?? own;
+  const isMissing = neurons.every(({ hotkey }) => hotkey !== burn);
+  return { registered: neurons.length, missing: isMissing ? burn : null };
 }
 
 /** Describes both policies. Throws if a file is invalid. */

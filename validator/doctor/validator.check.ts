@@ -13,6 +13,7 @@ import { DISK_REQUIRED, type DiskUse, judgeDisk } from '#shared/check/disk.check
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import type { Observed } from '#shared/check/observe.ts';
 import { hostAndPort } from '#shared/http/listen.ts';
+import { REJECTED_REMEDY } from '../central-client.ts';
 import type { ValidatorFacts } from './validator-facts.ts';
 
 const OTHERS = 0o077;
@@ -51,12 +52,19 @@ export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = 
   {
     id: 'metagraph',
     detects: 'a validator that computes no weights',
-    required: 'a metagraph file that can be read',
-    judge({ metagraph }) {
+    required: 'a metagraph file that can be read and lists the recipient of burned weight',
+    judge({ metagraph, config }) {
       if (metagraph === null) {
         return warn('no file is named: no weights are computed', 'set VALIDATOR_METAGRAPH');
       }
-      if ('value' in metagraph) return ok(`${metagraph.value} registered`);
+      if ('value' in metagraph) {
+        const { registered, missing } = metagraph.value;
+        if (missing === null) return ok(`${registered} registered`);
+        return fail(
+          `${missing} is not among the ${registered} registered hotkeys: no weights are posted`,
+          `add this validator’s hotkey, or the burn_hotkey of the weight policy (${missing}), to ${config.VALIDATOR_METAGRAPH}; or set burn_hotkey to a registered hotkey`,
+        );
+      }
       const remedy = 'correct the file: no weights are computed without it';
       return unlessTimedOut(metagraph, fail(metagraph.problem, remedy));
     },
@@ -149,9 +157,7 @@ function central({ central: observed, config }: ValidatorFacts): Outcome {
     return ok(`${url} accepts our signature and lists ${observed.value} executors`);
   }
   if (/status 40[13]\b/.test(observed.problem)) {
-    const remedy =
-      'the central API needs the ss58 of this validator in CENTRAL_VALIDATORS; check the clocks of both';
-    return fail(`${url} rejects our signature: ${observed.problem}`, remedy);
+    return fail(`${url} rejects our signature: ${observed.problem}`, REJECTED_REMEDY);
   }
   const remedy = `curl -sS ${url}/openapi.json; VALIDATOR_CENTRAL_URL ends in /api`;
   return unlessTimedOut(observed, fail(`${url}: ${observed.problem}`, remedy));

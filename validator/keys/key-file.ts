@@ -91,7 +91,11 @@ export type KeyLocation =
 /** Opens a key. Creates a missing seed file if `random` is given. Rejects with ConfigError for an unreadable, unprotected or invalid file. */
 export async function openKey(location: KeyLocation, random: Random | null): Promise<LocalSigner> {
   if (location.kind === 'key-file') {
-    return readKeyFile(location.path, readPrivateText(location.passphraseFile));
+    const passphrase = readPrivateText(location.passphraseFile);
+    if (passphrase === '') {
+      throw new ConfigError(`${location.passphraseFile} is empty: write the passphrase into it`);
+    }
+    return readKeyFile(location.path, passphrase);
   }
   const { path } = location;
   return keyringSigner(random === null ? readSeedFile(path) : readOrCreateSeedFile(path, random));

@@ -89,7 +89,9 @@ export function createReleases(options: ReleaseServiceOptions) {
     /** Rejects with `upstream_unavailable` if the registry cannot be read or no image is configured. */
     current(): Promise<SignedDigest> {
       if (source === null) {
-        throw new ApiError('upstream_unavailable', 'This validator publishes no agent releases');
+        throw new ApiError('upstream_unavailable', 'This validator publishes no agent releases', {
+          hint: 'Set VALIDATOR_AGENT_IMAGE of the validator.',
+        });
       }
       const nowMs = clock.monotonicMs();
       if (cached !== null && nowMs - cached.atMs < CACHE_MS) return cached.answer;

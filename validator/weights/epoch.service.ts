@@ -63,7 +63,10 @@ export function createEpochs(options: EpochsOptions) {
     const head = { epoch, validator, embedded, neurons: involved };
     const result = weigher.result(head);
     if (result === null) {
-      log.error({ epoch }, 'burn recipient is not registered, no weights are posted');
+      log.error(
+        { epoch, hotkey: burn },
+        'burn recipient is not registered, no weights are posted: add this hotkey to the file of VALIDATOR_METAGRAPH, or set burn_hotkey of the weight policy to a registered hotkey',
+      );
       return false;
     }
     const input = { ...head, cycles: numbers };

@@ -336,6 +336,7 @@ it('rejects signatures of keys that are not trusted', async () => {
   const { hotkey } = scene.market.validator;
   expect(exported.err).toContain(`signed by ${hotkey}, which is not trusted at`);
   expect(replayed.err).toContain(`it is signed by ${hotkey}, which is not trusted`);
+  expect(replayed.out).toContain('recomputed identical, but its signer is not trusted;');
   expect(explained.err).toMatch(
     /^Its last check .+ is not trustworthy: .+ is not trusted at \S+$/m,
   );

@@ -8,7 +8,7 @@ import { findEpoch, lastEpoch } from './epoch.store.ts';
 import { epochIdOf } from './epoch-chain.ts';
 import { type ExportOptions, exportEvidence } from './evidence-export.ts';
 import { explanationOf, NO_WEIGHTS } from './explain.ts';
-import { replayEpoch, weightsUnder } from './replay.ts';
+import { type Replay, replayEpoch, weightsUnder } from './replay.ts';
 import { readWeightPolicy, type WeightPolicy } from './weight-policy.ts';
 
 export type EvidenceCommandOptions = {
@@ -106,7 +106,8 @@ async function replay(
 ): Promise<boolean> {
   const stored = await epochOf(store, number, output);
   if (stored === undefined) return false;
-  const { row, documents, forgotten, problems } = await replayEpoch(store, stored, keys);
+  const replayed = await replayEpoch(store, stored, keys);
+  const { row, documents, forgotten, problems } = replayed;
   if (row !== null) {
     const { input_hash, policy_hash, result_hash } = row;
     output.print(
@@ -119,10 +120,15 @@ async function replay(
   if (more > 0) output.complain(`and ${more} more\n`);
   const pruned = forgotten === 0 ? '' : `, ${forgotten} pruned`;
   output.print(
-    `epoch ${stored.number}: ${problems.length === 0 ? 'identical, byte for byte' : 'DIFFERS'};` +
+    `epoch ${stored.number}: ${resultOf(replayed)};` +
       ` ${documents} ${documents === 1 ? 'document' : 'documents'} judged again${pruned}\n`,
   );
   return problems.length === 0;
+}
+
+function resultOf({ problems, isOnlyUntrusted }: Replay): string {
+  if (problems.length === 0) return 'identical, byte for byte';
+  return isOnlyUntrusted ? 'recomputed identical, but its signer is not trusted' : 'DIFFERS';
 }
 
 /** Returns the epoch of that number, or the last epoch if the number is null. Reports on `output` if there is none. */

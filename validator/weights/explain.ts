@@ -209,7 +209,7 @@ const NOT_OURS =
   'The weights are not signed with a trusted key: run replay; for the store of another validator pass --hotkey';
 
 export const NO_WEIGHTS =
-  'no weights were computed yet: the first are computed after a cycle of checks has ended, if VALIDATOR_METAGRAPH is set';
+  'no weights were computed yet: the first are computed after a cycle of checks has ended, if the file of VALIDATOR_METAGRAPH lists this validator or the burn_hotkey of the weight policy (doctor checks this)';
 
 const ALTERED = 'The input of the weights was altered or is incomplete: run replay';
 

@@ -21,6 +21,8 @@ export type Replay = {
   documents: number;
   /** Number of documents that were pruned because of their age. */
   forgotten: number;
+  /** True if the recomputed row is identical to the stored one, but its signer is not trusted. */
+  isOnlyUntrusted: boolean;
   /** Descriptions of the differences. */
   problems: string[];
 };
@@ -82,16 +84,19 @@ export async function replayEpoch(
   const { missing } = weighing;
   const problems = missing.map((number) => `cycle ${number} was deleted`);
   const { validator } = weighing.head;
-  if (!isTrustedAt(keys, validator, stored.computed_ms)) {
+  const isTrusted = isTrustedAt(keys, validator, stored.computed_ms);
+  if (!isTrusted) {
     problems.push(`it is signed by ${validator}, which is not trusted at the time of the epoch`);
   }
   const unsigned = signatureProblem(stored, validator);
   if (unsigned !== null) problems.push(unsigned);
   const row = missing.length > 0 ? null : recomputed(weighing, stored, policy);
-  if (row !== null) problems.push(...differencesOf(row, stored));
-  else if (missing.length === 0) problems.push('the burn recipient is not registered');
+  const differences = row === null ? [] : differencesOf(row, stored);
+  problems.push(...differences);
+  if (row === null && missing.length === 0) problems.push('the burn recipient is not registered');
   const ofChain = await epochChainProblems(store, keys);
-  return { row, ...judged, problems: [...problems, ...ofChain, ...ofDocuments] };
+  const isOnlyUntrusted = row !== null && differences.length === 0 && !isTrusted;
+  return { row, ...judged, isOnlyUntrusted, problems: [...problems, ...ofChain, ...ofDocuments] };
 }
 
 type ReplayContext = { policy: WeightPolicy; policyHash: string; keys: readonly TrustedHotkey[] };

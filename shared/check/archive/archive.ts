@@ -1,7 +1,7 @@
 /** The diagnosis archive: texts about a process in one tar.gz of limited size, without secrets, mode 0600. */
 import { createReadStream, existsSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { createGunzip, createGzip } from 'node:zlib';
 import { readArguments } from '../../runtime/arguments.ts';
@@ -108,9 +108,16 @@ export async function readArchive(path: string): Promise<{ name: string; text: s
 export async function writeArchiveFile(
   target: { program: string; path: string; option: string; logs: readonly string[] },
   source: ArchiveSource,
-  terminal: { out(text: string): void; error(text: string): void; progress: Progress },
+  terminal: {
+    out(text: string): void;
+    error(text: string): void;
+    progress: Progress;
+    folder: string;
+  },
 ): Promise<number> {
-  const { program, path, logs } = target;
+  const { program, option, logs } = target;
+  // npm --prefix runs the program in another folder than the caller's.
+  const path = resolve(terminal.folder, target.path);
   const { out, progress } = terminal;
   const complain = (text: string) => terminal.error(`${program}: ${text}\n`);
   for (const log of logs) {
@@ -120,7 +127,7 @@ export async function writeArchiveFile(
   try {
     const { parts, redact } = await source(logs);
     const ports = { clock: systemClock, random: systemRandom, redact, progress };
-    const archive = await writeArchive(target, parts, ports).finally(progress.end);
+    const archive = await writeArchive({ path, option }, parts, ports).finally(progress.end);
     for (const { name, chars } of archive.parts) out(`  ${name}, ${chars} characters\n`);
     out(`${path}, ${archive.bytes} bytes\n`);
     return 0;

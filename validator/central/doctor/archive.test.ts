@@ -108,6 +108,7 @@ async function run(args: readonly string[], change: Record<string, string> = {})
     error: (text) => (error += text),
     progress: createCommandProgress(systemClock, { write: () => true }),
     colours: false,
+    folder: '.',
   });
   return { status, out, error };
 }

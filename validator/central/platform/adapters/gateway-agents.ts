@@ -81,7 +81,8 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
     } catch (error) {
       if (error instanceof ApiError && error.code === 'not_found') throw error;
       const message = `${what} is not available (${messageOf(error)})`;
-      throw new ApiError('upstream_unavailable', message, { cause: error });
+      const hint = error instanceof ApiError ? { hint: error.hint } : {};
+      throw new ApiError('upstream_unavailable', message, { cause: error, ...hint });
     }
   }
   return {
@@ -136,19 +137,25 @@ type RequestedDocument<T> = {
   maxBytes?: number;
 };
 
-/** Returns the validator's `not_found` with its message and hint, and any other error as its status. */
+/**
+ * Returns the validator's `not_found` with its message and hint, `upstream_unavailable` with its hint, and any other
+ * error as its status: messages of other errors may contain addresses.
+ */
 async function refusalIn(response: Response): Promise<Error> {
   const text = await boundedText(response, MAX_REFUSAL_BYTES).catch(() => '');
   const { error } = Refusal.safeParse(jsonIn(text)).data ?? {};
+  const status = `the validator answered with status ${response.status}`;
+  if (error?.code === 'upstream_unavailable')
+    return new ApiError(error.code, status, { hint: error.hint });
   return error === undefined || response.status !== NOT_FOUND
-    ? new Error(`the validator answered with status ${response.status}`)
+    ? new Error(status)
     : new ApiError('not_found', error.message, { hint: error.hint });
 }
 
 const NOT_FOUND = 404;
 const Refusal = z.object({
   error: z.object({
-    code: z.literal('not_found'),
+    code: z.enum(['not_found', 'upstream_unavailable']),
     message: z.string().max(1_000),
     hint: z.string().max(1_000),
   }),

@@ -44,6 +44,11 @@ it('names the protocol that the port answers if the scheme of the gateway is wro
   );
 });
 
+it('names the variable of the pin if the certificate is self-signed', async () => {
+  const send = requestTo(`https://127.0.0.1:${await listen(tlsServer())}`);
+  await expect(send()).rejects.toThrow(/TLS_UNTRUSTED: .*; set CENTRAL_GATEWAY_PIN /);
+});
+
 it('observes the port once for several failures, and not after a cancelled request', async () => {
   let connections = 0;
   const server = createServer((socket) => {

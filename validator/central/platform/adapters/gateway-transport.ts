@@ -9,7 +9,25 @@ type GatewayVariables = { CENTRAL_GATEWAY_URL: string; CENTRAL_GATEWAY_PIN?: Pin
 /** Plain HTTP or TLS, depending on the address. Without a pin, the system's authorities verify the certificate. */
 export function gatewayTransport(config: GatewayVariables, clock: Clock): Transport {
   if (new URL(config.CENTRAL_GATEWAY_URL).protocol === 'http:') return PLAIN_TRANSPORT;
-  return createSecureTransport({ trust: config.CENTRAL_GATEWAY_PIN ?? 'authorities', clock });
+  const { CENTRAL_GATEWAY_PIN: pin } = config;
+  const transport = createSecureTransport({ trust: pin ?? 'authorities', clock });
+  return pin === undefined ? withPinRemedy(transport) : transport;
+}
+
+const PIN_REMEDY =
+  'set CENTRAL_GATEWAY_PIN to the pin of a self-signed certificate, which the validator logs at its start';
+
+/** Adds the remedy to the error for a certificate that no authority has signed. */
+function withPinRemedy(transport: Transport): Transport {
+  return {
+    ...transport,
+    fetch: (url, init) =>
+      transport.fetch(url, init).catch((error: unknown) => {
+        const refusal = findPeerRefusal(error);
+        if (refusal?.reason !== 'TLS_UNTRUSTED') throw error;
+        throw new Error(`the gateway: ${refusal.message}; ${PIN_REMEDY}`, { cause: error });
+      }),
+  };
 }
 
 /** Time for which an observation is reused: each costs the gateway up to three connections. */
