@@ -293,7 +293,7 @@ export function runConfigCommand(
 export function settingsText(settings: readonly Setting[]): string {
   const width = Math.max(...settings.map(({ name }) => name.length));
   const line = ({ name, value, source }: Setting) =>
-    `${name.padEnd(width)}  ${source.padEnd('environment'.length)}  ${value ?? '(none)'}`;
+    `${name.padEnd(width)}  ${source.padEnd('environment'.length)}  ${value ?? '(not set)'}`;
   return `${settings.map(line).join('\n')}\n`;
 }
 

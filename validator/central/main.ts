@@ -29,8 +29,8 @@ Serves renters and providers, and commands agents through the gateway of a valid
   npm run central -- hotkey         print its ss58 hotkey, creating the key if it is absent
   npm run central -- collateral list           list deposits of nodes and providers, one JSON line each
   npm run central -- collateral add SUBJECT NOTE
-                                               record a deposit: SUBJECT is a node's id, or a provider's hotkey for all
-                                               its nodes
+                                               record a deposit: SUBJECT is a node's id, or the hotkey of a provider,
+                                               for all of the provider's nodes
   npm run central -- collateral remove SUBJECT remove a recorded deposit
   npm run central -- provider ban HOTKEY --reason TEXT
                                                ban a provider: no new rentals and no payouts; its running pods stay

@@ -23,9 +23,12 @@ export async function removePods(
   if (count === 0) return;
   progress(`removing ${count} ${count === 1 ? 'pod' : 'pods'}`);
   const giveUpMs = clock.monotonicMs() + GONE_WITHIN_MS;
-  while ((await pods.count()) > 0) {
+  for (;;) {
+    const remaining = await pods.remaining();
+    if (remaining.length === 0) return;
     if (clock.monotonicMs() > giveUpMs) {
-      progress('some pods were not removed in time; the next start removes them');
+      const named = remaining.map(({ id, executorId }) => `pod ${id} of node ${executorId}`);
+      progress(`not removed in time: ${named.join(', ')}; the next start removes them`);
       return;
     }
     await clock.sleep(POLL_MS);

@@ -56,7 +56,7 @@ describe('a deletion', () => {
     await market.sync();
     expect(await market.central.pods.removeAll()).toBe(1);
     await market.sync();
-    expect(await market.central.pods.count()).toBe(0);
+    expect(await market.central.pods.remaining()).toEqual([]);
     expect(host.calls.at(-1)).toBe(`delete ${id}`);
     const { body } = await scene.call('GET', `/pods/${id}/events`);
     const told = body.filter((event: { event_type: string }) => event.event_type === 'pod-delete');

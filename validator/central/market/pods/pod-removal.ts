@@ -178,7 +178,10 @@ export function createPodCleanup(deps: {
       }
       return pods.length;
     },
-    /** The number of pods that may still have a container on a node. */
-    count: async () => (await listUnended(db, CLEANUP_BATCH)).length,
+    /** The pods that may still have a container on a node. */
+    async remaining(): Promise<{ id: string; executorId: string }[]> {
+      const pods = await listUnended(db, CLEANUP_BATCH);
+      return pods.map(({ id, executor_id }) => ({ id, executorId: executor_id }));
+    },
   };
 }
