@@ -5,7 +5,7 @@ import type { FastifyError, FastifyRequest } from 'fastify';
 import { hasZodFastifySchemaValidationErrors, validatorCompiler } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { naiveUtc } from '../runtime/clock.ts';
-import { ApiError, type ValidationIssue } from '../runtime/errors.ts';
+import { ApiError, OverloadError, type ValidationIssue } from '../runtime/errors.ts';
 import { STATUS_CODES } from './node-http.ts';
 import { parameterProblem } from './parameter-problem.ts';
 
@@ -72,6 +72,18 @@ function problem(error: ApiError, requestId: string): Record<string, unknown> {
   };
 }
 
+const RETRY_OVERLOADED_SECONDS = '5';
+
+/** The request may have changed something before the resource was used up, so the hint names the Idempotency-Key. */
+function overloaded(cause: OverloadError): ApiError {
+  return new ApiError('upstream_unavailable', cause.message, {
+    status: 503,
+    hint: 'Retry after the time in Retry-After; with the same Idempotency-Key if there was one.',
+    headers: { 'Retry-After': RETRY_OVERLOADED_SECONDS },
+    cause,
+  });
+}
+
 /** The inputs of a request and their schemas. */
 type ParameterSource = Pick<
   FastifyRequest,
@@ -83,6 +95,7 @@ type ParameterSource = Pick<
  */
 export function toApiError(error: unknown, request: ParameterSource): ApiError {
   if (error instanceof ApiError) return error;
+  if (error instanceof OverloadError) return overloaded(error);
   if (hasZodFastifySchemaValidationErrors(error)) return validationError(error, request);
   if (isFastifyError(error)) {
     const mapped = fastifyRefusal(error);

@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
+import { OverloadError } from '#shared/runtime/errors.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
@@ -26,6 +27,9 @@ function createServer(options: { requestTimeoutMs?: number } = {}) {
   server.post('/a/:id', { schema }, async () => ({ ok: true }));
   server.get('/boom', async () => {
     throw new Error('secret at /etc/shadow');
+  });
+  server.get('/overload', async () => {
+    throw new OverloadError('No connection is free');
   });
   server.get('/volumes', async () => {
     throw new Error('secret');
@@ -88,6 +92,16 @@ it.each([
   });
   expect(response.statusCode).toBe(status);
   if (status !== 200) expect(response.json().error.code).toBe('client_error');
+});
+
+it('responds to an overload with 503, a hint and Retry-After', async () => {
+  const response = await createServer().inject({ url: '/overload' });
+  expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '5']);
+  expect(response.json().error).toMatchObject({
+    code: 'upstream_unavailable',
+    message: 'No connection is free',
+    hint: expect.stringContaining('Idempotency-Key'),
+  });
 });
 
 it('names every invalid field by its path', async () => {

@@ -1,8 +1,8 @@
 /** Connects to a PostgreSQL server. Loaded only when the configuration names one. */
-import { type Dialect, PostgresDialect } from 'kysely';
+import { type Dialect, PostgresDialect, type PostgresPool } from 'kysely';
 import { Client, type ClientConfig, DatabaseError, Pool, types } from 'pg';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
+import { messageOf, OverloadError } from '#shared/runtime/errors.ts';
 import type { DatabaseTarget } from './open-database.ts';
 
 /** Maximum number of connections per process; a server accepts 100 in total by default. */
@@ -55,7 +55,27 @@ export async function postgresDialect(target: DatabaseTarget): Promise<Dialect> 
   // Without listeners Node would throw these errors. The current or next query reports the lost connection.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
-  return new PostgresDialect({ pool });
+  return new PostgresDialect({ pool: withOverload(pool) });
+}
+
+/**
+ * Returns a pool whose `connect` rejects with OverloadError if no connection becomes free in time, or the server
+ * accepts none.
+ */
+function withOverload(pool: PostgresPool): PostgresPool {
+  return {
+    ...(pool.Client === undefined ? {} : { Client: pool.Client }),
+    options: pool.options,
+    async connect() {
+      try {
+        return await pool.connect();
+      } catch (cause) {
+        if (!isTransient(cause)) throw cause;
+        throw new OverloadError('The database has no free connection', { cause });
+      }
+    },
+    end: () => pool.end(),
+  };
 }
 
 /** Opens a connection outside the pool; the event `end` reports its loss. */

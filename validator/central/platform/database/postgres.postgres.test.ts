@@ -106,6 +106,22 @@ it('queries succeed again after all connections were lost', async () => {
   await db.destroy();
 });
 
+it('rejects a query with an overload error if no connection becomes free in time', async () => {
+  const db = await openCentralDatabase(await createPostgresDatabase());
+  const release = Promise.withResolvers<void>();
+  const hold = () => db.connection().execute(() => release.promise);
+  const holders = Array.from({ length: 20 }, hold);
+  const waiting = db.selectFrom('accounts').select('id').execute();
+  await expect(waiting).rejects.toMatchObject({
+    name: 'OverloadError',
+    message: 'The database has no free connection',
+  });
+  release.resolve();
+  await Promise.all(holders);
+  expect(await db.selectFrom('accounts').select('id').execute()).toEqual([]);
+  await db.destroy();
+});
+
 it('other processes receive a notification and the sender does not; after a reconnect, all listeners run', async () => {
   const target = await createPostgresDatabase();
   const name = new URL(target).pathname.slice(1);
