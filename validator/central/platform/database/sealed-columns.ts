@@ -23,7 +23,7 @@ type Row = Record<string, unknown>;
  * Returns a handle that opens sealed columns in results, and through which `sealed` seals them. Rows that are not sealed
  * yet are returned as they are.
  */
-export function withSealedColumns(db: Database, sealing: Sealing): Database {
+export function withSealedColumns<Handle extends Db>(db: Handle, sealing: Sealing): Handle {
   const plugin: SealingPlugin = {
     columnSealing: sealing,
     transformQuery: ({ node }) => node,
@@ -34,7 +34,7 @@ export function withSealedColumns(db: Database, sealing: Sealing): Database {
       return result;
     },
   };
-  return db.withPlugin(plugin);
+  return db.withPlugin(plugin) as Handle;
 }
 
 function openIn(row: Row, names: readonly string[], sealing: Sealing): void {
