@@ -77,7 +77,7 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
   },
   AGENT_MEMORY_RESERVE_MIB: 'memory reserved for the host, in MiB',
   AGENT_HOST_SHARE:
-    'percent of the memory and the cores of the host that this agent offers; `npm start` gives every agent an equal part',
+    'percent of the memory and the cores of the host that this agent offers; with `npm start`, every agent offers an equal part',
   AGENT_ALLOW_LOCAL_REGISTRIES: 'accepts images from registries at private addresses',
   AGENT_IMAGE_GC:
     'disk use in percent at which the removal of unused images starts, and at which it stops',

@@ -199,7 +199,7 @@ export function adapterProblems(
 
 /**
  * Returns the problems that result from the address on which the API listens: other hosts must not make it call programs
- * of its own host.
+ * of its host.
  */
 export function loopbackProblems(
   { CENTRAL_WEBHOOK_TARGETS: targets }: Partial<AdaptersConfig>,

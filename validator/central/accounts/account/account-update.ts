@@ -53,7 +53,7 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
     const changes: Partial<Account> = {};
     if (body.new_password !== undefined) {
       changes.password_hash = await passwords.hash(body.new_password);
-      // Whoever requested a change of the address may have known only the old password.
+      // The session that requested a change of the address may belong to an attacker with the old password.
       changes.pending_email = null;
     }
     const address =

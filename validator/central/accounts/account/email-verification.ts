@@ -91,7 +91,7 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
     await addNotice(tx, account, emailChangeRequestedMail(email));
   }
 
-  /** Gives the account its confirmed new address. Returns false unless this address is the requested one. */
+  /** Sets the confirmed new address of the account. Returns false unless this address is the requested one. */
   async function applyChange(tx: Db, id: string, emailNorm: string, actor: Actor) {
     await lockRow(tx, 'accounts', id);
     const account = await accountById(tx, id);
