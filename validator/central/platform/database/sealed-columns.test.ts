@@ -29,7 +29,7 @@ it('seals templates, pods and stored responses, and sends the environment to the
   const body = { name: 'mine', docker_image: 'ubuntu', environment: { HF_TOKEN: WORD } };
   const template = (await market.call('POST', '/templates', { headers, body })).body;
   const once = { 'idempotency-key': 'once' };
-  const wish = { template_id: template.id, gpu_count: 1 };
+  const wish = { template_id: template.id };
   const rented = await market.rent(account, node.id, wish, once);
   expect(rented.body.template.environment).toEqual({ HF_TOKEN: WORD });
   await market.sync();
