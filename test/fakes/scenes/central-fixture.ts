@@ -166,7 +166,6 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
       headers,
       ...(body === undefined ? {} : { payload: body }),
     });
-    await central.settleMailRequests();
     return { status: response.statusCode, headers: response.headers, body: response.json() };
   }
 
