@@ -1,5 +1,12 @@
 /** Connects to a PostgreSQL server. Loaded only when the configuration names one. */
-import { type Dialect, PostgresDialect, type PostgresPool } from 'kysely';
+import {
+  type Dialect,
+  type PostgresCursor,
+  PostgresDialect,
+  type PostgresPool,
+  type PostgresPoolClient,
+  type PostgresQueryResult,
+} from 'kysely';
 import { Client, type ClientConfig, DatabaseError, Pool, types } from 'pg';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf, OverloadError } from '#shared/runtime/errors.ts';
@@ -60,7 +67,7 @@ export async function postgresDialect(target: DatabaseTarget): Promise<Dialect> 
 
 /**
  * Returns a pool whose `connect` rejects with OverloadError if no connection becomes free in time, or the server
- * accepts none.
+ * accepts none, and whose queries reject with OverloadError at a time limit.
  */
 function withOverload(pool: PostgresPool): PostgresPool {
   return {
@@ -68,7 +75,7 @@ function withOverload(pool: PostgresPool): PostgresPool {
     options: pool.options,
     async connect() {
       try {
-        return await pool.connect();
+        return withQueryOverload(await pool.connect());
       } catch (cause) {
         if (!isTransient(cause)) throw cause;
         throw new OverloadError('The database has no free connection', { cause });
@@ -76,6 +83,26 @@ function withOverload(pool: PostgresPool): PostgresPool {
     },
     end: () => pool.end(),
   };
+}
+
+/** Messages for the SQLSTATEs of LOCK_TIMEOUT_MS and STATEMENT_TIMEOUT_MS. The server has undone the query. */
+const TIMEOUTS: Record<string, string> = {
+  '55P03': 'The database did not release a lock in time',
+  '57014': 'The database did not answer in time',
+};
+
+function withQueryOverload(client: PostgresPoolClient): PostgresPoolClient {
+  function rethrow(cause: unknown): never {
+    const message = cause instanceof DatabaseError ? TIMEOUTS[cause.code ?? ''] : undefined;
+    throw message === undefined ? cause : new OverloadError(message, { cause });
+  }
+  function query<R>(sql: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>>;
+  function query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>;
+  function query<R>(what: string | PostgresCursor<R>, parameters: readonly unknown[] = []) {
+    if (typeof what !== 'string') return client.query(what);
+    return client.query<R>(what, parameters).catch(rethrow);
+  }
+  return { query, release: (destroy) => client.release(destroy) };
 }
 
 /** Opens a connection outside the pool; the event `end` reports its loss. */
