@@ -6,6 +6,7 @@ import { hasZodFastifySchemaValidationErrors, validatorCompiler } from 'fastify-
 import { z } from 'zod';
 import { naiveUtc } from '../runtime/clock.ts';
 import { ApiError, OverloadError, type ValidationIssue } from '../runtime/errors.ts';
+import { isDiskFull, isOpenFailure } from '../runtime/sqlite.ts';
 import { STATUS_CODES } from './node-http.ts';
 import { parameterProblem } from './parameter-problem.ts';
 
@@ -84,6 +85,36 @@ function overloaded(cause: OverloadError): ApiError {
   });
 }
 
+const RETRY_STORAGE_SECONDS = '60';
+/** States of the disk on which this process stores its files, by code of the system error. */
+const DISK_STATES: Record<string, string> = {
+  ENOSPC: 'full',
+  EDQUOT: 'full',
+  EROFS: 'read-only',
+  EACCES: 'not accessible',
+};
+/** Connections and programs, which are not storage, can also fail with EACCES. */
+const FILE_CALLS = /^(?:open|mkdir|link|rename|unlink|rmdir|rm|scandir|l?stat|access)$/;
+
+/** Returns the state of the disk that made `error`; null for other errors. */
+function diskStateOf(error: unknown): string | null {
+  if (isDiskFull(error)) return 'full';
+  if (isOpenFailure(error)) return 'not writable';
+  if (!(error instanceof Error && 'code' in error)) return null;
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  if (code === 'EACCES' && !FILE_CALLS.test(syscall ?? '')) return null;
+  return DISK_STATES[code ?? ''] ?? null;
+}
+
+function storageFailure(state: string, cause: unknown): ApiError {
+  return new ApiError('upstream_unavailable', `The storage is ${state}`, {
+    status: 503,
+    hint: 'Retry later; until then the operator has to make the storage writable or free space.',
+    headers: { 'Retry-After': RETRY_STORAGE_SECONDS },
+    cause,
+  });
+}
+
 /** The inputs of a request and their schemas. */
 type ParameterSource = Pick<
   FastifyRequest,
@@ -101,6 +132,8 @@ export function toApiError(error: unknown, request: ParameterSource): ApiError {
     const mapped = fastifyRefusal(error);
     if (mapped !== null) return mapped;
   }
+  const state = diskStateOf(error);
+  if (state !== null) return storageFailure(state, error);
   return new ApiError('internal_error', 'An unexpected error occurred', { cause: error });
 }
 
