@@ -69,6 +69,11 @@ export function isPublicAddress(address: string): boolean {
   }
 }
 
+/** Returns true for names that every host resolves to itself (RFC 6761). */
+export function isLocalName(host: string): boolean {
+  return /^(?:.+\.)?localhost\.?$/.test(host);
+}
+
 const PREFIX_GROUPS = 4;
 const V4_IN_V6 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 

@@ -1,6 +1,6 @@
 /**
- * Composes the platform: the database handle that sends notifications and seals columns, the processes that share the database,
- * idempotency and the schedule.
+ * Composes the platform: the database handle that sends notifications and opens sealed columns, the processes that
+ * share the database, idempotency and the schedule.
  */
 import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { Sealing } from '#shared/signing/sealing.ts';

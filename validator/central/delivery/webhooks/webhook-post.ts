@@ -6,7 +6,7 @@ import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns';
 import { request as httpRequest, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
-import { isPublicAddress } from '#shared/http/addresses.ts';
+import { isLocalName, isPublicAddress } from '#shared/http/addresses.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { isLoopback } from '#shared/tls/tls-mode.ts';
@@ -119,11 +119,6 @@ export function targetProblem(text: string, targets: Targets): string | null {
   const host = bareHost(url);
   const isRefused = isIP(host) === 0 ? isLocalName(host) : !isAllowedAddress(host, targets);
   return isRefused ? 'leads to a private or reserved address' : null;
-}
-
-/** Returns true for names that every host resolves to itself (RFC 6761). */
-function isLocalName(host: string): boolean {
-  return /^(?:.+\.)?localhost\.?$/.test(host);
 }
 
 /** Returns the host name or address, IPv6 addresses without brackets. */

@@ -1,6 +1,7 @@
 /** Rejects images whose registry is the node itself, unless only programs of this host reach the central API. */
 import { lookup } from 'node:dns/promises';
 import { BUILTIN_HOST, registryAddressOf } from '#shared/api/agent/images.ts';
+import { isLocalName } from '#shared/http/addresses.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { isLoopback } from '#shared/tls/tls-mode.ts';
@@ -54,7 +55,7 @@ export function createRegistryCheck(deps: RegistryCheckDeps): CheckRegistry {
 }
 
 function isLocalHost(host: string): boolean {
-  return isLoopback(host) || UNSPECIFIED.test(host) || /\.localhost\.?$/.test(host);
+  return isLoopback(host) || isLocalName(host) || UNSPECIFIED.test(host);
 }
 
 async function resolveHere(name: string): Promise<string[]> {

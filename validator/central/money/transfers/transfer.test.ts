@@ -182,7 +182,7 @@ it('rejects invalid amounts', async () => {
   expect((await send(ada, to(bob, 1, 'x'.repeat(200)))).status).toBe(200);
 });
 
-/** Repeats a transfer for which no database connection became free, as the answer tells the client. */
+/** Repeats a transfer for which no database connection became free, as its Retry-After requests. */
 async function sendUntilAnswered(from: TestAccount, body: object) {
   for (;;) {
     const answer = await send(from, body);
