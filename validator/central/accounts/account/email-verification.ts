@@ -13,7 +13,12 @@ import { lockRow, moneyTransaction } from '../../platform/database/transactions.
 import { type Actor, SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { accountById } from '../auth/account-access.ts';
 import type { MessageResponse } from './account.schemas.ts';
-import { findAccountByEmail, markEmailVerified, updateAccount } from './account.store.ts';
+import {
+  findAccountByEmail,
+  lockAccountByEmail,
+  markEmailVerified,
+  updateAccount,
+} from './account.store.ts';
 import { recordAccountEvent } from './account-event.ts';
 import type { AccountPorts } from './account-ports.ts';
 import {
@@ -129,7 +134,7 @@ export function createEmailVerification(deps: EmailVerificationDeps) {
     async resend(emailNorm: string): Promise<MessageResponse> {
       mailRequests.add(async () => {
         await db.transaction().execute(async (tx) => {
-          const account = await findAccountByEmail(tx, emailNorm);
+          const account = await lockAccountByEmail(tx, emailNorm);
           if (account !== undefined && account.email_verified_at === null) await begin(tx, account);
         });
         wakeMail();

@@ -9,7 +9,7 @@ import { accountById } from '../auth/account-access.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
 import type { MessageResponse, ResetPasswordDto } from './account.schemas.ts';
-import { findAccountByEmail, updateAccount } from './account.store.ts';
+import { lockAccountByEmail, updateAccount } from './account.store.ts';
 import { recordAccountEvent } from './account-event.ts';
 import {
   type AccountTokens,
@@ -60,7 +60,7 @@ export function createPasswordReset(deps: PasswordResetDeps) {
     async request(emailNorm: string): Promise<MessageResponse> {
       mailRequests.add(async () => {
         await db.transaction().execute(async (tx) => {
-          const account = await findAccountByEmail(tx, emailNorm);
+          const account = await lockAccountByEmail(tx, emailNorm);
           if (account !== undefined) await mailToken(tx, account);
         });
         deps.wakeMail();
