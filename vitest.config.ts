@@ -25,7 +25,7 @@ const databaseTests = globSync('{validator,test}/**/*.test.ts', {
  * `npm run soak -- --only tests` repeats all others.
  */
 const postgresTests = databaseTests.filter((path) =>
-  /\.(?:store|service|postgres)\.test\.ts$|^test\/spec\/(?:routes|fuzz)\.test\.ts$|\/platform\/database\/|\/(?:metering|idempotency)\.test\.ts$/.test(
+  /\.(?:store|service|postgres)\.test\.ts$|^test\/spec\/(?:routes|fuzz)\.test\.ts$|\/platform\/database\/|\/(?:metering|idempotency|transfer)\.test\.ts$/.test(
     path,
   ),
 );

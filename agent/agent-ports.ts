@@ -19,6 +19,7 @@ import { createRunInContainer } from './containers/engine/run-in-container.ts';
 import { createSideDisk } from './host/disk-space.ts';
 import { createReadHardware } from './host/hardware.ts';
 import { createHostProbe, readBootId } from './host/host-probe.ts';
+import { sharedCores, sharedMemory } from './host/host-share.ts';
 import { createHostSources } from './host/host-sources.ts';
 import { openSecretKey } from './host/secret-key.ts';
 import { createAuth } from './identity/auth.ts';
@@ -45,6 +46,7 @@ export async function createAgentPorts(
   const { policy, keys, log, socketPath, database, firewall, metrics, guard } = options;
   const { clock } = guard;
   const { AGENT_HOME: home, AGENT_EXECUTOR_ID: executorId } = config;
+  const { AGENT_HOST_SHARE: sharePercent } = config;
   const identity = openIdentity(home, random);
   const engine = createDockerodeEngine({ socketPath, clock });
   const scratchFolder = join(home, 'scratch');
@@ -93,9 +95,13 @@ export async function createAgentPorts(
     updates: updatesOf(config, keys, socketPath),
     gpuProofImage: config.AGENT_GPU_PROOF_IMAGE,
     host: {
-      memoryBytes: totalmem(),
-      memoryReserveBytes: config.AGENT_MEMORY_RESERVE_MIB * BYTES_PER_MIB,
-      cpuCores: cpus().length,
+      sharePercent,
+      memoryBytes: sharedMemory(totalmem(), sharePercent),
+      memoryReserveBytes: sharedMemory(
+        config.AGENT_MEMORY_RESERVE_MIB * BYTES_PER_MIB,
+        sharePercent,
+      ),
+      cpuCores: sharedCores(cpus().length, sharePercent),
       localRegistries: config.AGENT_ALLOW_LOCAL_REGISTRIES,
       policy,
       bootMs: clock.now() - uptime() * MS_PER_SECOND,

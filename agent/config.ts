@@ -134,6 +134,7 @@ const Schema = z.object({
   AGENT_SECRETS_FOLDER: z.string().startsWith('/').default('/dev/shm/podwright-secrets'),
   AGENT_DOCKER_SOCKET: z.string().optional(),
   AGENT_MEMORY_RESERVE_MIB: z.coerce.number('Not a number').int().min(0).default(1_024),
+  AGENT_HOST_SHARE: z.coerce.number('Not a number').int().min(1).max(100).default(100),
   AGENT_ALLOW_LOCAL_REGISTRIES: z.stringbool().default(false),
   AGENT_IMAGE_GC: PercentRange.prefault('85-80'),
   AGENT_POLICY: AbsolutePath.optional(),
@@ -284,6 +285,7 @@ AGENT_BUSYBOX             static busybox for the built-in image (/bin/busybox)
 AGENT_SECRETS_FOLDER      folder in memory for the secrets of pods (/dev/shm/podwright-secrets)
 AGENT_DOCKER_SOCKET       the engine's socket (DOCKER_HOST, or /var/run/docker.sock)
 AGENT_MEMORY_RESERVE_MIB  memory reserved for the host (1024)
+AGENT_HOST_SHARE          percent of the host's memory and cores that this agent offers (100)
 AGENT_ALLOW_LOCAL_REGISTRIES  allow images from registries at private addresses (false)
 AGENT_IMAGE_GC            disk use in percent at which removal of unused images starts and stops (85-80)
 AGENT_POLICY              the provider's policy, a JSON file (none)

@@ -112,7 +112,7 @@ const PROBLEMS: readonly (readonly [RegExp, ResticProblem, meaning: string])[] =
     'The storage of backups refuses access to the node',
   ],
   [
-    /no space left|quota|bytes for backups are used up|\b(?:413|507)\b|insufficient storage|request entity too large|EntityTooLarge/i,
+    /no space left|storage is full|quota|bytes for backups are used up|\b(?:413|507)\b|insufficient storage|request entity too large|EntityTooLarge/i,
     'RepositoryNoSpace',
     'The storage of backups is full. Delete old backups, or ask the operator for space',
   ],

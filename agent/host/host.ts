@@ -27,6 +27,7 @@ export type HostPorts = {
   hostProbe: HostProbe;
   hostSources: ReadHostSources;
   trust: Pick<GuardedClock, 'status'>;
+  host: { sharePercent: number };
 };
 
 type Parts = {
@@ -65,6 +66,7 @@ function inventoryOf(ports: HostPorts, parts: Parts) {
     engine: ports.engine,
     gpu: ports.gpuDriver,
     host: ports.hostProbe,
+    sharePercent: ports.host.sharePercent,
     hostSources: ports.hostSources,
     availabilityOf: (device, pids) => {
       const holder = gpus.gpuLeases.holderOf(device.uuid);

@@ -8,6 +8,7 @@ import type { ContainerEngine, EngineInfo } from '../containers/engine/engine.ts
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import { type AvailabilityOf, gpuInventory } from '../gpu/gpu-inventory.ts';
 import type { HostProbe } from './host-probe.ts';
+import { sharedFacts } from './host-share.ts';
 import type { ReadHostSources } from './host-sources.ts';
 
 export type InventoryService = ReturnType<typeof createInventoryService>;
@@ -18,6 +19,8 @@ export type InventoryServiceOptions = {
   engine: Pick<ContainerEngine, 'info'>;
   gpu: GpuDriver;
   host: Pick<HostProbe, 'read'>;
+  /** Percent of the host's memory and cores that this agent offers. */
+  sharePercent: number;
   /** Values with which a validator compares the inventory. */
   hostSources: ReadHostSources;
   /** Lease, cordon and processes of a GPU. */
@@ -62,7 +65,7 @@ export function createInventoryService(options: InventoryServiceOptions) {
       collected_ms: clock.now(),
       simulated: options.gpu.kind === 'simulated',
       gpu: gpuInventory(options.gpu.kind, reading, options.availabilityOf),
-      ...host,
+      ...sharedFacts(host, options.sharePercent),
       docker: {
         version: docker.version,
         storage_driver: docker.storageDriver,

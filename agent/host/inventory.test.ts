@@ -19,6 +19,7 @@ function setUp() {
   const inventory = createInventoryService({
     clock,
     executorId: EXECUTOR_ID,
+    sharePercent: 100,
     engine: {
       info: async () => {
         state.asked += 1;

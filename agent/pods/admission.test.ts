@@ -33,7 +33,7 @@ it.each([
   ['image.reference', { image: { reference: 'localhost:5000/x' } }],
   ['limits.memory_bytes', { limits: { ...limits, memory_bytes: 7 * 2 ** 30 + 1 } }],
   ['limits.cpu_cores', { limits: { ...limits, cpu_cores: 4.1 } }],
-  ['limits.shm_bytes', { limits: { ...limits, shm_bytes: limits.memory_bytes + 1 } }],
+  ['limits.shm_bytes', { limits: { ...limits, shm_bytes: limits.memory_bytes / 2 + 1 } }],
   ['limits.pids', { limits: { ...limits, pids: 65_537 } }],
   ['internal_ports', { internal_ports: [80, 80] }],
   ['environment', { environment: { A: 'b', PODWRIGHT_SESSION: 'x' } }],

@@ -24,6 +24,7 @@ export type HostLimits = {
 };
 
 const MAX_PIDS = 65_536;
+const MAX_SHM_SHARE = 0.5;
 const MAX_VARIABLES = 512;
 const MAX_ENVIRONMENT_CHARS = 262_144;
 /**
@@ -73,8 +74,10 @@ const RULES: readonly Rule[] = [
   },
   {
     field: 'limits.shm_bytes',
+    // Files in /dev/shm use the pod's memory. Killing processes does not free them.
     broken: ({ limits }) =>
-      limits.shm_bytes > limits.memory_bytes && 'at most limits.memory_bytes, which it is part of',
+      limits.shm_bytes > limits.memory_bytes * MAX_SHM_SHARE &&
+      'at most half of limits.memory_bytes, which it is part of',
   },
   {
     field: 'limits.pids',

@@ -8,6 +8,7 @@ import type { Agent } from '../app.ts';
 import { ProviderPolicy } from './provider-policy.ts';
 
 const HOST = {
+  sharePercent: 100,
   memoryBytes: 2 ** 33,
   memoryReserveBytes: 2 ** 30,
   cpuCores: 2,

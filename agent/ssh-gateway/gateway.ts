@@ -55,7 +55,7 @@ export function startGateway(ports: GatewayPorts) {
   const probeKey = createProbeKey(ports.random);
   const counters = countTraffic({
     limit: createFailureLimit(clock),
-    limits: createConcurrencyLimits(bounds),
+    limits: createConcurrencyLimits(bounds, ports.random),
   });
   let reportedTraffic = '';
   const listenerPorts: SshListenerPorts = {

@@ -1,13 +1,12 @@
 /** Concurrency limits of the gateway, and traffic counters for the agent's metrics. */
+
+import type { Random } from '#shared/runtime/random.ts';
 import { createPerOwnerLimit, type PerOwnerLimit } from '#shared/runtime/semaphore.ts';
 import type { GatewayTraffic } from '../access/ssh/gateway-files.ts';
 import type { FailureLimit } from '../identity/auth.ts';
+import { createPendingLogins, type PendingLogins } from './pending-logins.ts';
 
-export type ConcurrencyLimits = { waiting: PerOwnerLimit; sessions: PerOwnerLimit };
-
-/** Connections that have not logged in yet, per address and in total. */
-export const MAX_WAITING_PER_ADDRESS = 30;
-export const MAX_WAITING = 100;
+export type ConcurrencyLimits = { pending: PendingLogins; sessions: PerOwnerLimit };
 
 /** Limits for logged-in clients. */
 export type Bounds = {
@@ -27,9 +26,12 @@ export const BOUNDS: Bounds = {
   idleCheckMs: 60_000,
 };
 
-export function createConcurrencyLimits({ sessionsPerPod, sessions }: Bounds): ConcurrencyLimits {
+export function createConcurrencyLimits(
+  { sessionsPerPod, sessions }: Bounds,
+  random: Random,
+): ConcurrencyLimits {
   return {
-    waiting: createPerOwnerLimit(MAX_WAITING_PER_ADDRESS, MAX_WAITING),
+    pending: createPendingLogins(random),
     sessions: createPerOwnerLimit(sessionsPerPod, sessions),
   };
 }
@@ -52,7 +54,7 @@ export function countTraffic(ports: { limit: FailureLimit; limits: ConcurrencyLi
       },
     } satisfies FailureLimit,
     limits: {
-      waiting: limits.waiting,
+      pending: limits.pending,
       sessions: {
         tryAcquire(podId: string) {
           const isTaken = limits.sessions.tryAcquire(podId);

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -13,6 +14,7 @@ import {
 } from '../../test/fakes/external/security-key.ts';
 import { GatewayStatus, gatewayPaths, readJsonFile } from '../access/ssh/gateway-files.ts';
 import { BOUNDS } from './limits.ts';
+import { LOGIN_LIMITS } from './pending-logins.ts';
 
 let host: SshHost;
 let pod: PodView;
@@ -121,6 +123,19 @@ describe('a login', () => {
       socket.resetAndDestroy();
     }
     expect((await host.ssh(pod, ['echo in'])).stdout.toString()).toBe('in\n');
+  });
+
+  it('succeeds although connections without a login fill all slots of its source', async () => {
+    const flood = Array.from({ length: 3 * LOGIN_LIMITS.perSource }, () =>
+      connect(host.portOf(pod), '127.0.0.1'),
+    );
+    for (const socket of flood) socket.on('error', () => undefined);
+    try {
+      await Promise.all(flood.map((socket) => socket.connecting && once(socket, 'connect')));
+      expect((await host.ssh(pod, ['echo in'])).stdout.toString()).toBe('in\n');
+    } finally {
+      for (const socket of flood) socket.destroy();
+    }
   });
 
   it(`is limited to ${BOUNDS.sessionsPerPod} sessions per pod, independently of other pods`, async () => {

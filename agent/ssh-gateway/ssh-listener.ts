@@ -73,13 +73,15 @@ export function createSshListener(ports: SshListenerPorts, first: GatewayPod) {
 
   function receive(socket: Socket): void {
     const address = socket.remoteAddress ?? '';
-    if (!ports.limit.allows(address) || !ports.limits.waiting.tryAcquire(address)) {
-      socket.destroy();
-      return;
-    }
     const name = nameOf(address, socket.remotePort);
     const loginEnded = new AbortController();
-    loginEnded.signal.addEventListener('abort', () => ports.limits.waiting.release(address));
+    const remove = ports.limits.pending.add({
+      podId: pod.id,
+      address,
+      isFailing: !ports.limit.allows(address),
+      close: () => socket.destroy(),
+    });
+    loginEnded.signal.addEventListener('abort', remove);
     sockets.set(name, { socket, loginEnded });
     socket.once('close', () => {
       sockets.delete(name);

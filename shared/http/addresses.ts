@@ -1,15 +1,19 @@
 /** IP address ranges: which addresses are public, and which addresses count as one client. Pure. */
 import { BlockList, isIP } from 'node:net';
 
+/** Azure's address for its guest agent, metadata and name service, which hosts outside Azure cannot reach. */
+export const WIRE_SERVER = '168.63.129.16';
+
 /**
- * IPv4 ranges for private and shared networks, this host, link-local (including cloud metadata), multicast and
- * reserved (RFC 6890).
+ * IPv4 ranges for private and shared networks, this host, link-local (including cloud metadata), Azure's wire server,
+ * multicast and reserved (RFC 6890).
  */
 export const NON_PUBLIC_IPV4: readonly string[] = [
   '0.0.0.0/8',
   '10.0.0.0/8',
   '100.64.0.0/10',
   '127.0.0.0/8',
+  `${WIRE_SERVER}/32`,
   '169.254.0.0/16',
   '172.16.0.0/12',
   '192.168.0.0/16',
@@ -63,6 +67,11 @@ export function isPublicAddress(address: string): boolean {
     default:
       return false;
   }
+}
+
+/** Returns true for names that every host resolves to itself (RFC 6761). */
+export function isLocalName(host: string): boolean {
+  return /^(?:.+\.)?localhost\.?$/.test(host);
 }
 
 const PREFIX_GROUPS = 4;

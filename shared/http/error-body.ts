@@ -5,7 +5,8 @@ import type { FastifyError, FastifyRequest } from 'fastify';
 import { hasZodFastifySchemaValidationErrors, validatorCompiler } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { naiveUtc } from '../runtime/clock.ts';
-import { ApiError, type ValidationIssue } from '../runtime/errors.ts';
+import { ApiError, OverloadError, type ValidationIssue } from '../runtime/errors.ts';
+import { isDiskFull, isOpenFailure } from '../runtime/sqlite.ts';
 import { STATUS_CODES } from './node-http.ts';
 import { parameterProblem } from './parameter-problem.ts';
 
@@ -72,6 +73,48 @@ function problem(error: ApiError, requestId: string): Record<string, unknown> {
   };
 }
 
+const RETRY_OVERLOADED_SECONDS = '5';
+
+/** The request may have changed something before the resource was used up, so the hint names the Idempotency-Key. */
+function overloaded(cause: OverloadError): ApiError {
+  return new ApiError('upstream_unavailable', cause.message, {
+    status: 503,
+    hint: 'Retry after the time in Retry-After; with the same Idempotency-Key if there was one.',
+    headers: { 'Retry-After': RETRY_OVERLOADED_SECONDS },
+    cause,
+  });
+}
+
+const RETRY_STORAGE_SECONDS = '60';
+/** States of the disk on which this process stores its files, by code of the system error. */
+const DISK_STATES: Record<string, string> = {
+  ENOSPC: 'full',
+  EDQUOT: 'full',
+  EROFS: 'read-only',
+  EACCES: 'not accessible',
+};
+/** Connections and programs, which are not storage, can also fail with EACCES. */
+const FILE_CALLS = /^(?:open|mkdir|link|rename|unlink|rmdir|rm|scandir|l?stat|access)$/;
+
+/** Returns the state of the disk that made `error`; null for other errors. */
+function diskStateOf(error: unknown): string | null {
+  if (isDiskFull(error)) return 'full';
+  if (isOpenFailure(error)) return 'not writable';
+  if (!(error instanceof Error && 'code' in error)) return null;
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  if (code === 'EACCES' && !FILE_CALLS.test(syscall ?? '')) return null;
+  return DISK_STATES[code ?? ''] ?? null;
+}
+
+function storageFailure(state: string, cause: unknown): ApiError {
+  return new ApiError('upstream_unavailable', `The storage is ${state}`, {
+    status: 503,
+    hint: 'Retry later; until then the operator has to make the storage writable or free space.',
+    headers: { 'Retry-After': RETRY_STORAGE_SECONDS },
+    cause,
+  });
+}
+
 /** The inputs of a request and their schemas. */
 type ParameterSource = Pick<
   FastifyRequest,
@@ -83,11 +126,14 @@ type ParameterSource = Pick<
  */
 export function toApiError(error: unknown, request: ParameterSource): ApiError {
   if (error instanceof ApiError) return error;
+  if (error instanceof OverloadError) return overloaded(error);
   if (hasZodFastifySchemaValidationErrors(error)) return validationError(error, request);
   if (isFastifyError(error)) {
     const mapped = fastifyRefusal(error);
     if (mapped !== null) return mapped;
   }
+  const state = diskStateOf(error);
+  if (state !== null) return storageFailure(state, error);
   return new ApiError('internal_error', 'An unexpected error occurred', { cause: error });
 }
 

@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
+import { OverloadError } from '#shared/runtime/errors.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
@@ -8,6 +9,11 @@ import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createHttpServer } from './server.ts';
 
 const ID = '00000000-0000-4000-8000-000000000000';
+
+function systemError({ code, syscall }: { code: string; syscall: string }): Error {
+  const error = new Error(`${code}: ${syscall} '/secret/path'`);
+  return Object.assign(error, { code, syscall, path: '/secret/path' });
+}
 
 function createServer(options: { requestTimeoutMs?: number } = {}) {
   const server = createHttpServer({
@@ -26,6 +32,12 @@ function createServer(options: { requestTimeoutMs?: number } = {}) {
   server.post('/a/:id', { schema }, async () => ({ ok: true }));
   server.get('/boom', async () => {
     throw new Error('secret at /etc/shadow');
+  });
+  server.get('/overload', async () => {
+    throw new OverloadError('No connection is free');
+  });
+  server.get('/store', async (request) => {
+    throw systemError(request.query as { code: string; syscall: string });
   });
   server.get('/volumes', async () => {
     throw new Error('secret');
@@ -88,6 +100,30 @@ it.each([
   });
   expect(response.statusCode).toBe(status);
   if (status !== 200) expect(response.json().error.code).toBe('client_error');
+});
+
+it('responds to an overload with 503, a hint and Retry-After', async () => {
+  const response = await createServer().inject({ url: '/overload' });
+  expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '5']);
+  expect(response.json().error).toMatchObject({
+    code: 'upstream_unavailable',
+    message: 'No connection is free',
+    hint: expect.stringContaining('Idempotency-Key'),
+  });
+});
+
+it.each([
+  ['ENOSPC', 'write', 503, 'The storage is full'],
+  ['EDQUOT', 'open', 503, 'The storage is full'],
+  ['EROFS', 'mkdir', 503, 'The storage is read-only'],
+  ['EACCES', 'open', 503, 'The storage is not accessible'],
+  ['EACCES', 'connect', 500, 'An unexpected error occurred'],
+  ['EIO', 'read', 500, 'An unexpected error occurred'],
+])('responds to %s of %s with %d: %s', async (code, syscall, status, message) => {
+  const url = `/store?code=${code}&syscall=${syscall}`;
+  const response = await createServer().inject({ url });
+  expect([response.statusCode, response.json().error.message]).toEqual([status, message]);
+  expect(response.headers['retry-after']).toBe(status === 503 ? '60' : undefined);
 });
 
 it('names every invalid field by its path', async () => {

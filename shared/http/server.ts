@@ -31,7 +31,7 @@ import {
   wantsProblem,
 } from './error-body.ts';
 import { acceptOnlyJson, parseQuery, requestIdFrom } from './request-input.ts';
-import { acceptUpgrades, wantsWebSocket } from './upgrade.ts';
+import { acceptUpgrades, refuseInBrowser, wantsWebSocket } from './upgrade.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -185,13 +185,18 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const apiError = toApiError(error, request);
     const isFailure = apiError.status >= 500 && apiError.options.isExpected !== true;
     if (isFailure) log.error({ err: error, request_id: request.id }, 'request failed');
-    const profile = profileFor(request, apiError);
+    const sendBody = () => sendErrorBody(apiError, request, reply);
+    if (!refuseInBrowser({ request, reply }, apiError, sendBody)) sendBody();
+  }
+
+  function sendErrorBody(error: ApiError, request: FastifyRequest, reply: FastifyReply): void {
+    const profile = profileFor(request, error);
     void reply
-      .status(apiError.status)
-      .headers(apiError.options.headers ?? {})
+      .status(error.status)
+      .headers(error.options.headers ?? {})
       .type(contentTypeOf(profile))
       .serializer(JSON.stringify)
-      .send(errorBody(apiError, { requestId: request.id, nowMs: clock.now(), profile }));
+      .send(errorBody(error, { requestId: request.id, nowMs: clock.now(), profile }));
   }
 
   /** Returns the error profile of a request. Paths without a route get the envelope. */

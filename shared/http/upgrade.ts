@@ -1,7 +1,8 @@
 /**
  * WebSockets on the paths of ordinary routes. An upgrade request passes the same hooks and schemas as any other
  * request, so it is rejected with the same status and body. The route's handler turns an accepted request into a
- * WebSocket.
+ * WebSocket. A browser hides status and body of a rejected upgrade from its page, so an upgrade request of a page is
+ * accepted and closed with the error instead.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -13,7 +14,7 @@ import { ApiError } from '../runtime/errors.ts';
 import { pingPeer } from './keep-alive.ts';
 import { ServerResponse } from './node-http.ts';
 import type { HttpServer } from './server.ts';
-import { CLOSE } from './websocket.ts';
+import { CLOSE, refusalCloseCode } from './websocket.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -37,6 +38,8 @@ export type Upgrade = {
 
 /** Time for open sockets to complete the closing handshake when the server closes. */
 const CLOSE_TIMEOUT_MS = 1_000;
+/** A refused client has nothing to send. */
+const MAX_REFUSED_MESSAGE_BYTES = 1_024;
 const KEY = /^[+/0-9A-Za-z]{22}==$/;
 const VERSIONS: readonly unknown[] = ['8', '13'];
 
@@ -151,6 +154,27 @@ export function clientGone(request: FastifyRequest, reply: FastifyReply): AbortS
   if (ended.destroyed) leave();
   else ended.once('close', leave);
   return gone.signal;
+}
+
+/**
+ * Rejects the upgrade request of a page with a close frame. Returns false, and does nothing, for other requests. Calls
+ * `otherwise` if the handshake is incomplete.
+ */
+export function refuseInBrowser(
+  { request, reply }: { request: FastifyRequest; reply: FastifyReply },
+  error: ApiError,
+  otherwise: () => void,
+): boolean {
+  // Browsers always send Origin with a WebSocket handshake; other clients read the status.
+  if (!request.upgrade || request.headers.origin === undefined) return false;
+  request.upgrade.accept(reply, { maxMessageBytes: MAX_REFUSED_MESSAGE_BYTES }).then(
+    (socket) => {
+      socket.resume();
+      socket.close(refusalCloseCode(error.status), error.code);
+    },
+    () => reply.sent || otherwise(),
+  );
+  return true;
 }
 
 /** Returns the error for an ordinary request to a path that accepts only WebSockets. */

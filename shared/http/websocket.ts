@@ -18,6 +18,14 @@ export const CLOSE = {
   failed: 1011,
 } as const;
 
+/**
+ * Code with which a server closes a socket that it has accepted only to refuse it: 4000 + HTTP status, such as 4401. The
+ * reason of the close frame is the error code.
+ */
+export function refusalCloseCode(status: number): number {
+  return 4000 + status;
+}
+
 /** Node's code for a close frame without a code; it must not be sent. */
 const NO_STATUS = 1005;
 

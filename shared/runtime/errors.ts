@@ -99,6 +99,11 @@ export class ApiError extends Error {
   }
 }
 
+/** A resource of this process is temporarily used up. Servers answer with 503 and Retry-After. */
+export class OverloadError extends Error {
+  override name = 'OverloadError';
+}
+
 /** Returns a 422 for a field that a schema alone cannot check; `field` begins with body, path, query or header. */
 export function invalidField(
   field: string,

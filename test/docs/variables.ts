@@ -76,6 +76,8 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
     unset: '`DOCKER_HOST` (`unix://…` only), or `/var/run/docker.sock`',
   },
   AGENT_MEMORY_RESERVE_MIB: 'memory reserved for the host, in MiB',
+  AGENT_HOST_SHARE:
+    'percent of the memory and the cores of the host that this agent offers; with `npm start`, every agent offers an equal part',
   AGENT_ALLOW_LOCAL_REGISTRIES: 'accepts images from registries at private addresses',
   AGENT_IMAGE_GC:
     'disk use in percent at which the removal of unused images starts, and at which it stops',
@@ -141,7 +143,8 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
     unset: '`central.seed` in the home',
   },
   CENTRAL_SECRET_FILE: {
-    meaning: '32 bytes that sign sessions and encrypt API keys, mode 0600, created if missing',
+    meaning:
+      '32 bytes that sign sessions and encrypt API keys, secrets and the environments of templates and pods, mode 0600, created if missing; back it up with the database, which cannot be read without it',
     unset: '`central.secret` in the home',
   },
   CENTRAL_SIGNUP_CREDIT_USD:
@@ -159,9 +162,9 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
   CENTRAL_CONSOLE_URL:
     'web console that mails link to (`/verify-email` and `/reset-password` with `?token=`)',
   CENTRAL_NODE_PLACES:
-    '`public`: nodes have public addresses; `private`: also addresses in the operator’s networks or on this host (default of `npm start`)',
+    '`public`: nodes have public addresses; `private`: also addresses in the operator’s networks, and on this host if the API listens on loopback (default of `npm start`)',
   CENTRAL_WEBHOOK_TARGETS:
-    '`public`: webhooks use https to public addresses; `loopback`: this host only (default of `npm start`)',
+    '`public`: webhooks use https to public addresses; `loopback`: this host only, if the API listens on loopback (default of `npm start`)',
   CENTRAL_PUBLIC_ORIGIN: {
     meaning: 'base address of this server: for links to uploads, and for backups that nodes send',
     unset: 'for links, the address of the request; for backups, the address of the listener',

@@ -2,7 +2,7 @@
 import { strict as assert } from 'node:assert';
 import { auditLedger } from '../../validator/central/money/ledger/audit.service.ts';
 import { providerShare, referralShare } from '../../validator/central/money/ledger/shares.ts';
-import { costOfSegments } from '../../validator/central/money/metering/cost.ts';
+import { costOfSegments, rateOf, totalOf } from '../../validator/central/money/metering/cost.ts';
 import { accountRunsOutAt } from '../../validator/central/money/metering/runway.service.ts';
 import { burningOf, spendsOutAt } from '../../validator/central/money/metering/runway.ts';
 import { spentBy } from '../../validator/central/money/metering/statement.service.ts';
@@ -30,8 +30,8 @@ export async function checkMoney(db: Database, repeated: readonly Repeated[]): P
       isBillable: segment.is_billable === 1,
       rate: { priceUusdPerGpuHour: segment.price_uusd_per_gpu_hour, gpus: segment.gpu_count },
     }));
-    const { uusd } = costOfSegments(pieces, meter.settled_to_ms);
-    assert.equal(meter.charged_uusd, uusd, 'I5, I9');
+    const cost = costOfSegments(pieces, meter.settled_to_ms);
+    assert.equal(meter.charged_uusd, totalOf(cost, rateOf(meter)), 'I5, I9');
     assert.equal(meter.provider_uusd, providerShare(meter.charged_uusd), 'I6');
     assert.equal(own[0]?.from_ms, beganAt.get(meter.pod_id), 'I7');
     for (const [index, { from_ms: from }] of own.entries()) {

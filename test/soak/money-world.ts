@@ -107,7 +107,7 @@ export async function createMoneyWorld(
     const pod = latest();
     if (pod === undefined) return;
     await note(pod.account);
-    const body = { max_spend_usd: pick([0.000001, 0.01 + random.int(50) / 100, null]) };
+    const body = { max_spend_usd: pick([0.000001, 0.06 + random.int(50) / 100, null]) };
     await market.call('PATCH', `/pods/${pod.id}`, { headers: pod.account.key, body });
   }
 
@@ -121,7 +121,7 @@ export async function createMoneyWorld(
   async function rent(): Promise<void> {
     const account = pick(accounts);
     await note(account);
-    const limit = random.int(4) === 0 ? { max_spend_usd: 0.01 + random.int(50) / 100 } : {};
+    const limit = random.int(4) === 0 ? { max_spend_usd: 0.06 + random.int(50) / 100 } : {};
     const rented = await market.rent(account, pick(offered).id, { gpu_count: 1, ...limit });
     if (rented.status === 200) pods.push({ id: rented.body.id, account });
   }

@@ -10,7 +10,7 @@ import {
   parseConfig,
   secret,
 } from '#shared/runtime/config.ts';
-import { isSecureUrl } from '#shared/tls/tls-mode.ts';
+import { isLoopback, isSecureUrl } from '#shared/tls/tls-mode.ts';
 import { TARGETS } from './delivery/webhooks/webhook-post.ts';
 import { PayoutVariable } from './money/payouts/payout-variable.ts';
 import { NODE_PLACES } from './providers/node-address.ts';
@@ -82,8 +82,8 @@ export const ADAPTER_VARIABLES = {
   /** `public`: webhooks are sent to public addresses over https. `loopback`: webhooks are sent to this host only. */
   CENTRAL_WEBHOOK_TARGETS: z.enum(TARGETS).default('public'),
   /**
-   * `public`: nodes must have public addresses. `private`: addresses of private networks and of this host are also
-   * allowed.
+   * `public`: nodes must have public addresses. `private`: addresses of private networks are also allowed, and loopback
+   * addresses if the central API listens on loopback.
    */
   CENTRAL_NODE_PLACES: z.enum(NODE_PLACES).default('public'),
   /** Proxies whose X-Forwarded-For is trusted: addresses and CIDR ranges. */
@@ -195,6 +195,20 @@ export function adapterProblems(
     problems.push({ name, message: `${name}: set it to stripe, or remove Stripe's secrets` });
   }
   return problems;
+}
+
+/**
+ * Returns the problems that result from the address on which the API listens: other hosts must not make it call programs
+ * of its host.
+ */
+export function loopbackProblems(
+  { CENTRAL_WEBHOOK_TARGETS: targets }: Partial<AdaptersConfig>,
+  host: string | undefined,
+): ConfigProblem[] {
+  if (targets !== 'loopback' || host === undefined || isLoopback(host)) return [];
+  const name = 'CENTRAL_WEBHOOK_TARGETS';
+  const message = `${name}: loopback needs a central API that listens on loopback, not on ${host}`;
+  return [{ name, message }];
 }
 
 const Schema = z.object(ADAPTER_VARIABLES);

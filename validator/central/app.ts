@@ -3,7 +3,9 @@ import type { HttpServer } from '#shared/http/server.ts';
 import { createGuardedClock } from '#shared/runtime/guarded-clock.ts';
 import type { Liveness } from '#shared/runtime/liveness.ts';
 import { runEach } from '#shared/runtime/loop.ts';
+import { createSealing } from '#shared/signing/sealing.ts';
 import { createAccountsModule } from './accounts/accounts.ts';
+import { deriveKey } from './accounts/auth/derived-key.ts';
 import { createCredentials } from './accounts/credentials.ts';
 import { createBackups } from './backups/backups.ts';
 import { listeningOrigin, openEmbeddedBackups } from './backups/storage/backup-storage.ts';
@@ -66,6 +68,8 @@ export type Central = {
   payOut(): Promise<void>;
   /** Removes expired rows and unused uploads once. */
   sweepAccounts(): Promise<void>;
+  /** Resolves when the mails that finished requests have requested are stored. */
+  settleMailRequests(): Promise<void>;
   /** Marks an account's address as verified, for the operator's own accounts. */
   verifyAccount(email: string): Promise<void>;
   /** Removes all pods of the marketplace. */
@@ -88,7 +92,8 @@ export async function createCentral(
 ): Promise<Central> {
   const { clock, random, log, secret, backupFolder = null } = given;
   const guard = given.guard ?? createGuardedClock({ clock, log });
-  const platform = createPlatform(given, guard);
+  const sealing = createSealing({ key: deriveKey(secret, 'environment-sealing'), random });
+  const platform = createPlatform(given, { trust: guard, sealing });
   const { db, notifier, processes, idempotency } = platform;
   const stoppingController = new AbortController();
   const stopping = stoppingController.signal;
@@ -158,6 +163,7 @@ export async function createCentral(
 
   given.metrics?.watchClock(guard);
   guard.beforeStep(market.suspendMeters);
+  await platform.prepare();
   await market.prepare();
   await processes.register();
   const server = await createApiServer({
@@ -218,6 +224,7 @@ export async function createCentral(
     pollCollateral: market.pollCollateral,
     payOut: billing.payOut,
     sweepAccounts: () => runEach([schedule.removeOldRows, delivery.sweepUploads]),
+    settleMailRequests: accounts.settleMailRequests,
     verifyAccount: accounts.verifyAccount,
     pods: market.podCleanup,
     start() {
@@ -242,6 +249,7 @@ export async function createCentral(
       stoppingController.abort();
       // Jobs and the server close at the same time: no new requests are accepted while current requests and jobs end.
       await Promise.all([server.close(), ...jobs.map((job) => job.stop())]);
+      await accounts.settleMailRequests();
       await ports.mailer?.close();
       await processes.leave();
     },

@@ -7,7 +7,7 @@ import { Hotkey } from '#shared/signing/hotkey.ts';
 import { Pin } from '#shared/tls/peer.ts';
 import { isSecureUrl } from '#shared/tls/tls-mode.ts';
 import { databaseProblems } from '../database/open-database.ts';
-import { ADAPTER_VARIABLES, adapterProblems } from './adapters-config.ts';
+import { ADAPTER_VARIABLES, adapterProblems, loopbackProblems } from './adapters-config.ts';
 import { DatabasePlace } from './platform/central-home.ts';
 import { CorsVariables } from './platform/edge/cors.ts';
 import { RateLimitVariables } from './platform/rate-limits/policies.ts';
@@ -64,6 +64,7 @@ export const CENTRAL_CONFIG: ConfigSpec<typeof Schema.shape> = {
   prefix: 'CENTRAL_',
   rules: (right, isSet) => [
     ...adapterProblems(right, isSet),
+    ...loopbackProblems(right, right.CENTRAL_HOST),
     ...databaseProblems('CENTRAL_DATABASE', right.CENTRAL_DATABASE),
     ...portConflict('CENTRAL_METRICS_LISTEN', right.CENTRAL_METRICS_LISTEN, {
       host: right.CENTRAL_HOST,

@@ -13,6 +13,7 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import { createServiceManager } from '#shared/runtime/service-manager.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { startTracing } from '#shared/telemetry/tracing.ts';
+import { isLoopback } from '#shared/tls/tls-mode.ts';
 import { lockDatabaseFile } from '../database/open-database.ts';
 import { observeHotkey } from '../doctor/observed-hotkey.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
@@ -166,6 +167,7 @@ function optionsOf(config: CentralConfig, adapters: Adapters): CentralOptions {
     signupCreditUusd: usdToMicro(config.CENTRAL_SIGNUP_CREDIT_USD),
     verifyEmailAtSignup: !config.CENTRAL_VERIFY_EMAIL,
     ...adapters.options,
+    allowsLoopback: isLoopback(config.CENTRAL_HOST),
     rateLimits: rateLimitsFrom(config),
     corsOrigins: corsOriginsFrom(config),
   };

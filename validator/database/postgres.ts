@@ -1,8 +1,15 @@
 /** Connects to a PostgreSQL server. Loaded only when the configuration names one. */
-import { type Dialect, PostgresDialect } from 'kysely';
+import {
+  type Dialect,
+  type PostgresCursor,
+  PostgresDialect,
+  type PostgresPool,
+  type PostgresPoolClient,
+  type PostgresQueryResult,
+} from 'kysely';
 import { Client, type ClientConfig, DatabaseError, Pool, types } from 'pg';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
+import { messageOf, OverloadError } from '#shared/runtime/errors.ts';
 import type { DatabaseTarget } from './open-database.ts';
 
 /** Maximum number of connections per process; a server accepts 100 in total by default. */
@@ -55,7 +62,47 @@ export async function postgresDialect(target: DatabaseTarget): Promise<Dialect> 
   // Without listeners Node would throw these errors. The current or next query reports the lost connection.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
-  return new PostgresDialect({ pool });
+  return new PostgresDialect({ pool: withOverload(pool) });
+}
+
+/**
+ * Returns a pool whose `connect` rejects with OverloadError if no connection becomes free in time, or the server
+ * accepts none, and whose queries reject with OverloadError at a time limit.
+ */
+function withOverload(pool: PostgresPool): PostgresPool {
+  return {
+    ...(pool.Client === undefined ? {} : { Client: pool.Client }),
+    options: pool.options,
+    async connect() {
+      try {
+        return withQueryOverload(await pool.connect());
+      } catch (cause) {
+        if (!isTransient(cause)) throw cause;
+        throw new OverloadError('The database has no free connection', { cause });
+      }
+    },
+    end: () => pool.end(),
+  };
+}
+
+/** Messages for the SQLSTATEs of LOCK_TIMEOUT_MS and STATEMENT_TIMEOUT_MS. The server has undone the query. */
+const TIMEOUTS: Record<string, string> = {
+  '55P03': 'The database did not release a lock in time',
+  '57014': 'The database did not answer in time',
+};
+
+function withQueryOverload(client: PostgresPoolClient): PostgresPoolClient {
+  function rethrow(cause: unknown): never {
+    const message = cause instanceof DatabaseError ? TIMEOUTS[cause.code ?? ''] : undefined;
+    throw message === undefined ? cause : new OverloadError(message, { cause });
+  }
+  function query<R>(sql: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>>;
+  function query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>;
+  function query<R>(what: string | PostgresCursor<R>, parameters: readonly unknown[] = []) {
+    if (typeof what !== 'string') return client.query(what);
+    return client.query<R>(what, parameters).catch(rethrow);
+  }
+  return { query, release: (destroy) => client.release(destroy) };
 }
 
 /** Opens a connection outside the pool; the event `end` reports its loss. */

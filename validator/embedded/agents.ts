@@ -113,6 +113,7 @@ function startAgent(
   const variables = {
     ...parts.gpus[index]?.environment,
     AGENT_EXECUTOR_ID: executorId,
+    AGENT_HOST_SHARE: String(Math.floor(100 / options.agents)),
     AGENT_HOME: home.agent(executorId),
     AGENT_HOST: options.host,
     AGENT_PORT: String(port),

@@ -1,10 +1,20 @@
 import { expect, it } from 'vitest';
-import { centralOptionsFrom } from './central-settings.ts';
+import { centralOptionsFrom, localAdapters } from './central-settings.ts';
 
 it('raises the limits per address and allows no origin by default', () => {
   const { rateLimits, corsOrigins } = centralOptionsFrom({ CENTRAL_DATABASE: 'x' });
   expect(rateLimits?.address.quota).toBeGreaterThanOrEqual(60_000);
   expect(corsOrigins).toEqual([]);
+});
+
+it('sends webhooks to this host only while other hosts cannot reach the marketplace', () => {
+  const targetsAt = (host: string, environment = {}) =>
+    localAdapters(environment, host).CENTRAL_WEBHOOK_TARGETS;
+  expect(targetsAt('127.0.0.1')).toBe('loopback');
+  expect(targetsAt('10.0.0.5')).toBe('public');
+  expect(() => targetsAt('10.0.0.5', { CENTRAL_WEBHOOK_TARGETS: 'loopback' })).toThrow(
+    /needs a central API that listens on loopback, not on 10.0.0.5/,
+  );
 });
 
 it('reads limits and origins from variables', () => {

@@ -2,7 +2,12 @@
 import { join } from 'node:path';
 import type { z } from 'zod';
 import { ConfigError, type Environment, parseConfig } from '#shared/runtime/config.ts';
-import { readAdaptersConfig } from '../central/adapters-config.ts';
+import { isLoopback } from '#shared/tls/tls-mode.ts';
+import {
+  type AdaptersConfig,
+  loopbackProblems,
+  readAdaptersConfig,
+} from '../central/adapters-config.ts';
 import type { CentralOptions } from '../central/platform/central-deps.ts';
 import { DatabaseVariable } from '../central/platform/central-home.ts';
 import { openCentralDatabase } from '../central/platform/database/database.ts';
@@ -15,6 +20,28 @@ import {
 import { databaseProblems, isPostgresAddress } from '../database/open-database.ts';
 import type { Home } from './home.ts';
 
+/** Defaults for a marketplace on one machine; variables override them. */
+const LOCAL_DEFAULTS = {
+  CENTRAL_NODE_PLACES: 'private',
+  CENTRAL_PAYMENTS: 'simulated',
+  CENTRAL_PAYOUTS: 'simulated',
+  CENTRAL_SUPPORT_EMAIL: 'support@localhost.localdomain',
+  CENTRAL_ALPHA_RATES: join(import.meta.dirname, 'alpha-rates.json'),
+};
+
+/**
+ * Settings of the external services. A marketplace that other hosts reach sends webhooks to public addresses. Throws
+ * ConfigError with the wrong variables.
+ */
+export function localAdapters(environment: Environment, host: string): AdaptersConfig {
+  const targets = isLoopback(host) ? 'loopback' : 'public';
+  const defaults = { ...LOCAL_DEFAULTS, CENTRAL_WEBHOOK_TARGETS: targets };
+  const config = readAdaptersConfig({ ...defaults, ...environment });
+  const [problem] = loopbackProblems(config, host);
+  if (problem !== undefined) throw new ConfigError(problem.message);
+  return config;
+}
+
 /** Throws ConfigError with the wrong variable. */
 export function centralOptionsFrom(
   environment: Record<string, string | undefined>,
@@ -25,21 +52,6 @@ export function centralOptionsFrom(
   );
   const cors = parseConfig({ schema: CorsVariables, prefix: 'CENTRAL_CORS_' }, environment);
   return { rateLimits: rateLimitsFrom(limits, LOCAL_LIMITS), corsOrigins: corsOriginsFrom(cors) };
-}
-
-/** Defaults for a marketplace on one machine; variables override them. */
-const LOCAL_DEFAULTS = {
-  CENTRAL_WEBHOOK_TARGETS: 'loopback',
-  CENTRAL_NODE_PLACES: 'private',
-  CENTRAL_PAYMENTS: 'simulated',
-  CENTRAL_PAYOUTS: 'simulated',
-  CENTRAL_SUPPORT_EMAIL: 'support@localhost.localdomain',
-  CENTRAL_ALPHA_RATES: join(import.meta.dirname, 'alpha-rates.json'),
-};
-
-/** Throws ConfigError with the wrong variables of external services. */
-export function localAdapters(environment: Environment): ReturnType<typeof readAdaptersConfig> {
-  return readAdaptersConfig({ ...LOCAL_DEFAULTS, ...environment });
 }
 
 type DatabaseSetting = Partial<z.output<typeof DatabaseVariable>>;

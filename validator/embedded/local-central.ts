@@ -4,6 +4,7 @@ import type { GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
+import { isLoopback } from '#shared/tls/tls-mode.ts';
 import type { Transport } from '#shared/tls/transport.ts';
 import type { Adapters } from '../central/adapters-from-config.ts';
 import { type Central, createCentral } from '../central/app.ts';
@@ -12,6 +13,7 @@ import type { CentralPorts } from '../central/platform/central-deps.ts';
 import { centralSecret } from '../central/platform/central-home.ts';
 import { centralOptionsFrom } from './central-settings.ts';
 import type { Home } from './home.ts';
+import type { StartOptions } from './options.ts';
 
 export type LocalCentralOptions = {
   home: Home;
@@ -23,12 +25,13 @@ export type LocalCentralOptions = {
   adapters: Adapters;
   /** Source of CENTRAL_* variables. */
   environment: Record<string, string | undefined>;
+  options: Pick<StartOptions, 'host'>;
 };
 
 const DEMO_BALANCE_UUSD = 1_000_000_000;
 
 export function createLocalCentral(
-  { home, clock, guard, random, log, signers, adapters, environment }: LocalCentralOptions,
+  { home, clock, guard, random, log, signers, adapters, environment, options }: LocalCentralOptions,
   storage: Required<Pick<CentralPorts, 'db' | 'notifier' | 'auditLedger' | 'metrics'>>,
   gateway: { gatewayUrl: string; transport: Transport },
 ): Promise<Central> {
@@ -59,6 +62,7 @@ export function createLocalCentral(
       signupCreditUusd: DEMO_BALANCE_UUSD,
       verifyEmailAtSignup: false,
       ...adapters.options,
+      allowsLoopback: isLoopback(options.host),
       ...centralOptionsFrom(environment),
     },
   );

@@ -58,7 +58,7 @@ async function run(): Promise<void> {
   for (const { message } of inspectConfig(CENTRAL_CONFIG, process.env).warnings)
     complain(`warning: ${message}\n`);
   const home = homeAt(options.home);
-  requireNone([...problems, ...variableProblems(process.env, home)]);
+  requireNone([...problems, ...variableProblems(process.env, home, options)]);
   // Validate before anything is deleted or started.
   await requireEngine(process.env, { clock: systemClock, user: userInfo().username });
   prepareHome(home);
@@ -84,11 +84,15 @@ async function run(): Promise<void> {
 }
 
 /** Returns the problems of all variables that `npm start` reads. */
-function variableProblems(environment: Environment, home: Home): string[] {
+function variableProblems(
+  environment: Environment,
+  home: Home,
+  { host }: Pick<StartOptions, 'host'>,
+): string[] {
   return errorMessages(
     () => databaseTarget(environment, home),
     () => centralOptionsFrom(environment),
-    () => localAdapters(environment),
+    () => localAdapters(environment, host),
     () => configuredListener(environment),
     () => isTracingConfigured(environment),
   );

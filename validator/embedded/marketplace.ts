@@ -63,7 +63,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     // The provider's key is not in the key thread: it belongs to another party.
     provider: createSigner(readOrCreateSeedFile(home.providerSeed, random)),
   };
-  const adapters = createAdapters(localAdapters(parts.environment), {
+  const adapters = createAdapters(localAdapters(parts.environment, options.host), {
     clock,
     log,
     objectFolder: home.centralObjects,

@@ -52,6 +52,13 @@ it('gives a pod no unneeded privileges', () => {
   });
 });
 
+it('gives /dev/shm at most half of the memory if the pod requests no size', () => {
+  const shmOf = (memoryBytes: number) =>
+    containerOptions({ ...SPEC, limits: { ...SPEC.limits, shmBytes: 0, memoryBytes } });
+  expect(shmOf(2 ** 24)).toMatchObject({ HostConfig: { ShmSize: 2 ** 23 } });
+  expect(shmOf(2 ** 33)).toMatchObject({ HostConfig: { ShmSize: 2 ** 26 } });
+});
+
 it('requests GPUs by UUID only, and replaces entrypoint and command only if set', () => {
   const request = containerOptions({ ...SPEC, gpuUuids: ['GPU-1'], command: ['x'], network: null });
   expect(request).toMatchObject({

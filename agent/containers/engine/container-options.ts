@@ -16,6 +16,8 @@ export const CAPABILITIES = [
   'SYS_CHROOT',
 ];
 const NANO_CPUS_PER_CORE = 1e9;
+/** The engine's default. */
+const DEFAULT_SHM_BYTES = 64 * 1024 ** 2;
 const LOG_FILES = { maxBytes: 50_000_000, count: 3 };
 
 /** The body of POST /containers/create. */
@@ -48,7 +50,7 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
       PidsLimit: spec.limits.pids,
       ...(spec.limits.cpus === undefined ? {} : { CpusetCpus: spec.limits.cpus }),
       ...(spec.limits.memoryNodes === undefined ? {} : { CpusetMems: spec.limits.memoryNodes }),
-      ...(spec.limits.shmBytes > 0 ? { ShmSize: spec.limits.shmBytes } : {}),
+      ShmSize: shmSizeOf(spec.limits),
       ...(spec.limits.diskBytes === undefined
         ? {}
         : { StorageOpt: { size: String(spec.limits.diskBytes) } }),
@@ -67,6 +69,14 @@ export function containerOptions(spec: ContainerSpec): Record<string, unknown> {
         : {}),
     },
   };
+}
+
+/** Size of /dev/shm. Without a size, the engine would allow 64 MiB, however small the container's memory is. */
+export function shmSizeOf({
+  shmBytes,
+  memoryBytes,
+}: Pick<ContainerSpec['limits'], 'shmBytes' | 'memoryBytes'>): number {
+  return shmBytes > 0 ? shmBytes : Math.min(DEFAULT_SHM_BYTES, Math.ceil(memoryBytes / 2));
 }
 
 /**

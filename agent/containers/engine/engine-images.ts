@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { DOCKER_HUB, type RegistryAuth } from '#shared/api/agent/images.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { BuildRecord, buildFailure, followBuild } from './build-stream.ts';
+import { shmSizeOf } from './container-options.ts';
 import type { Docker } from './docker-client.ts';
 import { type ContainerEngine, EngineError } from './engine.ts';
 import { Anything, DistributionAnswer, ImageAnswer, ImageListAnswer } from './engine-answers.ts';
@@ -96,7 +97,7 @@ export function createEngineImages(
         memswap: limits.memoryBytes,
         cpuperiod: CPU_PERIOD_US,
         cpuquota: Math.round(limits.cpuCores * CPU_PERIOD_US),
-        ...(limits.shmBytes > 0 ? { shmsize: limits.shmBytes } : {}),
+        shmsize: shmSizeOf(limits),
         networkmode: network ?? 'none',
         abortSignal,
       };

@@ -25,10 +25,13 @@ export const RegistryAuth = z.strictObject({
 });
 export type RegistryAuth = z.output<typeof RegistryAuth>;
 
-/** Returns `host[:port]` of an image's registry in lower case. A login is sent only to its registry. */
+/**
+ * Returns `host[:port]` of an image's registry in lower case. A login is sent only to its registry. Engines treat a first
+ * part with capital letters as a host, because repository paths are lower case.
+ */
 export function registryAddressOf(reference: string): string {
   const [first = '', ...rest] = reference.split('/');
-  const isHost = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');
+  const isHost = rest.length > 0 && (/[.:A-Z]/.test(first) || first === 'localhost');
   const address = isHost ? first.toLowerCase() : DOCKER_HUB;
   return HUB_NAMES.has(address) ? DOCKER_HUB : address;
 }

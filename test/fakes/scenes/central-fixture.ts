@@ -3,12 +3,16 @@ import type { InjectOptions } from 'fastify';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
+import { createSealing } from '#shared/signing/sealing.ts';
 import { changeOperatorRole } from '../../../validator/central/accounts/account/operator-role.service.ts';
+import { deriveKey } from '../../../validator/central/accounts/auth/derived-key.ts';
 import { createCentral } from '../../../validator/central/app.ts';
 import type {
   CentralOptions,
   CentralPorts,
 } from '../../../validator/central/platform/central-deps.ts';
+import { withSealedColumns } from '../../../validator/central/platform/database/sealed-columns.ts';
+import type { Database } from '../../../validator/central/platform/database/tables.ts';
 import type { Agents } from '../../../validator/central/platform/ports.ts';
 import { hotkey } from '../../fixtures/cycle-set.ts';
 import { createManualClock, type ManualClock } from '../manual-clock.ts';
@@ -87,6 +91,13 @@ const noAgents: Agents = {
   },
 };
 
+/** Returns a handle that opens sealed columns, for tests that call stores and services themselves. */
+function openedBy(db: Database, secret: Uint8Array): Database {
+  const key = deriveKey(secret, 'environment-sealing');
+  const opened = withSealedColumns(db, createSealing({ key, random: systemRandom }));
+  return Object.assign(opened, { destroy: () => db.destroy() });
+}
+
 export type TestCentral = Awaited<ReturnType<typeof createTestCentral>>;
 
 /** Creates the central API. The caller must call `close()`, which also closes the database. */
@@ -105,12 +116,13 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     ...others
   } = rest;
   const { clock = createManualClock(), db = await createTestDatabase(), ...options } = others;
+  const secret = new Uint8Array(32).fill(7);
   const ports: CentralPorts = {
-    db,
+    db: openedBy(db, secret),
     clock,
     random: systemRandom,
     log: log ?? createLog({ name: 'test', level: 'silent' }),
-    secret: new Uint8Array(32).fill(7),
+    secret,
     agents,
     ...(guard === undefined ? {} : { guard }),
     mailer: mailer ?? null,
@@ -135,6 +147,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     rateLimits: NO_LIMITS,
     passwordCost: CHEAP_PASSWORDS,
     nodePlaces: 'private',
+    allowsLoopback: true,
     ...options,
   });
   const { server } = central;

@@ -4,6 +4,7 @@ import type { TestCentral } from './central-fixture.ts';
 
 /** Returns the mails to one recipient, newest first. */
 export async function mailsTo(central: TestCentral, address: string): Promise<OutboxMail[]> {
+  await central.central.settleMailRequests();
   const { status, body } = await central.call('GET', '/_local/outbox');
   if (status !== 200) throw new Error(JSON.stringify(body));
   return body.filter((mail: OutboxMail) => mail.to === address);

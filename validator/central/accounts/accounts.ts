@@ -69,6 +69,9 @@ export function createAccountsModule({ onboarding, ...deps }: AccountsModuleDeps
     /** Marks an account's address as verified and grants the sign-up credit. Has no effect on a verified address. */
     verifyAccount: account.verify,
 
+    /** Resolves when the mails that finished requests have requested are stored. */
+    settleMailRequests: account.settleMailRequests,
+
     sweeps: { tokens: account.sweepTokens } satisfies Sweeps,
   };
 }

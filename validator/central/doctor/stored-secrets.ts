@@ -5,6 +5,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
 import { deriveKey, type KeyPurpose } from '../accounts/auth/derived-key.ts';
 import { signingSecrets } from '../delivery/webhooks/webhook-message.ts';
+import { withSealedColumns } from '../platform/database/sealed-columns.ts';
 import type { Db } from '../platform/database/tables.ts';
 
 /** Time before the end of every replaced secret. */
@@ -22,7 +23,9 @@ type Sealed = { purpose: KeyPurpose; sealed: string; place: string };
 export async function storedSecrets(db: Db, secret: Uint8Array): Promise<string[]> {
   const open = ({ purpose, sealed, place }: Sealed) =>
     createSealing({ key: deriveKey(secret, purpose), random: systemRandom }).open(sealed, place);
-  return [...(await sealedTexts(db)).map(open), ...(await environments(db))];
+  const key = deriveKey(secret, 'environment-sealing');
+  const opened = withSealedColumns(db, createSealing({ key, random: systemRandom }));
+  return [...(await sealedTexts(db)).map(open), ...(await environments(opened))];
 }
 
 async function sealedTexts(db: Db): Promise<Sealed[]> {

@@ -23,6 +23,7 @@ import { createPodParts, type PodPartsDeps } from './pods/pods.ts';
 import type { RentDeps } from './rentals/rental.service.ts';
 import { registerRentals } from './rentals/rentals.ts';
 import { registerSupportChannels } from './support-channels/support-channel.routes.ts';
+import { createRegistryCheck } from './templates/registry-check.ts';
 import { createTemplateParts } from './templates/templates.ts';
 import { registerValidators } from './validators/validators.ts';
 import { createVolumeParts } from './volumes/volumes.ts';
@@ -56,7 +57,9 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
   const { processes, idempotency, backups, afterSpend } = parts;
   const { lastBackup, isBackingUp } = backups;
   const wake = (executorId: string): void => pods.wake(executorId);
-  const templates = createTemplateParts(deps);
+  const { allowsLoopback = false } = deps.options;
+  const checkRegistry = createRegistryCheck({ clock, allowsLoopback });
+  const templates = createTemplateParts(deps, checkRegistry);
   const executors = createExecutorParts(deps, {
     annotationsOf,
     officialTemplates: templates.listOfficial,
@@ -72,6 +75,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     operations: backups.operations,
     backupConfigOf: backups.configOf,
     inMaintenance: notices.inMaintenance,
+    checkRegistry,
   });
   const collateral = createCollateralJob({ db, clock, log, feed });
   const metrics = createMetricHistoryParts(deps);

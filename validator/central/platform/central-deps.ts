@@ -114,6 +114,11 @@ export type CentralOptions = {
   webhookTargets?: 'public' | 'loopback';
   /** Addresses that nodes may have. Default: `public`. */
   nodePlaces?: 'public' | 'private';
+  /**
+   * True if private nodes and image registries may have loopback addresses, because the API itself listens on loopback
+   * and only programs of this host reach it. Default: false.
+   */
+  allowsLoopback?: boolean;
   /** Argon2id parameters, memory in KiB. Default: 19 MiB and two passes. */
   passwordCost?: { memory: number; passes: number; parallelism: number };
   /** `https://host`: origin of the API in URLs that it returns. Default: the origin of the request. */

@@ -1,11 +1,13 @@
 /**
- * Composes the platform: the database handle that sends notifications, the processes that share the database,
- * idempotency and the schedule.
+ * Composes the platform: the database handle that sends notifications and opens sealed columns, the processes that
+ * share the database, idempotency and the schedule.
  */
 import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
+import type { Sealing } from '#shared/signing/sealing.ts';
 import { isPostgres } from '../../database/engine.ts';
 import type { CentralPorts } from './central-deps.ts';
 import { createNotifier, withNotifier } from './database/notifier.ts';
+import { sealStoredRows, withSealedColumns } from './database/sealed-columns.ts';
 import { createIdempotency } from './idempotency/idempotency.ts';
 import { createProcesses } from './processes.ts';
 import { createRetention, type Sweeps } from './schedule/retention.ts';
@@ -13,11 +15,14 @@ import { createSchedule, type DueHandlers } from './schedule/schedule.ts';
 
 export type Platform = ReturnType<typeof createPlatform>;
 
-/** Composes the parts without starting them. */
-export function createPlatform(ports: CentralPorts, trust: ClockTrust) {
+/** Composes the parts without starting them. `sealing` seals columns at rest. */
+export function createPlatform(
+  ports: CentralPorts,
+  { trust, sealing }: { trust: ClockTrust; sealing: Sealing },
+) {
   const { clock, random, log } = ports;
   const { notifier = createNotifier(clock) } = ports;
-  const db = withNotifier(ports.db, notifier);
+  const db = withSealedColumns(withNotifier(ports.db, notifier), sealing);
   const shared = isPostgres(db);
   const processes = createProcesses({ db, clock, log, bootId: random.uuid(), shared });
   const idempotency = createIdempotency({ db, clock, random, processes });
@@ -27,6 +32,9 @@ export function createPlatform(ports: CentralPorts, trust: ClockTrust) {
     notifier,
     processes,
     idempotency,
+
+    /** Must complete before the first request is served. */
+    prepare: () => sealStoredRows(db),
 
     /** Creates the schedule of all work that is due at a time, which includes the removal of old rows. */
     createSchedule({ handlers, sweeps }: { handlers: DueHandlers; sweeps: Sweeps }) {

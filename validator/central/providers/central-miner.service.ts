@@ -11,7 +11,7 @@ import type { Database, Db } from '../platform/database/tables.ts';
 import { lockRow, moneyTransaction } from '../platform/database/transactions.ts';
 import type { PortalIdentity } from '../platform/identity.ts';
 import type { CentralMiner, MinerNode } from '../platform/ports.ts';
-import { type NodePlaces, nodeAddress } from './node-address.ts';
+import { type AllowedPlaces, nodeAddress } from './node-address.ts';
 import {
   addNode,
   changeGpus,
@@ -26,7 +26,7 @@ export type CentralMinerSyncDeps = {
   db: Database;
   clock: Clock;
   random: Random;
-  nodePlaces: NodePlaces;
+  nodePlaces: AllowedPlaces;
   /** Null if no central miner server is configured. */
   miner: CentralMiner | null;
 };
@@ -111,7 +111,7 @@ async function updateNode(
  * address.
  */
 function placeOf({ ipAddress, port }: Pick<MinerNode, 'ipAddress' | 'port'>): string {
-  return `${nodeAddress(ipAddress, 'private')} ${port}`;
+  return `${nodeAddress(ipAddress, { places: 'private', loopback: true })} ${port}`;
 }
 
 function minerNode(node: ExecutorEntry): MinerNode {

@@ -1,11 +1,18 @@
 /** Validates and canonicalises the IP address of a node. Pure. */
 import { BlockList, isIP } from 'node:net';
-import { isPublicAddress } from '#shared/http/addresses.ts';
+import { isPublicAddress, WIRE_SERVER } from '#shared/http/addresses.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
+import { isLoopback } from '#shared/tls/tls-mode.ts';
 
-/** `public` allows only public addresses. `private` also allows private networks and loopback. */
+/** `public` allows only public addresses. `private` also allows private networks. */
 export const NODE_PLACES = ['public', 'private'] as const;
 export type NodePlaces = (typeof NODE_PLACES)[number];
+
+export type AllowedPlaces = {
+  places: NodePlaces;
+  /** True if `private` includes loopback addresses, because the central API is reachable from this host only. */
+  loopback: boolean;
+};
 
 /**
  * Networks that are never allowed: unspecified, link-local (which includes cloud metadata), multicast and reserved
@@ -13,6 +20,7 @@ export type NodePlaces = (typeof NODE_PLACES)[number];
  */
 const BLOCKED = [
   ['0.0.0.0', 8, 'ipv4'],
+  [WIRE_SERVER, 32, 'ipv4'],
   ['169.254.0.0', 16, 'ipv4'],
   ['224.0.0.0', 4, 'ipv4'],
   ['240.0.0.0', 4, 'ipv4'],
@@ -32,7 +40,7 @@ for (const [network, prefix, kind] of BLOCKED) blocked.addSubnet(network, prefix
  * Returns the canonical form of an address, so that two notations of the same address are equal. Throws 400 for text
  * that is not an allowed IP address.
  */
-export function nodeAddress(text: string, places: NodePlaces): string {
+export function nodeAddress(text: string, { places, loopback }: AllowedPlaces): string {
   const family = isIP(text);
   if (family === 0 || text.includes('%')) {
     throw new ApiError('bad_request', `${text} is not an IP address`, {
@@ -41,7 +49,9 @@ export function nodeAddress(text: string, places: NodePlaces): string {
   }
   const address = family === 4 ? text : canonicalIpv6(text);
   const isBlocked = blocked.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6');
-  if (!isBlocked && (places === 'private' || isPublicAddress(address))) return address;
+  const isPlaceAllowed =
+    places === 'private' ? loopback || !isLoopback(address) : isPublicAddress(address);
+  if (!isBlocked && isPlaceAllowed) return address;
   throw new ApiError('bad_request', `A node cannot have the address ${text}`, {
     hint: 'Send the public address at which validators and renters reach the host.',
   });

@@ -18,10 +18,10 @@ import { hasUnsaved } from '../market/volumes/volume-attachment.ts';
 import type { Db, NewExecutor } from '../platform/database/tables.ts';
 import { lockRow } from '../platform/database/transactions.ts';
 import type { AddNode } from './node.schemas.ts';
-import { type NodePlaces, nodeAddress } from './node-address.ts';
+import { type AllowedPlaces, nodeAddress } from './node-address.ts';
 import { isPriceAllowed, nodePriceUusd, requireKnownType, requireTypeName } from './node-price.ts';
 
-export type OfferDeps = { clock: Clock; random: Random; nodePlaces: NodePlaces };
+export type OfferDeps = { clock: Clock; random: Random; nodePlaces: AllowedPlaces };
 
 /**
  * Maximum number of a provider's nodes that have never passed the checks. It limits the addresses that the validator

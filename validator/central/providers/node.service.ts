@@ -26,7 +26,7 @@ import type {
   UpdatePrice,
   Verification,
 } from './node.schemas.ts';
-import type { NodePlaces } from './node-address.ts';
+import type { AllowedPlaces } from './node-address.ts';
 import {
   addNode,
   changeGpus,
@@ -42,7 +42,7 @@ export type NodesDeps = PlaceDeps & {
   db: Database;
   clock: Clock;
   random: Random;
-  nodePlaces: NodePlaces;
+  nodePlaces: AllowedPlaces;
   renterReference: RenterReference;
   /** URL of the documentation of checks; null if none is configured. */
   docsUrl: string | null;

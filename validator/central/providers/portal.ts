@@ -41,7 +41,9 @@ export function registerPortal(portal: HttpServer, deps: PortalDeps, parts: Port
   const { idempotency, overview, requests, notices, metricHistories } = parts;
   const { db, clock, random, secret, agents, addresses = null } = deps.ports;
   const { chat: platform = null, centralMiner: miner = null } = deps.ports;
-  const { docsUrl = null, nodePlaces = 'public', validators } = options;
+  const { docsUrl = null, validators } = options;
+  const { nodePlaces: places = 'public', allowsLoopback: loopback = false } = options;
+  const nodePlaces = { places, loopback };
   const answers = createPortalAnswers({ clock });
   const chat = createChatHandshake({
     db,

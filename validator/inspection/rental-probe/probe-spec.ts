@@ -38,7 +38,7 @@ export function probeSpec(
       limits: {
         cpu_cores: cpuCores,
         memory_bytes: memoryBytes,
-        shm_bytes: Math.min(SHM_BYTES, memoryBytes),
+        shm_bytes: shmBytesOf(memoryBytes),
         pids: PIDS,
       },
       stop_grace_seconds: 0,
@@ -51,6 +51,11 @@ export function probeSpec(
       cards: inventory.gpu.driver === 'nvidia' && cards > 0 ? cards : null,
     },
   };
+}
+
+/** Agents accept at most half of the memory. */
+function shmBytesOf(memoryBytes: number): number {
+  return Math.min(SHM_BYTES, Math.floor(memoryBytes / 2));
 }
 
 /** Limits of a pod that every usable host can run. */
@@ -73,7 +78,7 @@ export function leastSpec(
     cpu_cores: cpuCores,
     memory_bytes: memoryBytes,
     disk_bytes: LEAST.diskBytes,
-    shm_bytes: Math.min(SHM_BYTES, memoryBytes),
+    shm_bytes: shmBytesOf(memoryBytes),
     pids: LEAST.pids,
   };
   const gpu_uuids = (spec.gpu_uuids ?? []).slice(0, 1);

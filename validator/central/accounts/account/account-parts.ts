@@ -5,12 +5,14 @@ import type { CentralDeps } from '../../platform/central-deps.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Credentials } from '../credentials.ts';
 import { registerAccountRoutes } from './account.routes.ts';
-import { createAccounts, normalEmail } from './account.service.ts';
+import { createAccounts } from './account.service.ts';
 import type { AccountPorts } from './account-ports.ts';
 import { createAccountRemoval } from './account-removal.ts';
 import { createAccountTokens, createAddressHash } from './account-token.service.ts';
 import { createAccountUpdate } from './account-update.ts';
+import { normalEmail } from './email-address.ts';
 import { createEmailVerification } from './email-verification.ts';
+import { createMailRequests } from './mail-requests.ts';
 import { createPasswordReset } from './password-reset.ts';
 import { createReferralPayout, type ReferralPayoutDeps } from './referral-payout.ts';
 
@@ -27,10 +29,11 @@ export type AccountPartsDeps = CentralDeps &
 
 export function createAccountParts(deps: AccountPartsDeps) {
   const { ports, options, sessions, passwords, apiKeys, mails, wakeMail, above } = deps;
-  const { db, clock, random, secret } = ports;
+  const { db, clock, random, secret, log } = ports;
   const { grantSignupCredit, livePodsOf } = above;
   const tokens = createAccountTokens({ clock, random });
   const addressHash = createAddressHash({ secret });
+  const mailRequests = createMailRequests({ log });
   const shared = {
     db,
     clock,
@@ -42,6 +45,7 @@ export function createAccountParts(deps: AccountPartsDeps) {
     wakeMail,
     tokens,
     addressHash,
+    mailRequests,
   };
   const verification = createEmailVerification({ ...shared, grantSignupCredit });
 
@@ -66,6 +70,9 @@ export function createAccountParts(deps: AccountPartsDeps) {
      * verified.
      */
     verify: (email: string) => verification.accept(normalEmail(email)),
+
+    /** Resolves when the requested mails are stored. */
+    settleMailRequests: mailRequests.settle,
 
     sweepTokens: tokens.sweep,
   };

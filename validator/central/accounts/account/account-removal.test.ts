@@ -147,7 +147,7 @@ it('stores nothing for requests that were authenticated before the deletion', as
       docker_username: 'ada',
       docker_password: 'hush',
     }),
-    createTemplates(deps).create(
+    createTemplates({ ...deps, checkRegistry: async () => undefined }).create(
       caller,
       CreateTemplate.parse({ name: 'late', docker_image: 'ubuntu' }),
     ),

@@ -73,6 +73,7 @@ function cleared(accountId: string, nowMs: number): Partial<Account> {
     email: '',
     email_norm: `deleted:${accountId}`,
     email_verified_at: null,
+    pending_email: null,
     password_hash: NO_PASSWORD,
     name: '',
     company_name: null,

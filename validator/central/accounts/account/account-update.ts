@@ -10,17 +10,14 @@ import { accountOf, lockAccount } from '../auth/account-access.ts';
 import type { UpdateUserDto, User } from './account.schemas.ts';
 import {
   type AccountsDeps,
-  emailTaken,
-  normalEmail,
   requireTerminationHours,
   terminationHoursOf,
 } from './account.service.ts';
 import { findAccountByEmail, updateAccount } from './account.store.ts';
 import { recordAccountEvent } from './account-event.ts';
 import { createAccountView } from './account-view.ts';
+import { emailTaken, normalEmail } from './email-address.ts';
 import { addPasswordNotice } from './password-reset.ts';
-
-const NOTICE_USEFUL_MS = 7 * 24 * 60 * 60 * 1000;
 
 export type AccountUpdate = ReturnType<typeof createAccountUpdate>;
 
@@ -56,31 +53,38 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
     const changes: Partial<Account> = {};
     if (body.new_password !== undefined) {
       changes.password_hash = await passwords.hash(body.new_password);
+      // The session that requested a change of the address may belong to an attacker with the old password.
+      changes.pending_email = null;
     }
-    if (body.email !== undefined) {
-      changes.email = body.email;
-      changes.email_norm = normalEmail(body.email);
-      if (changes.email_norm !== account.email_norm) {
-        changes.email_verified_at = options.verifyEmailAtSignup ? clock.now() : null;
-      }
-    }
-    return changes;
+    const address =
+      changesEmail && body.email !== undefined ? addressChanges(account, body.email) : {};
+    return { ...changes, ...address };
   }
 
-  /**
-   * Deletes tokens mailed to the old address, mails a token to the new address, and mails a notice to the old address.
-   */
-  async function afterEmailChange(tx: Db, before: Account, after: Account): Promise<void> {
-    await tokens.endAll(tx, after.id);
-    if (after.email_verified_at === null) await verification.begin(tx, after);
-    await mails.add(tx, {
-      accountId: after.id,
-      to: before.email,
-      kind: 'email-changed',
-      content: emailChangedMail(after.email),
-      dedupeKey: `email-changed:${random.uuid()}`,
-      usefulForMs: NOTICE_USEFUL_MS,
-    });
+  /** A new address counts only after it is confirmed, where addresses are confirmed. */
+  function addressChanges(account: Account, email: string): Partial<Account> {
+    const emailNorm = normalEmail(email);
+    if (emailNorm === account.email_norm) return { email };
+    if (!options.verifyEmailAtSignup) return { pending_email: email };
+    const verified = { email_norm: emailNorm, email_verified_at: clock.now() };
+    return { email, ...verified, pending_email: null };
+  }
+
+  /** Mails the notices and tokens of a changed or requested address. Returns the text of the event; null for none. */
+  async function afterEmailChange(
+    tx: Db,
+    before: Account,
+    after: Account,
+    requested: string | null,
+  ): Promise<string | null> {
+    if (after.email_norm !== before.email_norm) {
+      await tokens.endAll(tx, after.id);
+      await verification.addNotice(tx, before, emailChangedMail(after.email));
+      return 'e-mail address changed';
+    }
+    if (requested === null) return null;
+    await verification.beginChange(tx, before, requested);
+    return 'e-mail address change requested';
   }
 
   /** Ends the account's other sessions and mails a notice. */
@@ -110,7 +114,8 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
       if (before.password_hash !== checked.password_hash) {
         throw new ApiError('conflict', 'The account was changed at the same time');
       }
-      await requireFreeAddress(tx, before, proven.email_norm);
+      const requested = proven.pending_email ?? null;
+      await requireFreeAddress(tx, before, proven.email ?? requested);
       await requireTemplate(tx, before, body.preference?.default_template_id);
       const changes = {
         ...profileChanges(before, body),
@@ -119,11 +124,8 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
       };
       if (!(await updateAccount(tx, before.id, changes))) throw emailTaken();
       const after = { ...before, ...changes };
-      const details = [];
-      if (after.email_norm !== before.email_norm) {
-        await afterEmailChange(tx, before, after);
-        details.push('e-mail address changed');
-      }
+      const address = await afterEmailChange(tx, before, after, requested);
+      const details = address === null ? [] : [address];
       if (proven.password_hash !== undefined) {
         await afterPasswordChange(tx, caller, after);
         details.push('password changed');
@@ -171,8 +173,8 @@ function mergedHours(account: Account, changes: HoursBySource): string {
   return JSON.stringify(Object.fromEntries(merged));
 }
 
-async function requireFreeAddress(tx: Db, account: Account, emailNorm: string | undefined) {
-  if (emailNorm === undefined) return;
-  const holder = await findAccountByEmail(tx, emailNorm);
+async function requireFreeAddress(tx: Db, account: Account, email: string | null) {
+  if (email === null) return;
+  const holder = await findAccountByEmail(tx, normalEmail(email));
   if (holder !== undefined && holder.id !== account.id) throw emailTaken();
 }

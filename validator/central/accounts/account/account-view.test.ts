@@ -8,6 +8,7 @@ const account: Account = {
   email: 'a@example.com',
   email_norm: 'a@example.com',
   email_verified_at: null,
+  pending_email: null,
   password_hash: 'secret',
   name: 'a',
   default_template_id: null,

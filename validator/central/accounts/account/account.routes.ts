@@ -20,9 +20,10 @@ import {
   UserSearchResponse,
   VerifyEmailDto,
 } from './account.schemas.ts';
-import { type Accounts, normalEmail } from './account.service.ts';
+import type { Accounts } from './account.service.ts';
 import type { AccountRemoval } from './account-removal.ts';
 import type { AccountUpdate } from './account-update.ts';
+import { normalEmail } from './email-address.ts';
 import type { EmailVerification } from './email-verification.ts';
 import type { PasswordReset } from './password-reset.ts';
 import type { SetReferralPayout } from './referral-payout.ts';
@@ -146,7 +147,7 @@ function registerProfileRoutes(
         tags,
         summary: 'Change the account',
         description:
-          'Changes the given members. Address and password need the present password and a session token. A changed address counts as unconfirmed.',
+          'Changes the given members. Address and password need the present password and a session token. A changed address counts only after it is confirmed: a mail with a token is sent to it, and until POST /auth/verify-email the account keeps its present address, which receives a notice. A newer change, a reset and a change of the password cancel it.',
         errors: {
           forbidden:
             'an API key tried to change address or password, or the present password is wrong',
@@ -260,8 +261,11 @@ function registerMailedTokenRoutes(
         tags,
         summary: 'Confirm an e-mail address',
         description:
-          'Marks the address as confirmed and grants the sign-up credit, once per account.',
-        errors: { bad_request: 'the token is unknown, used or expired' },
+          'Marks the address as confirmed and grants the sign-up credit, once per account. For a requested change, also makes the address the address of the account.',
+        errors: {
+          bad_request:
+            'the token is unknown, used, expired or belongs to a cancelled change, or another account has the address',
+        },
         retry: 'Safe: a repeat is refused, because a token works once.',
         body: VerifyEmailDto,
         response,
@@ -277,7 +281,7 @@ function registerMailedTokenRoutes(
         tags,
         summary: 'Send a mail to reset the password',
         description:
-          'Sends a mail with a token that is valid for an hour. The answer is the same for unknown addresses.',
+          'Sends a mail with a token that is valid for an hour. The answer is the same for unknown addresses; the work begins after the answer, so that its time is the same, too.',
         errors: { rate_limited: 'too many requests from this address' },
         retry: 'Safe: a repeat sends another mail.',
         body: RequestResetPasswordDto,
@@ -293,7 +297,8 @@ function registerMailedTokenRoutes(
       schema: {
         tags,
         summary: 'Set a new password with a mailed token',
-        description: 'Replaces the password and ends all sessions of the account.',
+        description:
+          'Replaces the password, ends all sessions of the account and cancels a requested change of the address.',
         errors: { bad_request: 'the token is unknown, used or older than an hour' },
         retry: 'Safe: a repeat is refused, because a token works once.',
         body: ResetPasswordDto,

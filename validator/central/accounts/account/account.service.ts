@@ -25,6 +25,7 @@ import {
 import type { AccountPorts } from './account-ports.ts';
 import type { AccountTokens } from './account-token.service.ts';
 import { createAccountView } from './account-view.ts';
+import { emailTaken, normalEmail } from './email-address.ts';
 import type { EmailVerification } from './email-verification.ts';
 
 export type AccountsDeps = {
@@ -45,7 +46,6 @@ export type AccountsDeps = {
 
 /** Random bytes of a referral code, which has 8 characters. */
 const REFERRAL_CODE_BYTES = 6;
-const EMAIL_TAKEN = 'User already exists with the same email';
 
 export type Accounts = ReturnType<typeof createAccounts>;
 
@@ -62,6 +62,7 @@ export function createAccounts(deps: AccountsDeps) {
       email,
       email_norm: normalEmail(email),
       email_verified_at: options.verifyEmailAtSignup ? nowMs : null,
+      pending_email: null,
       password_hash: passwordHash,
       name: name ?? email.slice(0, email.indexOf('@')),
       default_template_id: null,
@@ -253,16 +254,6 @@ const Hours = z.partialRecord(z.enum(SOURCES), z.number());
 /** The account's default hours by source. */
 export function terminationHoursOf(account: Account): z.output<typeof Hours> {
   return Hours.parse(JSON.parse(account.termination_hours_json));
-}
-
-/** Normalizes an address for comparison. */
-export function normalEmail(email: string): string {
-  return email.trim().toLowerCase();
-}
-
-/** Error for an address that already has an account. */
-export function emailTaken(): ApiError {
-  return new ApiError('bad_request', EMAIL_TAKEN, { hint: 'Log in or use another address.' });
 }
 
 /** Clients of the sign-up route read the message from a top-level `detail`. */

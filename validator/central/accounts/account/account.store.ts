@@ -3,6 +3,7 @@ import type { Insertable, Updateable } from 'kysely';
 import { isUniqueViolation } from '../../../database/engine.ts';
 import type { AccountsTable } from '../../platform/database/tables/accounts.ts';
 import type { Account, Db } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
 
 /** Returns false if the address is taken. */
 export async function insertAccount(db: Db, row: Insertable<AccountsTable>): Promise<boolean> {
@@ -21,6 +22,15 @@ export function findAccountByEmail(db: Db, emailNorm: string): Promise<Account |
     .where('email_norm', '=', emailNorm)
     .where('deleted_at', 'is', null)
     .executeTakeFirst();
+}
+
+/** Locks the account with the address, so that nothing is stored for it after its removal. */
+export async function lockAccountByEmail(tx: Db, emailNorm: string): Promise<Account | undefined> {
+  const found = await findAccountByEmail(tx, emailNorm);
+  if (found === undefined) return undefined;
+  await lockRow(tx, 'accounts', found.id);
+  const locked = await findAccountByEmail(tx, emailNorm);
+  return locked?.id === found.id ? locked : undefined;
 }
 
 export function findAccountByChatUser(db: Db, chatUserId: string): Promise<Account | undefined> {

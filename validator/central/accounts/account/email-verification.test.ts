@@ -89,23 +89,86 @@ it('resends the mail on request, with the same response for every address', asyn
   expect(await mailsTo(central, BODY.email)).toHaveLength(2);
 });
 
-it('verifies a changed address, notifies the old address and grants no second credit', async () => {
+/** Signs up, confirms the address, logs in, and returns a function that requests another address. */
+async function confirmed() {
   const { body } = await post('/users', BODY);
   await verify(await mailedToken(central, BODY.email, KIND));
   const { token: session } = (await post('/users/login', BODY)).body;
   const headers = { authorization: `Bearer ${session}` };
+  const put = (change: object) =>
+    central.call('PUT', '/users/me', {
+      headers,
+      body: { current_password: BODY.password, ...change },
+    });
+  return { body, put };
+}
+
+const logsIn = async (email: string, password = BODY.password) =>
+  (await post('/users/login', { email, password })).status === 200;
+
+it('changes an address when it is confirmed, notifies the old address and grants no second credit', async () => {
+  const { body, put } = await confirmed();
   await post('/users/request-reset-password', { email: BODY.email });
   const reset = await mailedToken(central, BODY.email, 'password-reset');
-  const change = { email: 'new@example.com', current_password: BODY.password };
-  const changed = await central.call('PUT', '/users/me', { headers, body: change });
-  expect(changed.body).toMatchObject({ email: 'new@example.com', email_verified: false });
-  const sent = await mailsTo(central, BODY.email);
-  const notice = sent.find(({ kind }) => kind === 'email-changed');
-  expect(notice?.text).toContain('new@example.com');
+  const requested = await put({ email: 'New@example.com' });
+  expect(requested.body).toMatchObject({ email: BODY.email, email_verified: true });
+  expect([await logsIn(BODY.email), await logsIn('new@example.com')]).toEqual([true, false]);
+  const notices = async () =>
+    (await mailsTo(central, BODY.email))
+      .filter(({ kind }) => kind === 'email-changed')
+      .map(({ text }) => text.includes('New@example.com'));
+  expect(await notices()).toEqual([true]);
   const stale = { token: reset, new_password: 'another horse' };
   expect((await post('/users/reset-password', stale)).status).toBe(400);
-  expect(await verify(await mailedToken(central, 'new@example.com', KIND))).toEqual([200, true]);
-  expect(await me(body.api_key)).toMatchObject({ balance: 10, email_verified: true });
+  expect(await verify(await mailedToken(central, 'New@example.com', KIND))).toEqual([200, true]);
+  const changed = { balance: 10, email: 'New@example.com', email_verified: true };
+  expect(await me(body.api_key)).toMatchObject(changed);
+  expect(await notices()).toEqual([true, true]);
+  expect([await logsIn(BODY.email), await logsIn('new@example.com')]).toEqual([false, true]);
+});
+
+it('rejects the token of a change after a newer change, a reset and a change of the password', async () => {
+  const { body, put } = await confirmed();
+  const rejected = [400, 'bad_request'];
+  const tokenTo = (email: string) => mailedToken(central, email, KIND);
+  await put({ email: 'first@example.com' });
+  const first = await tokenTo('first@example.com');
+  await put({ email: 'second@example.com' });
+  const second = await tokenTo('second@example.com');
+  expect(await verify(first)).toEqual(rejected);
+  // The former token stays invalid when its address is requested again.
+  await put({ email: 'first@example.com' });
+  expect([await verify(first), await verify(second)]).toEqual([rejected, rejected]);
+
+  const third = await tokenTo('first@example.com');
+  await post('/users/request-reset-password', { email: BODY.email });
+  const reset = await mailedToken(central, BODY.email, 'password-reset');
+  const changed = await post('/users/reset-password', { token: reset, new_password: 'horse two' });
+  expect(changed.status).toBe(200);
+  expect(await verify(third)).toEqual(rejected);
+
+  const { token } = (await post('/users/login', { ...BODY, password: 'horse two' })).body;
+  const later = (change: object) =>
+    central.call('PUT', '/users/me', {
+      headers: { authorization: `Bearer ${token}` },
+      body: { current_password: 'horse two', ...change },
+    });
+  await later({ email: 'third@example.com' });
+  await later({ new_password: 'horse three' });
+  expect(await verify(await tokenTo('third@example.com'))).toEqual(rejected);
+  expect(await me(body.api_key)).toMatchObject({ email: BODY.email, email_verified: true });
+});
+
+it('does not reserve a requested address: the account that confirms it first has it', async () => {
+  const { body, put } = await confirmed();
+  await put({ email: 'wanted@example.com' });
+  const token = await mailedToken(central, 'wanted@example.com', KIND);
+  const other = await post('/users', { ...BODY, email: 'wanted@example.com' });
+  expect(other.status).toBe(200);
+  // The token changes only the account that requested it, and not to an address that another account has.
+  expect(await verify(token)).toEqual([400, 'bad_request']);
+  expect(await me(body.api_key)).toMatchObject({ email: BODY.email });
+  expect(await me(other.body.api_key)).toMatchObject({ email_verified: false });
 });
 
 it('rejects the token of a former address', async () => {

@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createLog } from '#shared/runtime/log.ts';
 import {
   createTestCentral,
   type TestAccount,
   type TestCentral,
 } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { mailedToken, mailsTo } from '../../../../test/fakes/scenes/outbox.ts';
+import { createMailRequests } from './mail-requests.ts';
+import { createPasswordReset, type PasswordResetDeps } from './password-reset.ts';
 
 const NEW = 'a new password';
 
@@ -76,6 +79,23 @@ it('returns the same response whether or not the account exists', async () => {
   const { status, body: unknown } = await request('nobody@example.com');
   expect([status, unknown]).toEqual([200, known]);
   expect(await mailsTo(central, 'nobody@example.com')).toEqual([]);
+});
+
+it('responds before it looks for the account', async () => {
+  const begun: string[] = [];
+  const db = {
+    transaction() {
+      begun.push('transaction');
+      throw new Error('no database');
+    },
+  } as unknown as PasswordResetDeps['db'];
+  const mailRequests = createMailRequests({ log: createLog({ name: 'test', level: 'silent' }) });
+  const deps = { db, mailRequests, options: {} } as Partial<PasswordResetDeps>;
+  const { request } = createPasswordReset(deps as PasswordResetDeps);
+  await expect(request(account.email)).resolves.toMatchObject({ success: true });
+  expect(begun).toEqual([]);
+  await mailRequests.settle();
+  expect(begun).toEqual(['transaction']);
 });
 
 it('rejects bad passwords and tokens of another purpose without using them', async () => {

@@ -9,7 +9,7 @@ import { accountById } from '../auth/account-access.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions } from '../auth/session.ts';
 import type { MessageResponse, ResetPasswordDto } from './account.schemas.ts';
-import { findAccountByEmail, updateAccount } from './account.store.ts';
+import { lockAccountByEmail, updateAccount } from './account.store.ts';
 import { recordAccountEvent } from './account-event.ts';
 import {
   type AccountTokens,
@@ -17,6 +17,7 @@ import {
   TOKEN_LIFETIMES_MS,
   unusable,
 } from './account-token.service.ts';
+import type { MailRequests } from './mail-requests.ts';
 
 const PURPOSE = 'reset-password';
 const NOTICE_USEFUL_MS = 7 * 24 * 60 * 60 * 1000;
@@ -31,6 +32,7 @@ export type PasswordResetDeps = {
   sessions: Sessions;
   passwords: Passwords;
   addressHash: AddressHash;
+  mailRequests: MailRequests;
   wakeMail(): void;
 };
 
@@ -38,6 +40,7 @@ export type PasswordReset = ReturnType<typeof createPasswordReset>;
 
 export function createPasswordReset(deps: PasswordResetDeps) {
   const { db, clock, random, options, tokens, mails, sessions, passwords, addressHash } = deps;
+  const { mailRequests } = deps;
   const places = { consoleUrl: options.consoleUrl ?? null };
 
   async function mailToken(tx: Db, account: Account): Promise<void> {
@@ -53,18 +56,23 @@ export function createPasswordReset(deps: PasswordResetDeps) {
   }
 
   return {
-    /** Returns the same response whether or not an account has the address. */
+    /** Returns the same response whether or not an account has the address; the mail is stored after the response. */
     async request(emailNorm: string): Promise<MessageResponse> {
-      await db.transaction().execute(async (tx) => {
-        const account = await findAccountByEmail(tx, emailNorm);
-        if (account !== undefined) await mailToken(tx, account);
+      mailRequests.add(async () => {
+        await db.transaction().execute(async (tx) => {
+          const account = await lockAccountByEmail(tx, emailNorm);
+          if (account !== undefined) await mailToken(tx, account);
+        });
+        deps.wakeMail();
       });
-      deps.wakeMail();
       const message = 'If there is an account with this address, a mail was sent to it';
       return { success: true, message };
     },
 
-    /** Sets the password and ends all sessions and other reset tokens; API keys stay valid. Throws `bad_request`. */
+    /**
+     * Sets the password and ends all sessions, other reset tokens and a requested change of the address; API keys stay
+     * valid. Throws `bad_request`.
+     */
     async reset(body: ResetPasswordDto, actor: Actor): Promise<MessageResponse> {
       // Checks the token first, so that guessed tokens do not cost a password hash.
       await tokens.requireLive(db, PURPOSE, body.token);
@@ -73,10 +81,17 @@ export function createPasswordReset(deps: PasswordResetDeps) {
         const { account_id: id, email_norm: email } = await tokens.use(tx, PURPOSE, body.token);
         const account = await accountById(tx, id);
         if (account === undefined || account.email_norm !== email) throw unusable();
-        const changes = { password_hash: passwordHash, updated_at: clock.now() };
+        const changes = {
+          password_hash: passwordHash,
+          pending_email: null,
+          updated_at: clock.now(),
+        };
         await updateAccount(tx, id, changes);
         await sessions.revokeAll(tx, 'user', id, null);
-        await tokens.endAll(tx, id, [PURPOSE]);
+        // Without a requested change, an unconfirmed address can still be confirmed.
+        await (account.pending_email === null
+          ? tokens.endAll(tx, id, [PURPOSE])
+          : tokens.endAll(tx, id));
         await addPasswordNotice(tx, mails, account, random);
         await recordAccountEvent(tx, { clock, random }, id, actor, 'password reset by mail');
       });

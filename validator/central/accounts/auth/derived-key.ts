@@ -16,6 +16,7 @@ export type KeyPurpose =
   | 'object-address'
   | 'docker-credential-sealing'
   | 'pod-secret-sealing'
+  | 'environment-sealing'
   | 'stream-ticket-sealing'
   | 'backup-repository'
   | 'backup-repository-sealing'

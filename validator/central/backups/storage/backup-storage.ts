@@ -1,9 +1,9 @@
 /** The embedded `BackupStorage`: repositories on this host's disk, served to restic. */
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { localHostAndPort } from '#shared/http/listen.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import { makeFolder } from '#shared/runtime/files.ts';
 import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
@@ -65,7 +65,7 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
   });
   const removals = createRemovals({ root, quota });
   const uploads = createUploads({ random, disk: createDiskReserve(() => spaceOf(root)) });
-  await mkdir(root, { recursive: true, mode: 0o700 });
+  makeFolder(root);
   const abandonedBefore = () => clock.now() - ABANDONED_AFTER_MS;
   let countedBytes: number | null = null;
   if (!deps.trust.isSuspect())

@@ -4,6 +4,8 @@
  */
 import { mkdir, open, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { hasCode } from '#shared/runtime/errors.ts';
+import { makeFolder } from '#shared/runtime/files.ts';
 import {
   isRepositoryId,
   OBJECT_TYPES,
@@ -45,9 +47,7 @@ export const arrivingIn = (repository: string): string => join(repository, ARRIV
 
 /** Creates the folders and the owner file of a repository; existing folders and files are unchanged. */
 export async function makeRepository(repository: string, accountId: string): Promise<void> {
-  for (const name of [...OBJECT_TYPES, ARRIVING]) {
-    await mkdir(join(repository, name), { recursive: true, mode: FOLDER_MODE });
-  }
+  for (const name of [...OBJECT_TYPES, ARRIVING]) makeFolder(join(repository, name));
   if ((await ownerOf(repository)) === null) {
     const temporary = join(repository, `${OWNER}.new`);
     await writeFile(temporary, accountId, { mode: FILE_MODE, flush: true });
@@ -62,8 +62,8 @@ export async function makeDataFolder(path: string): Promise<boolean> {
     await mkdir(path, { mode: FOLDER_MODE });
     await syncFolder(dirname(path));
   } catch (error) {
-    if (isCode(error, 'ENOENT')) return false;
-    if (!isCode(error, 'EEXIST')) throw error;
+    if (hasCode(error, 'ENOENT')) return false;
+    if (!hasCode(error, 'EEXIST')) throw error;
   }
   return true;
 }
@@ -113,11 +113,7 @@ export async function unlessAbsent<T>(work: Promise<T>): Promise<T | null> {
   try {
     return await work;
   } catch (error) {
-    if (isCode(error, 'ENOENT')) return null;
+    if (hasCode(error, 'ENOENT')) return null;
     throw error;
   }
-}
-
-export function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }

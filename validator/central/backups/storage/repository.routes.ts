@@ -149,7 +149,7 @@ function refuse(
   { request, reply, log }: { request: FastifyRequest; reply: FastifyReply; log: Log },
 ): void {
   const { status, message, headers } = refusalOf(error, request);
-  if (!(error instanceof ResticRefusal) && status === INTERNAL_ERROR) {
+  if (!(error instanceof ResticRefusal) && status >= INTERNAL_ERROR) {
     log.error({ err: error, request_id: request.id }, 'restic request failed');
   }
   // Discards the remaining content, which would otherwise precede the next request of the connection.

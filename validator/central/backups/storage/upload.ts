@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { type FileHandle, link, open, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { hasCode } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import {
   arrivingIn,
-  isCode,
   makeDataFolder,
   pathOf,
   sizeOf,
@@ -66,7 +66,7 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRese
 
   async function receiveTo(temporary: string, content: Content, bounds: Bounds) {
     const file = await open(temporary, 'wx', FILE_MODE).catch((error: unknown) => {
-      throw isCode(error, 'ENOENT') ? notFound() : error;
+      throw hasCode(error, 'ENOENT') ? notFound() : error;
     });
     try {
       const received = await copy(content, file, bounds);
@@ -109,7 +109,7 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRese
         }
         return bytes;
       } catch (error) {
-        throw isCode(error, 'ENOSPC') || isCode(error, 'EDQUOT') ? diskFull() : error;
+        throw hasCode(error, 'ENOSPC') || hasCode(error, 'EDQUOT') ? diskFull() : error;
       } finally {
         await rm(temporary, { force: true });
       }
@@ -135,8 +135,8 @@ async function linkOnce(from: string, to: string): Promise<'done' | 'EEXIST' | '
     await link(from, to);
     return 'done';
   } catch (error) {
-    if (isCode(error, 'EEXIST')) return 'EEXIST';
-    if (isCode(error, 'ENOENT')) return 'ENOENT';
+    if (hasCode(error, 'EEXIST')) return 'EEXIST';
+    if (hasCode(error, 'ENOENT')) return 'ENOENT';
     throw error;
   }
 }

@@ -30,9 +30,9 @@ type Part = { text: string; html: string };
 
 export function verificationMail(places: MailPlaces, token: string): MailContent {
   return mail('Confirm your e-mail address', [
-    paragraph('This address was used to sign up for an account at Podwright.'),
+    paragraph('This address was entered for an account at Podwright.'),
     ...step(places, 'verify-email', 'POST /auth/verify-email', token),
-    paragraph('Valid once, for 24 hours. Ignore this mail if you did not sign up.'),
+    paragraph('Valid once, for 24 hours. Ignore this mail if you did not enter the address.'),
   ]);
 }
 
@@ -48,6 +48,18 @@ export function passwordChangedMail(): MailContent {
   return mail('Your password was changed', [
     paragraph('The password of your account at Podwright was changed. Other sessions have ended.'),
     paragraph('If you did not change the password, reset it now and check your API keys.'),
+  ]);
+}
+
+/** Sent to the account's present address. */
+export function emailChangeRequestedMail(newAddress: string): MailContent {
+  return mail('A change of your e-mail address was requested', [
+    paragraph(
+      `Your account at Podwright will have the address ${newAddress} as soon as that address is confirmed.`,
+    ),
+    paragraph(
+      'If you did not request this, reset your password now: this cancels the change and ends all sessions.',
+    ),
   ]);
 }
 

@@ -23,7 +23,7 @@ export function registerPodLogRoutes(api: HttpServer, deps: PodLogRoutesDeps): v
         tags: ['Pods'],
         summary: 'Read or follow the log of a pod',
         description:
-          'Sends the build log and then the container\'s log as server-sent events. Each `data:` line is a JSON object: `{"log","id","ts","stream"}` for one line of the log, `{"meta"}` for a gap, a restart or the end, `{}` as a keep-alive every 15 seconds. With `format=events`, or the header `Accept: text/event-stream; profile=resumable`, frames have ids and can be resumed with `Last-Event-ID`. As a WebSocket the same path sends the JSON of each event as a text message. Cookies are no credential, so the Origin header does not matter.',
+          'Sends the build log and then the container\'s log as server-sent events. Each `data:` line is a JSON object: `{"log","id","ts","stream"}` for one line of the log, `{"meta"}` for a gap, a restart or the end, `{}` as a keep-alive every 15 seconds. With `format=events`, or the header `Accept: text/event-stream; profile=resumable`, frames have ids and can be resumed with `Last-Event-ID`. As a WebSocket the same path sends the JSON of each event as a text message. Cookies are no credential, so the Origin header grants nothing. An upgrade that is refused gets the status and error body of an ordinary request. A request with an Origin header, as browsers send it, is upgraded instead and closed with the code 4000 + status (4401, 4404, 4429) and the error code as reason, because pages cannot read the status.',
         errors: {
           pod_not_found: 'there is no such pod',
           forbidden: 'the pod belongs to another account',

@@ -24,7 +24,7 @@ export function registerTerminalRoutes(api: HttpServer, deps: TerminalRoutesDeps
         tags,
         summary: 'Open a terminal in a pod',
         description:
-          'Upgrades to a WebSocket with a login shell in a running pod. Binary messages are the terminal\'s bytes in both directions; text messages are JSON: `{"type":"resize","cols","rows"}` from the client, `{"type":"exit","code"}` last from the server. A request without the upgrade is answered with 426. Cookies are no credential, so the Origin header does not matter.',
+          'Upgrades to a WebSocket with a login shell in a running pod. Binary messages are the terminal\'s bytes in both directions; text messages are JSON: `{"type":"resize","cols","rows"}` from the client, `{"type":"exit","code"}` last from the server. A request without the upgrade is answered with 426. Cookies are no credential, so the Origin header grants nothing. An upgrade that is refused gets the status and error body of an ordinary request. A request with an Origin header, as browsers send it, is upgraded instead and closed with the code 4000 + status (4401, 4404, 4429) and the error code as reason, because pages cannot read the status.',
         errors: {
           pod_not_found: 'the account has no such pod',
           pod_state_conflict: 'the pod is not running',

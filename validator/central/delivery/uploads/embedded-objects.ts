@@ -2,10 +2,11 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { link, mkdir, open, rm } from 'node:fs/promises';
+import { link, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { ApiError } from '#shared/runtime/errors.ts';
+import { ApiError, hasCode } from '#shared/runtime/errors.ts';
+import { makeFolder } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { deriveKey } from '../../accounts/auth/derived-key.ts';
 import type { Upload } from '../../platform/database/tables.ts';
@@ -45,13 +46,13 @@ export function createObjectFiles({ folder, random }: { folder: string; random: 
     async write(key: string, content: Readable, sizeBytes: number): Promise<boolean> {
       const path = pathOf(key);
       const beside = `${path}.${random.uuid()}.part`;
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      makeFolder(dirname(path));
       try {
         await writeBeside(beside, content, sizeBytes);
         await link(beside, path);
         return true;
       } catch (error) {
-        if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+        if (hasCode(error, 'EEXIST')) return false;
         if (content.errored === null) throw error;
         throw new ApiError('bad_request', 'The upload was interrupted', { cause: error });
       } finally {

@@ -1,7 +1,13 @@
 import { createServer } from 'node:net';
 import { expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { createWebhookPost, isAllowedAddress, targetProblem } from './webhook-post.ts';
+import { startNameServer } from '../../../../test/fakes/external/name-server.ts';
+import {
+  createWebhookPost,
+  isAllowedAddress,
+  type Targets,
+  targetProblem,
+} from './webhook-post.ts';
 
 it.each([
   ...['0.0.0.0', '10.1.2.3', '100.64.0.1', '127.0.0.1', '169.254.169.254', '172.31.255.255'],
@@ -30,6 +36,8 @@ it.each([
   ['https://2130706433/', 'leads to a private or reserved address'],
   ['https://0x7f.1/', 'leads to a private or reserved address'],
   ['https://[::ffff:127.0.0.1]/', 'leads to a private or reserved address'],
+  ['https://localhost:8000/', 'leads to a private or reserved address'],
+  ['https://hook.LOCALHOST./', 'leads to a private or reserved address'],
   ['https://[::1]/', 'leads to a private or reserved address'],
   ['file:///etc/passwd', 'does not begin with https://'],
   ['hook', 'is not a URL'],
@@ -65,5 +73,38 @@ it('checks the address to which a host name resolves, and connects only to that 
     expect(connections).toBe(0);
   } finally {
     server.close();
+  }
+});
+
+it('connects to the address that it has checked, although the name server changes its answer', async () => {
+  const reached: string[] = [];
+  const server = createServer((socket) => {
+    reached.push(socket.localAddress ?? '');
+    socket.end('HTTP/1.1 204 No Content\r\n\r\n');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
+  const names = await startNameServer();
+  try {
+    const { port } = server.address() as { port: number };
+    const { resolve } = names;
+    const send = (targets: Targets, ...answers: string[][]) => {
+      names.answerWith(answers);
+      const post = createWebhookPost({ clock: systemClock, targets, resolve });
+      const url = `http://hook.example.com:${port}/`;
+      return post({ url, headers: {}, body: '{}' }, new AbortController().signal);
+    };
+    // A second query would get an address to which webhooks are not sent.
+    expect(await send('loopback', ['127.0.0.2'], ['10.0.0.1'])).toMatchObject({ status: 204 });
+    expect(reached).toEqual(['127.0.0.2']);
+    expect(names.queries()).toBe(1);
+    const refusal = 'hook.example.com resolves to an address to which webhooks are not sent';
+    for (const answer of [['127.0.0.3'], ['8.8.8.8', '127.0.0.3'], ['168.63.129.16']]) {
+      expect(await send('public', answer)).toMatchObject({ status: null, error: refusal });
+    }
+    expect(await send('loopback', ['127.0.0.3', '10.0.0.1'])).toMatchObject({ error: refusal });
+    expect(reached).toEqual(['127.0.0.2']);
+  } finally {
+    server.close();
+    names.close();
   }
 });

@@ -2,11 +2,11 @@
  * Sends requests to webhooks, only to allowed addresses: to public addresses over TLS, or during development to the
  * loopback interface.
  */
-import { lookup as resolve } from 'node:dns';
+import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns';
 import { request as httpRequest, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
-import { isPublicAddress } from '#shared/http/addresses.ts';
+import { isLocalName, isPublicAddress } from '#shared/http/addresses.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { isLoopback } from '#shared/tls/tls-mode.ts';
@@ -16,6 +16,20 @@ import type { PostWebhook } from '../../platform/ports.ts';
 const TIMEOUT_MS = 15_000;
 const MAX_ERROR_CHARS = 300;
 
+/** Resolves a host name to all its addresses, as `lookup` of node:dns does. */
+export type ResolveAll = (
+  hostname: string,
+  options: LookupAllOptions,
+  found: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
+
+export type WebhookPostDeps = {
+  clock: Clock;
+  targets: Targets;
+  /** Default: the resolver of this host. */
+  resolve?: ResolveAll;
+};
+
 /**
  * Sends one request and follows no redirect. The address is checked in the name lookup of the connection itself, so
  * that a second DNS answer cannot bypass the check.
@@ -23,10 +37,8 @@ const MAX_ERROR_CHARS = 300;
 export function createWebhookPost({
   clock,
   targets,
-}: {
-  clock: Clock;
-  targets: Targets;
-}): PostWebhook {
+  resolve = lookup,
+}: WebhookPostDeps): PostWebhook {
   const checkedLookup: LookupFunction = (hostname, options, found) => {
     resolve(hostname, { ...options, all: true }, (error, addresses) => {
       const refused = addresses?.find(({ address }) => !isAllowedAddress(address, targets));
@@ -105,10 +117,8 @@ export function targetProblem(text: string, targets: Targets): string | null {
   }
   if (url.protocol !== 'https:') return 'does not begin with https://';
   const host = bareHost(url);
-  if (isIP(host) !== 0 && !isAllowedAddress(host, targets)) {
-    return 'leads to a private or reserved address';
-  }
-  return null;
+  const isRefused = isIP(host) === 0 ? isLocalName(host) : !isAllowedAddress(host, targets);
+  return isRefused ? 'leads to a private or reserved address' : null;
 }
 
 /** Returns the host name or address, IPv6 addresses without brackets. */

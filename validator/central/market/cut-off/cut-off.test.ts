@@ -123,7 +123,7 @@ it('does not restart two pods with the same money, and reports the missing amoun
   expect(refused.body.error.message).toContain('so starting it again requires at least ');
   expect(await scene.pod(ids[1] ?? '')).toMatchObject({ status: 'STOPPED', pod_name: 'mine' });
   // A pod that has already reached its limit is not restarted and requires no money.
-  expect((await raise(ids[1], { max_spend_usd: 0.05 })).body.status).toBe('STOPPED');
+  expect((await raise(ids[1], { max_spend_usd: 0.06 })).body.status).toBe('STOPPED');
   await pay(1, 'last');
   expect((await raise(ids[1])).body.status).toBe('PENDING');
 });

@@ -19,7 +19,8 @@ export const podLimits = described(
     idle_shutdown_minutes: z.int().min(1).max(MAX_IDLE_MINUTES).nullish(),
   },
   {
-    max_spend_usd: 'Limit in USD at which the pod is stopped; null for none.',
+    max_spend_usd:
+      'Limit in USD at which the pod is stopped; null for none. At least the price of one minute, which is the minimum charge.',
     idle_shutdown_minutes:
       'Minutes without use after which the pod is stopped, 1 to 43200; null for none.',
   },

@@ -9,6 +9,7 @@ import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 import { moneyTransaction } from '../../platform/database/transactions.ts';
 import type { Caller } from '../../platform/identity.ts';
 import { findExecutor } from '../executors/executor.service.ts';
+import type { CheckRegistry } from '../templates/registry-check.ts';
 import { TemplateResponse, type UpdateTemplate } from '../templates/template.schemas.ts';
 import { templateResponse } from '../templates/template.service.ts';
 import {
@@ -26,7 +27,7 @@ import { resetIdle } from './pod-idle.ts';
 import type { NotebookTokenOf } from './pod-notebook.ts';
 import { changeUnlessRemoving, recordRemovalTime, removalAfter } from './pod-removal.ts';
 import { podResponse } from './pod-response.ts';
-import { applyIdleLimit, applySpendLimit } from './pod-stop.ts';
+import { applyIdleLimit, applySpendLimit, requireSpendLimit } from './pod-stop.ts';
 
 export type PodEdits = ReturnType<typeof createPodEdits>;
 
@@ -39,8 +40,9 @@ export function createPodEdits(deps: {
   wake(executorId: string): void;
   notebookToken: NotebookTokenOf;
   volumesOfPods: VolumesOfPods;
+  checkRegistry: CheckRegistry;
 }) {
-  const { clock, notebookToken } = deps;
+  const { clock, notebookToken, checkRegistry } = deps;
 
   /** Runs `change` on the caller's pod in one transaction, then queues a sync of its node. */
   async function onOwn<T>(
@@ -70,6 +72,7 @@ export function createPodEdits(deps: {
       onOwn(caller, id, async (tx, pod) => {
         const patch = columnsOf(pod, request, clock.now());
         if (Object.keys(patch).length === 0) throw nothingToChange();
+        requireSpendLimit(patch.max_spend_uusd ?? null, rateOfPod(pod));
         const change = { ...patch, updated_at: clock.now() };
         const settled =
           request.max_spend_usd === undefined
@@ -84,15 +87,17 @@ export function createPodEdits(deps: {
       }),
 
     /** Replaces the container by a container of the changed template. If that fails, the former container returns. */
-    edit: (caller: Caller, id: string, changes: UpdateTemplate): Promise<TemplateResponse> =>
-      onOwn(caller, id, async (tx, pod) => {
+    async edit(caller: Caller, id: string, changes: UpdateTemplate): Promise<TemplateResponse> {
+      await checkRegistry(changes.docker_image);
+      return onOwn(caller, id, async (tx, pod) => {
         if (Object.values(changes).every((value) => value === undefined)) throw nothingToChange();
         const snapshot = TemplateResponse.parse(templateOf(pod));
         const used = { templateId: pod.template_id, snapshot };
         const template = await templateForEdit(tx, deps, pod.account_id, used, changes);
         await beginRestart(tx, deps, pod, { actor: caller.actor, kind: 'edit', template });
         return templateResponse(template);
-      }),
+      });
+    },
 
     /** Replaces the container by a container of an existing template, with the checks of a rental. */
     switchTemplate: (caller: Caller, id: string, templateId: string) =>
@@ -104,6 +109,10 @@ export function createPodEdits(deps: {
         return rowOf(tx, changing);
       }),
   };
+}
+
+function rateOfPod(pod: Pod) {
+  return { priceUusdPerGpuHour: pod.price_uusd_per_gpu_hour, gpus: pod.gpu_count };
 }
 
 /** Columns for the members that the request contains. Hours count from the pod's creation. */

@@ -2,9 +2,12 @@
  * Pods that are stopped because the balance, their spend limit or their idle limit is used up. A stopped pod keeps its
  * data during a grace period. Then the pod is removed, unless it was started again.
  */
+import { microToUsd } from '#shared/api/money.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import { invalidField } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { requireRentalFunds } from '../../money/balance/balance.service.ts';
+import { minimumCharge, type Rate } from '../../money/metering/cost.ts';
 import { keyBudgetAllows } from '../../money/metering/key-budget.service.ts';
 import { isBelowSpendLimit } from '../../money/metering/runway.service.ts';
 import {
@@ -35,6 +38,15 @@ const MESSAGES: Record<StopReason, string> = {
   idle_shutdown:
     'The pod was unused for idle_shutdown_minutes: set this limit again to start the pod before it is deleted',
 };
+
+/** Throws `validation_error` for a `max_spend_usd` below the minimum charge of the pod. Null means no limit. */
+export function requireSpendLimit(limitUusd: number | null, rate: Rate): void {
+  const least = minimumCharge(rate);
+  if (limitUusd === null || limitUusd >= least) return;
+  const usd = microToUsd(least);
+  const problem = `Must be at least ${usd}, the price of one minute, which is the minimum charge`;
+  throw invalidField('body.max_spend_usd', problem);
+}
 
 /** Longest grace period of a stopped pod. */
 export const GRACE_MS = 600_000;

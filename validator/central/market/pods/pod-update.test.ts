@@ -54,6 +54,7 @@ describe('PATCH /pods/{id}', () => {
     [{ max_spend_usd: -1 }, 422, 'validation_error'],
     [{ max_spend_usd: 1e-9 }, 422, 'validation_error'],
     [{ max_spend_usd: 0.0000015 }, 422, 'validation_error'],
+    [{ max_spend_usd: 0.000001 }, 422, 'validation_error'],
     [{ idle_shutdown_minutes: 0.5 }, 422, 'validation_error'],
     [{ pod_name: '' }, 422, 'validation_error'],
   ])('rejects %j', async (body, status, code) => {

@@ -2,6 +2,7 @@
 import type { Updateable } from 'kysely';
 import { type Metered, meterTransition } from '../../money/metering/usage.service.ts';
 import { insertOne, prepared, type Slots } from '../../platform/database/prepared.ts';
+import { sealed } from '../../platform/database/sealed-columns.ts';
 import type { PodsTable } from '../../platform/database/tables/market.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
 import { CREATION_STATES, POD_STATES, type PodState, sourcesOf } from './pod.state.ts';
@@ -12,7 +13,7 @@ export type PodChange = Omit<Updateable<PodsTable>, 'state'> & { state?: never }
 export type NewPod = Pod & { state: 'pending' };
 
 export async function insertPod(db: Db, pod: NewPod): Promise<void> {
-  await insertOne(db, 'pods', pod);
+  await insertOne(db, 'pods', sealed(db, pod));
 }
 
 const byId = prepared((db, { id }: Slots<{ id: string }>) =>
@@ -148,7 +149,7 @@ async function updateIn(
   if (states.length === 0) return false;
   const done = await db
     .updateTable('pods')
-    .set(change)
+    .set(sealed(db, change))
     .where('id', '=', id)
     .where('state', 'in', states)
     .where('ended_at', 'is', null)

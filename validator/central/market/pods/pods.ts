@@ -8,6 +8,7 @@ import type { MailDeps } from '../../delivery/delivery.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Processes } from '../../platform/processes.ts';
 import type { AnnotationsOf } from '../executors/node-annotations.ts';
+import type { CheckRegistry } from '../templates/registry-check.ts';
 import { createGpuUtilizations } from './gpu-utilization.ts';
 import { DEFAULT_LAUNCH_LIMIT_MS } from './launch-limit.ts';
 import { registerPodRoutes } from './pod.routes.ts';
@@ -31,12 +32,13 @@ export type PodPartsDeps = Pick<SyncDeps, 'operations' | 'volumes' | 'inMaintena
   attachVolume: PodsDeps['attachVolume'];
   detachVolume(tx: Db, podId: string): Promise<void>;
   backupConfigOf: PodsDeps['backupConfigOf'];
+  checkRegistry: CheckRegistry;
 };
 
 export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
   const { ports, mails, notifier, options, trust } = deps;
   const { db, clock, random, log, agents, secret } = ports;
-  const { processes, annotationsOf, volumesOfPods } = parts;
+  const { processes, annotationsOf, volumesOfPods, checkRegistry } = parts;
   const { launchLimitMs = DEFAULT_LAUNCH_LIMIT_MS } = options;
   const notebookToken = createNotebookTokens(secret);
   const wake = (executorId: string): void => sync.wake(executorId);
@@ -73,7 +75,15 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
     attachVolume: parts.attachVolume,
     backupConfigOf: parts.backupConfigOf,
   });
-  const edits = createPodEdits({ db, clock, random, wake, notebookToken, volumesOfPods });
+  const edits = createPodEdits({
+    db,
+    clock,
+    random,
+    wake,
+    notebookToken,
+    volumesOfPods,
+    checkRegistry,
+  });
 
   return {
     pods,

@@ -1,4 +1,5 @@
 /** Checks a rental request against the account, the node and the balance before anything is written. */
+import { microOrNull } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
@@ -17,6 +18,7 @@ import { gpuTotalOf, inventoryOf } from '../executors/executor-response.ts';
 import { isLeaving } from '../executors/notice-period.ts';
 import { hasLaunchOn } from '../pods/pod.service.ts';
 import { removalAfter } from '../pods/pod-removal.ts';
+import { requireSpendLimit } from '../pods/pod-stop.ts';
 import { templateForRent } from '../templates/template-use.service.ts';
 import { chooseGpuCount } from './gpu-choice.ts';
 import type { RentExecutorRequest } from './rental.schemas.ts';
@@ -32,8 +34,8 @@ import {
 export type CheckedRental = Awaited<ReturnType<typeof checkRental>>;
 
 /**
- * Throws the first refusal, in this order: the body, the account, the node, its free GPUs, the balance, the budgets of
- * the API key, and then the template, the keys and the termination time.
+ * Throws the first refusal, in this order: the body, the account, the node, its free GPUs, the spend limit, the balance,
+ * the budgets of the API key, and then the template, the keys and the termination time.
  */
 export async function checkRental(
   tx: Db,
@@ -63,7 +65,9 @@ export async function checkRental(
   // Locks the account so that concurrent rentals cannot spend the same balance.
   const account = await lockAccount(tx, identity);
   const settled = await settleFirst(tx, account.id, nowMs);
-  const hold = requireRentalFunds(settled, executor.price_uusd_per_gpu_hour, gpus);
+  const { price_uusd_per_gpu_hour: priceUusdPerGpuHour } = executor;
+  requireSpendLimit(microOrNull(body.max_spend_usd), { priceUusdPerGpuHour, gpus });
+  const hold = requireRentalFunds(settled, priceUusdPerGpuHour, gpus);
   await requireKeyBudget(tx, actor.apiKeyId, hold, nowMs);
   const dockerfile = body.dockerfile_content ?? undefined;
   const template =

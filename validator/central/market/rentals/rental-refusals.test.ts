@@ -119,6 +119,7 @@ describe('the order of errors', () => {
     ['max_spend_usd', 0],
     ['max_spend_usd', 1e-9],
     ['max_spend_usd', 0.0000015],
+    ['max_spend_usd', 0.000001],
     ['idle_shutdown_minutes', 43_201],
     ['enable_volume_encryption', 'yes'],
     ['termination_hours', 'soon'],

@@ -8,6 +8,7 @@ import { requireCredentialOf } from '../../accounts/registry-logins/docker-crede
 import type { Database, Db, Template } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
+import type { CheckRegistry } from './registry-check.ts';
 import type { CreateTemplate, TemplateResponse, UpdateTemplate } from './template.schemas.ts';
 import {
   countTemplatesSince,
@@ -31,8 +32,13 @@ const HOUR_MS = 3_600_000;
 
 export type Templates = ReturnType<typeof createTemplates>;
 
-export function createTemplates(deps: { db: Database; clock: Clock; random: Random }) {
-  const { db, clock, random } = deps;
+export function createTemplates(deps: {
+  db: Database;
+  clock: Clock;
+  random: Random;
+  checkRegistry: CheckRegistry;
+}) {
+  const { db, clock, random, checkRegistry } = deps;
 
   async function ownTemplate(handle: Db, caller: UserIdentity, id: string): Promise<Template> {
     const template = await findTemplate(handle, id);
@@ -54,6 +60,7 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
 
     async create(caller: UserIdentity, body: CreateTemplate): Promise<TemplateResponse> {
       checkTemplatePaths(body);
+      await checkRegistry(body.docker_image);
       const nowMs = clock.now();
       const template: Template = {
         ...templateContent(body),
@@ -81,6 +88,7 @@ export function createTemplates(deps: { db: Database; clock: Clock; random: Rand
       body: UpdateTemplate,
     ): Promise<TemplateResponse> {
       checkTemplatePaths(body);
+      await checkRegistry(body.docker_image);
       return db.transaction().execute(async (tx) => {
         await lockRow(tx, 'templates', id);
         const stored = await ownTemplate(tx, caller, id);

@@ -2,19 +2,21 @@
 
 import type { Insertable, Updateable } from 'kysely';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import { sealed } from '../../platform/database/sealed-columns.ts';
 import type { TemplatesTable } from '../../platform/database/tables/market.ts';
 import type { Db, Template } from '../../platform/database/tables.ts';
 
 export async function insertTemplate(db: Db, row: Insertable<TemplatesTable>): Promise<void> {
-  await db.insertInto('templates').values(row).execute();
+  await db.insertInto('templates').values(sealed(db, row)).execute();
 }
 
 /** Inserts the template, or replaces the template with its id. */
 export async function putTemplate(db: Db, row: Insertable<TemplatesTable>): Promise<void> {
-  const { id: _, created_at: __, ...changes } = row;
+  const values = sealed(db, row);
+  const { id: _, created_at: __, ...changes } = values;
   await db
     .insertInto('templates')
-    .values(row)
+    .values(values)
     .onConflict((conflict) => conflict.column('id').doUpdateSet(changes))
     .execute();
 }
@@ -76,7 +78,7 @@ export async function updateTemplate(
 ): Promise<boolean> {
   const result = await db
     .updateTable('templates')
-    .set(changes)
+    .set(sealed(db, changes))
     .where('id', '=', id)
     .where('deleted_at', 'is', null)
     .executeTakeFirst();

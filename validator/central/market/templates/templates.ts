@@ -2,11 +2,15 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import type { CentralDeps } from '../../platform/central-deps.ts';
 import { ensureOfficialTemplates } from './official-templates.ts';
+import type { CheckRegistry } from './registry-check.ts';
 import { registerTemplateRoutes } from './template.routes.ts';
 import { createTemplates } from './template.service.ts';
 
-export function createTemplateParts({ ports: { db, clock, random } }: CentralDeps) {
-  const templates = createTemplates({ db, clock, random });
+export function createTemplateParts(
+  { ports: { db, clock, random } }: CentralDeps,
+  checkRegistry: CheckRegistry,
+) {
+  const templates = createTemplates({ db, clock, random, checkRegistry });
   return {
     listOfficial: async () =>
       (await templates.list(null)).filter((template) => template.user_id === null),

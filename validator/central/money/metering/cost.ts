@@ -57,6 +57,22 @@ export function costUntil(meter: Meter, untilMs: number): Cost {
 }
 
 /**
+ * Time for which a pod that has run is charged at least. Otherwise a series of rentals that end at once would occupy
+ * GPUs for almost nothing.
+ */
+export const MINIMUM_CHARGE_MS = 60_000;
+
+/** Smallest total of a pod that has run, and smallest `max_spend_usd`: one minute, at most the hold of a rental. */
+export function minimumCharge(rate: Rate): number {
+  return addTime(NO_COST, rate, MINIMUM_CHARGE_MS).uusd;
+}
+
+/** Total to charge for a pod whose metered time has this cost; 0 for a pod that has not run. */
+export function totalOf(cost: Cost, rate: Rate): number {
+  return partsOf(cost) === 0n ? 0 : Math.max(cost.uusd, minimumCharge(rate));
+}
+
+/**
  * Cost of a settled pod without the time after `fromMs`, in micro-dollars. `later` must contain all segments of the pod
  * that end after `fromMs`.
  */

@@ -46,6 +46,29 @@ it('charges from the first `running` to the accepted deletion, and releases the 
   expect((await scene.me()).balance).toBe(9.938766);
 });
 
+it('charges at least a minute for a pod that has run, and accepts no smaller spend limit', async () => {
+  const wish = { gpu_count: 1, max_spend_usd: 0.059999 };
+  const refused = await scene.market.rent(scene.account, scene.node.id, wish);
+  expect([refused.status, refused.body.validation_errors]).toEqual([
+    422,
+    [
+      expect.objectContaining({
+        field: 'body.max_spend_usd',
+        message: expect.stringMatching(/0.06/),
+      }),
+    ],
+  ]);
+  const id = await scene.running({ max_spend_usd: 0.06 });
+  await scene.live(30_000);
+  await scene.remove(id);
+  await scene.live(2 * MINUTE_MS);
+  await scene.tick();
+  expect(await scene.meter(id)).toMatchObject({ charged_uusd: MINUTE_MS, provider_uusd: 57_000 });
+  expect(await scene.me()).toMatchObject({ held: 0, balance: 9.94 });
+  const statement = (await scene.call('GET', `/pods/${id}/statement`)).body;
+  expect(statement).toMatchObject({ total: 0.06, billed_seconds: 30 });
+});
+
 it('charges nothing for a failed creation and releases its hold', async () => {
   scene.host.arrives = 'failed';
   const id = await scene.rentOne();

@@ -1,19 +1,20 @@
 /** Tests which accounts pay a settlement, to the micro-dollar. */
 import { expect, it } from 'vitest';
 import type { Wallet } from '../ledger/wallet.service.ts';
-import { NO_HOLD_PAYMENT, planSettlement } from './settlement.plan.ts';
+import { dueCharge, NO_HOLD_PAYMENT, planSettlement } from './settlement.plan.ts';
 import type { Meter } from './usage.store.ts';
 
 const START_MS = 1_800_000_000_000;
+const MINUTE_MS = 60_000;
 
-/** A pod that costs one micro-dollar per millisecond and was not charged yet. */
+/** A pod that costs 100 micro-dollars per minute and was not charged yet. */
 const METER: Meter = {
   pod_id: 'p',
   account_id: 'a',
   executor_id: 'e',
   provider_id: 'h',
   hold_id: null,
-  price_uusd_per_gpu_hour: 3_600_000,
+  price_uusd_per_gpu_hour: 6_000,
   gpu_count: 1,
   seq: 0,
   state: 'running',
@@ -63,7 +64,7 @@ it.each([
     absorbing({ 'user:a': 70 }, 30),
   ],
 ])('charges 100 micro-dollars: %s', (_, before, expected) => {
-  const { legs, row, wallet: after } = planSettlement(METER, START_MS + 100, before);
+  const { legs, row, wallet: after } = planSettlement(METER, START_MS + MINUTE_MS, before);
   expect(payers(legs)).toEqual(expected);
   expect(after.available).toBe(Math.max(0, before.available - 100));
   expect(row).toMatchObject({ total_uusd: 100, charge_uusd: 100, net_uusd: 95 });
@@ -77,7 +78,7 @@ it.each([
   [100, {}],
 ])('charges only the remainder of 100 micro-dollars if a hold has paid %d', (uusd, expected) => {
   const held = { ...NO_HOLD_PAYMENT, uusd, granted: 10 };
-  const { legs, row } = planSettlement(METER, START_MS + 100, wallet(0, 1), held);
+  const { legs, row } = planSettlement(METER, START_MS + MINUTE_MS, wallet(0, 1), held);
   expect(payers(legs)).toEqual(expected);
   expect(row).toMatchObject({ granted_uusd: 10, absorbed_uusd: 0 });
 });
@@ -85,3 +86,12 @@ it.each([
 function absorbing(others: Record<string, number>, uusd: number): Record<string, number> {
   return { ...others, 'platform:absorbed': uusd };
 }
+
+it('charges the price of a minute for shorter use, and sets it off against later use', () => {
+  const first = planSettlement(METER, START_MS + 1, wallet(0, 500)).row;
+  expect(first).toMatchObject({ charge_uusd: 100, total_uusd: 100, net_uusd: 95 });
+  const charged = { ...METER, charged_uusd: 100, provider_uusd: 95 };
+  expect(dueCharge(charged, START_MS + MINUTE_MS)).toBeNull();
+  expect(dueCharge(charged, START_MS + 2 * MINUTE_MS)).toBe(100);
+  expect(dueCharge(METER, START_MS)).toBeNull();
+});

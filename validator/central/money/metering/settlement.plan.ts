@@ -6,7 +6,7 @@ import { startOfDay } from '#shared/runtime/clock.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { type Cause, causedBy, type LedgerAccount, type Leg } from '../ledger/double-entry.ts';
 import { spendLegs, type Wallet } from '../ledger/wallet.service.ts';
-import { chargeBetween, costUntil } from './cost.ts';
+import { type Charge, chargeBetween, costUntil, rateOf, totalOf } from './cost.ts';
 import { burningOf, burnPerHour, type Funds, runsOutAt, spendsOutAt } from './runway.ts';
 import type { SettlementRow } from './settlement.store.ts';
 import type { Meter, MeterBounds } from './usage.store.ts';
@@ -76,9 +76,14 @@ export function endOf(meter: BoundedMeter, cutOffMs: number | null, nowMs: numbe
 
 /** Micro-dollars to charge for a meter up to `untilMs`; null if nothing is due. */
 export function dueCharge(meter: Meter, untilMs: number): number | null {
-  const before = { chargedUusd: meter.charged_uusd, providerUusd: meter.provider_uusd };
-  const { chargeUusd } = chargeBetween(before, costUntil(meter, untilMs).uusd);
+  const { chargeUusd } = chargeOf(meter, untilMs);
   return chargeUusd > 0 ? chargeUusd : null;
+}
+
+/** The first charge is at least the minimum charge, which is then set off against further use. */
+function chargeOf(meter: Meter, untilMs: number): Charge {
+  const before = { chargedUusd: meter.charged_uusd, providerUusd: meter.provider_uusd };
+  return chargeBetween(before, totalOf(costUntil(meter, untilMs), rateOf(meter)));
 }
 
 /** Part of a charge that the pod's hold has paid, and the part of it that was granted credit. */
@@ -140,8 +145,7 @@ export function planSettlement(
   wallet: Wallet,
   held: HoldPayment = NO_HOLD_PAYMENT,
 ): { legs: Leg[]; row: PlannedRow; wallet: Wallet } {
-  const before = { chargedUusd: meter.charged_uusd, providerUusd: meter.provider_uusd };
-  const charge = chargeBetween(before, costUntil(meter, untilMs).uusd);
+  const charge = chargeOf(meter, untilMs);
   const open = charge.chargeUusd - held.uusd;
   const paid = Math.min(open, wallet.available);
   const absorbed = open - paid;

@@ -34,7 +34,7 @@ const send = (email: string, amount: number) =>
 it("charges a pod's use up to the time at which its limit is lowered below its cost", async () => {
   const id = await runningWith(10);
   await scene.live(MINUTE_MS);
-  expect((await cap(id, 0.000001)).status).toBe(200);
+  expect((await cap(id, 0.06)).status).toBe(200);
   expect((await scene.meter(id)).charged_uusd).toBe(MINUTE_MS);
   await scene.later(0);
   expect(await scene.pod(id)).toMatchObject({ status: 'STOPPED', spent_usd: 0.06 });
@@ -49,7 +49,7 @@ it('charges use before a limit was lowered, even if the limit is removed at once
   for (let round = 1; round <= 3; round += 1) {
     await scene.live(MINUTE_MS);
     await scene.market.clock.advance(5_000);
-    await cap(id, 0.000001);
+    await cap(id, 0.06);
     await scene.market.central.runDue();
     await scene.tick();
     await cap(id, null);
@@ -57,7 +57,7 @@ it('charges use before a limit was lowered, even if the limit is removed at once
     expect((await scene.pod(id)).status).toBe('RUNNING');
   }
   await scene.market.clock.advance(5_000);
-  await cap(id, 0.000001);
+  await cap(id, 0.06);
   await scene.remove(id);
   const free = (await scene.segments(id)).filter(([, , cause]) => cause === 'max_spend_reached');
   expect(free.map(([from, to]) => Number(to) - Number(from))).toEqual([0, 0, 0]);
@@ -68,7 +68,7 @@ it('counts the time between the last contact and the new limit as used', async (
   const id = await runningWith(10);
   await scene.live(MINUTE_MS);
   await scene.market.clock.advance(7_000);
-  await cap(id, 0.01);
+  await cap(id, 0.06);
   await scene.market.clock.advance(1_000);
   await scene.market.sync();
   expect(await scene.segments(id)).toEqual([
@@ -82,7 +82,7 @@ it('keeps the stop instant of a pod whose money has run out, despite later chang
   const id = await runningWith(1);
   await scene.live(MINUTE_MS);
   await scene.market.clock.advance(40 * MINUTE_MS);
-  await cap(id, 0.000001);
+  await cap(id, 0.06);
   await scene.market.sync();
   await scene.later(MINUTE_MS);
   expect((await scene.meter(id)).charged_uusd).toBe(USD);

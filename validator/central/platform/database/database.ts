@@ -61,6 +61,7 @@ import { operators } from './migrations/0050-operators.ts';
 import { operatorRecords } from './migrations/0051-operator-records.ts';
 import { runningTime } from './migrations/0052-running-time.ts';
 import { damagedBackups } from './migrations/0053-damaged-backups.ts';
+import { pendingEmail } from './migrations/0054-pending-email.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -117,6 +118,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   operatorRecords,
   runningTime,
   damagedBackups,
+  pendingEmail,
 ];
 
 const SCHEMA = MIGRATIONS.length;

@@ -1,4 +1,5 @@
 /** PostgreSQL connections: error messages, required settings, reconnects and notifications. */
+import { sql } from 'kysely';
 import { Client } from 'pg';
 import { expect, inject, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
@@ -12,6 +13,7 @@ import {
 import { openEvidenceStore } from '../../../store/evidence-store.ts';
 import { openCentralDatabase } from './database.ts';
 import { openNotifier } from './notifier.ts';
+import type { Db } from './tables.ts';
 
 const log = createLog({ name: 'test', level: 'silent' });
 
@@ -103,6 +105,47 @@ it('queries succeed again after all connections were lost', async () => {
   const read = () => db.selectFrom('meta').selectAll().execute();
   const rows = await eventually('an answer', () => read().catch(() => null));
   expect(rows).toEqual([{ name: 'schema', value: expect.any(String) }]);
+  await db.destroy();
+});
+
+it('rejects a query with an overload error if no connection becomes free in time', async () => {
+  const db = await openCentralDatabase(await createPostgresDatabase());
+  const release = Promise.withResolvers<void>();
+  const hold = () => db.connection().execute(() => release.promise);
+  const holders = Array.from({ length: 20 }, hold);
+  const waiting = db.selectFrom('accounts').select('id').execute();
+  await expect(waiting).rejects.toMatchObject({
+    name: 'OverloadError',
+    message: 'The database has no free connection',
+  });
+  release.resolve();
+  await Promise.all(holders);
+  expect(await db.selectFrom('accounts').select('id').execute()).toEqual([]);
+  await db.destroy();
+});
+
+it.each([
+  ['lock_timeout', 'The database did not release a lock in time'],
+  ['statement_timeout', 'The database did not answer in time'],
+])('rejects a query with an overload error at the %s', async (limit, message) => {
+  const db = await openCentralDatabase(await createPostgresDatabase());
+  const holding = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  const lock = (tx: Db) => sql`lock table accounts`.execute(tx);
+  const holder = db.transaction().execute(async (tx) => {
+    await lock(tx);
+    holding.resolve();
+    await release.promise;
+  });
+  await holding.promise;
+  const waiting = db.transaction().execute(async (tx) => {
+    await sql`select set_config(${limit}, '100', true)`.execute(tx);
+    await lock(tx);
+  });
+  await expect(waiting).rejects.toMatchObject({ name: 'OverloadError', message });
+  release.resolve();
+  await holder;
+  await db.transaction().execute(lock);
   await db.destroy();
 });
 

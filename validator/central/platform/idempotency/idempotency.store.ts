@@ -1,6 +1,7 @@
 /** Queries on idempotency claims. */
 
 import type { ExpressionBuilder, Selectable } from 'kysely';
+import { sealed } from '../database/sealed-columns.ts';
 import type { IdempotencyTable } from '../database/tables/platform.ts';
 import type { Db, Tables } from '../database/tables.ts';
 
@@ -34,7 +35,7 @@ export async function finishClaim(
 ): Promise<boolean> {
   const done = await db
     .updateTable('idempotency')
-    .set({ ...answer, state: 'finished' })
+    .set(sealed(db, { ...answer, state: 'finished' as const }))
     .where(scoped(scope))
     .where('state', '=', 'running')
     .where('boot_id', '=', bootId)

@@ -191,12 +191,21 @@ describe('a request with a key', () => {
     expect(first.replayed).toBe(false);
     await market.ports.db
       .updateTable('idempotency')
-      .set({ state: 'running', status: null, body: null })
+      .set({ state: 'running', boot_id: 'other', status: null, body: null })
       .execute();
     const effects = async () => answer;
     await expect(once.once({ ...request, refusal, effects })).rejects.toThrow('still running');
     const other = once.once({ ...request, fingerprint: 'g', refusal, effects });
     await expect(other).rejects.toMatchObject({ code: 'idempotency_key_reused' });
+  });
+
+  it('runs again if its claim could not be deleted after an internal error', async () => {
+    const once = create();
+    await once.once({ ...request, refusal, effects: async () => answer });
+    const running = { state: 'running', status: null, body: null } as const;
+    await market.ports.db.updateTable('idempotency').set(running).execute();
+    const again = await once.once({ ...request, refusal, effects: async () => answer });
+    expect(again).toEqual({ ...answer, replayed: false });
   });
 
   it('has no effect after its claim was lost', async () => {

@@ -62,6 +62,8 @@ export type IdempotencyDeps = {
 export function createIdempotency({ db, clock, random, processes }: IdempotencyDeps) {
   const { bootId } = processes;
   let latestMs = 0;
+  /** Number of present requests of this process by key. */
+  const uses = new Map<string, number>();
 
   /** Returns a time that never goes backwards. Otherwise expired keys could become valid again. */
   function nowMs(): number {
@@ -81,8 +83,24 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
     throw inProgress();
   }
 
-  async function isAbandoned(tx: Db, { state, boot_id: holder }: Claim): Promise<boolean> {
-    return state === 'running' && !(await processes.isAlive(tx, holder));
+  /** A claim of this process is abandoned if its request has ended and could not delete it, as on a full pool. */
+  async function isAbandoned(tx: Db, claim: Claim): Promise<boolean> {
+    if (claim.state !== 'running') return false;
+    if (claim.boot_id === bootId) return uses.get(nameOf(claim)) === 1;
+    return !(await processes.isAlive(tx, claim.boot_id));
+  }
+
+  /** Counts the request while `work` runs. */
+  async function counted<T>(scope: ClaimScope, work: () => Promise<T>): Promise<T> {
+    const name = nameOf(scope);
+    uses.set(name, (uses.get(name) ?? 0) + 1);
+    try {
+      return await work();
+    } finally {
+      const left = (uses.get(name) ?? 0) - 1;
+      if (left > 0) uses.set(name, left);
+      else uses.delete(name);
+    }
   }
 
   /** Returns null if this process has now claimed the key; otherwise the stored response. */
@@ -128,35 +146,45 @@ export function createIdempotency({ db, clock, random, processes }: IdempotencyD
     });
   }
 
+  /** Returns the stored response, or runs the effects under a new claim. */
+  async function onceClaimed(scope: ClaimScope, request: OnceRequest): Promise<Outcome> {
+    const { fingerprint, effects, atRest = UNSEALED } = request;
+    const stored = await claim(scope, fingerprint);
+    if (stored !== null) return { ...stored, body: atRest.open(stored.body), replayed: true };
+    try {
+      return { ...(await settle(scope, effects, atRest)), replayed: false };
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status >= 500) {
+        await dropClaim(db, scope, bootId);
+        throw error;
+      }
+      const answer = request.refusal(error);
+      await finishClaim(db, scope, bootId, { ...answer, body: atRest.seal(answer.body) });
+      return { ...answer, replayed: false };
+    }
+  }
+
   return {
     /**
      * Runs `effects` once per key. Without a key, throws the errors of `effects`. With a key, returns errors below 500
      * as responses.
      */
     async once(request: OnceRequest): Promise<Outcome> {
-      const { accountId, route, key, fingerprint, effects, atRest = UNSEALED } = request;
+      const { accountId, route, key, effects } = request;
       if (key === null) {
         return { ...(await moneyTransaction({ db, clock, random }, effects)), replayed: false };
       }
       const scope = { account_id: accountId, route, key };
-      const stored = await claim(scope, fingerprint);
-      if (stored !== null) return { ...stored, body: atRest.open(stored.body), replayed: true };
-      try {
-        return { ...(await settle(scope, effects, atRest)), replayed: false };
-      } catch (error) {
-        if (!(error instanceof ApiError) || error.status >= 500) {
-          await dropClaim(db, scope, bootId);
-          throw error;
-        }
-        const answer = request.refusal(error);
-        await finishClaim(db, scope, bootId, { ...answer, body: atRest.seal(answer.body) });
-        return { ...answer, replayed: false };
-      }
+      return counted(scope, () => onceClaimed(scope, request));
     },
 
     /** Removes expired claims. */
     sweep: (tx: Db) => dropExpired(tx, nowMs() - WINDOW_MS),
   };
+}
+
+function nameOf({ account_id, route, key }: ClaimScope): string {
+  return JSON.stringify([account_id, route, key]);
 }
 
 function inProgress(): ApiError {

@@ -8,6 +8,8 @@ export type AccountsTable = Stamped & {
   /** Trimmed and lower-cased; unique. */
   email_norm: string;
   email_verified_at: number | null;
+  /** Requested new address, which replaces `email` once it is confirmed. */
+  pending_email: string | null;
   password_hash: string;
   name: string;
   default_template_id: string | null;
