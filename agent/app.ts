@@ -15,7 +15,7 @@ import { observedEngine } from './containers/engine/engine-health.ts';
 import { createGpus, type GpusPorts } from './gpu/gpus.ts';
 import { createDiskPercent } from './host/disk-space.ts';
 import { type HostPorts, registerHostRoutes } from './host/host.ts';
-import { storeProblem } from './host/readiness.ts';
+import { storeProblem } from './host/store-probe.ts';
 import { createLeaseStore } from './leases/lease.store.ts';
 import { createPortService, type PortProbe } from './leases/port.service.ts';
 import { createListeners, type ListenersPorts } from './listeners.ts';

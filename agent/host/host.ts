@@ -16,7 +16,7 @@ import { registerInventoryRoutes, registerSystemRoutes } from './host.routes.ts'
 import type { HostProbe } from './host-probe.ts';
 import type { ReadHostSources } from './host-sources.ts';
 import { createInventoryService } from './inventory.service.ts';
-import { createReadiness } from './readiness.ts';
+import { createReadiness } from '#shared/http/readiness.ts';
 
 export type HostPorts = {
   executorId: string;

@@ -7,7 +7,7 @@ import { VERSION } from '#shared/runtime/version.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { noUpdates } from '../updates/update.state.ts';
 import { registerSystemRoutes } from './host.routes.ts';
-import { createReadiness, type ReadinessProbe } from './readiness.ts';
+import { createReadiness, type ReadinessProbe } from '#shared/http/readiness.ts';
 
 const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';
 const fine = async () => 'fine';

@@ -1,14 +1,15 @@
-/** Checks whether the agent can work: probes all components at once, each with a deadline. */
+/** Readiness of a process: probes all components at once, each with a deadline, and its public route. */
+import type { FastifyContextConfig } from 'fastify';
 import type { z } from 'zod';
-import type { Readiness } from '#shared/api/agent/inventory.ts';
+import { Readiness } from '#shared/api/agent/inventory.ts';
 import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { type DatabaseSync, isDiskFull } from '#shared/runtime/sqlite.ts';
+import type { HttpServer } from './server.ts';
 
 export type ReadinessProbe = {
   /** Resolves with a short description; rejects if the component is not usable. */
   check(): Promise<string>;
-  /** False: a failure is reported and the agent stays ready. */
+  /** False: a failure is reported and the process stays ready. */
   required: boolean;
 };
 
@@ -49,26 +50,17 @@ async function outcome(clock: Clock, probe: ReadinessProbe) {
   }
 }
 
-const PROBE_ROW = 'probed_ms';
-
 /**
- * Writes a row to the store and reads it back. Returns the error, or null on success. A full disk also returns null,
- * because a restart would not free any space.
+ * Registers `GET /readyz`: 200 if every required component works, 503 otherwise. The route has no description, because
+ * load balancers and monitoring use it, and clients do not. `config`: the route's options of the server.
  */
-export function storeProblem(database: DatabaseSync, nowMs: number): string | null {
-  const written = String(nowMs);
-  try {
-    database
-      .prepare(
-        `INSERT INTO meta (name, value) VALUES (:name, :written)
-         ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
-      )
-      .run({ name: PROBE_ROW, written });
-    const found = database
-      .prepare('SELECT value FROM meta WHERE name = :name')
-      .get({ name: PROBE_ROW });
-    return found?.['value'] === written ? null : 'a written row could not be read back';
-  } catch (error) {
-    return isDiskFull(error) ? null : messageOf(error);
-  }
+export function registerReadiness(
+  server: HttpServer,
+  readiness: ReadinessCheck,
+  config: FastifyContextConfig = {},
+): void {
+  server.get('/readyz', { config }, async (_request, reply) => {
+    const answer = Readiness.parse(await readiness());
+    return reply.status(answer.ready ? 200 : 503).send(answer);
+  });
 }
