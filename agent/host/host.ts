@@ -1,5 +1,6 @@
 /** Composes what the agent reports about its host: inventory, health and readiness. */
 import type { UpdateStatus } from '#shared/api/agent/update-status.ts';
+import { createReadiness } from '#shared/http/readiness.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { SUSPICION_TEXTS } from '#shared/runtime/clock-file.ts';
@@ -16,7 +17,6 @@ import { registerInventoryRoutes, registerSystemRoutes } from './host.routes.ts'
 import type { HostProbe } from './host-probe.ts';
 import type { ReadHostSources } from './host-sources.ts';
 import { createInventoryService } from './inventory.service.ts';
-import { createReadiness } from '#shared/http/readiness.ts';
 
 export type HostPorts = {
   executorId: string;

@@ -1,6 +1,7 @@
 /** Probes the agent's store for the check of its liveness. */
-import { type DatabaseSync, isDiskFull } from '#shared/runtime/sqlite.ts';
+
 import { messageOf } from '#shared/runtime/errors.ts';
+import { type DatabaseSync, isDiskFull } from '#shared/runtime/sqlite.ts';
 
 const PROBE_ROW = 'probed_ms';
 

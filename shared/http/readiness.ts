@@ -42,6 +42,19 @@ export function createReadiness(clock: Clock, probes: Record<string, ReadinessPr
   return check;
 }
 
+/** The same readiness for a public route: without the texts of failed probes, which may name files. */
+export function withoutDetails(check: ReadinessCheck): ReadinessCheck {
+  return async () => {
+    const { ready, components } = await check();
+    const shown = Object.entries(components).map(
+      ([name, { ok, message }]) => [name, { ok, message: ok ? message : NOT_SHOWN }] as const,
+    );
+    return { ready, components: Object.fromEntries(shown) };
+  };
+}
+
+const NOT_SHOWN = 'does not work; the log of the process has the reason';
+
 async function outcome(clock: Clock, probe: ReadinessProbe) {
   try {
     return { ok: true, message: await withDeadline(clock, PROBE_DEADLINE_MS, probe.check()) };

@@ -64,6 +64,8 @@ export function* checkTables(path: string): Generator<string, string | null> {
     return null;
   } catch (error) {
     if (isNotADatabase(error)) return messageOf(error);
+    // Only the next process that opens it for writing can roll it back.
+    if (needsRollback(error)) return null;
     throw error;
   } finally {
     database?.close();

@@ -121,7 +121,11 @@ export function verifyBackup(path: string): void {
 }
 
 /** True if `intervalMs` have passed since the newest backup, or the clock was set back by as much. */
-export function isBackupDue(newest: Backup | undefined, intervalMs: number, nowMs: number): boolean {
+export function isBackupDue(
+  newest: Backup | undefined,
+  intervalMs: number,
+  nowMs: number,
+): boolean {
   return newest === undefined || Math.abs(nowMs - newest.atMs) >= intervalMs;
 }
 

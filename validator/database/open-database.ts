@@ -125,7 +125,7 @@ function unreadable({ address, kind, variable }: DatabaseLocation, why: string, 
   const remedy = isOpenFailure(cause)
     ? `Copy the file into a folder that this user may write, and name the copy with ${variable}`
     : isNotADatabase(cause)
-      ? `Correct ${variable}; if the file is damaged, restore it: ${KINDS[kind].restore} ${address}`
+      ? `Correct ${variable}. If the file is damaged, restore it: ${KINDS[kind].restore} ${address}`
       : `Correct ${variable}`;
   const message = `${address} cannot be read as the ${KINDS[kind].name}: ${why}. ${remedy}.`;
   return new ConfigError(message, { cause });
@@ -174,20 +174,20 @@ export function lockFile({ address, variable, kind }: DatabaseLocation): FileLoc
 /**
  * Locks a database file as `lockFile` does. Rejects also as `openDatabase` does for a database of another kind, beside
  * which no lock file remains, and with ConfigError for a file that is damaged, or missing although it once existed.
- * `isNew` accepts a missing file.
+ * `isNew` accepts a missing file. `isChecked` of the result is false if the file was too large to check it in time.
  */
 export async function lockDatabaseFile(
   location: DatabaseLocation,
   { isNew = false }: { isNew?: boolean } = {},
-): Promise<FileLock> {
+): Promise<FileLock & { isChecked: boolean }> {
   const { address, variable } = location;
-  if (!isFileAddress(variable, address)) return lockFile(location);
+  if (!isFileAddress(variable, address)) return { ...lockFile(location), isChecked: true };
   await checkFile(location);
   const lock = lockFile(location);
   try {
-    if (existsSync(address)) await requireIntact(location);
-    else requireNew(location, isNew);
-    return lock;
+    const isPresent = existsSync(address);
+    if (!isPresent) requireNew(location, isNew);
+    return { ...lock, isChecked: !isPresent || (await requireIntact(location)) };
   } catch (error) {
     lock.close();
     throw error;
@@ -212,24 +212,31 @@ export function markCreated({ address, variable }: Omit<DatabaseLocation, 'kind'
   giveToOwnerOfFolder(marker);
 }
 
-function requireNew({ address, kind }: DatabaseLocation, isNew: boolean): void {
-  if (isNew || !existsSync(`${address}${CREATED}`)) return;
-  throw new ConfigError(
+function requireNew(location: DatabaseLocation, isNew: boolean): void {
+  const problem = missingText(location);
+  if (problem !== null && !isNew) throw new ConfigError(problem);
+}
+
+/** Describes that a file is missing although it once existed; null if it exists or never existed. */
+export function missingText({ address, kind }: DatabaseLocation): string | null {
+  if (existsSync(address) || !existsSync(`${address}${CREATED}`)) return null;
+  return (
     `the ${KINDS[kind].name} ${address} is missing, although ${address}${CREATED} shows that it existed. ` +
-      `Restore a backup: ${KINDS[kind].restore} ${address}. To begin with an empty database, start once with --fresh.`,
+    `Restore a backup: ${KINDS[kind].restore} ${address}. To begin with an empty database, start once with --fresh.`
   );
 }
 
 /** Time that the start waits for the check of the file. A larger file is checked further while the process serves. */
 const START_CHECK_MS = 20_000;
 
-async function requireIntact({ address, kind }: DatabaseLocation): Promise<void> {
+/** Returns false if the check has not ended in time. Rejects with ConfigError for a damaged file. */
+async function requireIntact({ address, kind }: DatabaseLocation): Promise<boolean> {
   const signal = systemClock.deadline(START_CHECK_MS);
   const finding = await inFileThread({ kind: 'check', path: address }, signal).catch((error) => {
     if (signal.aborted) return null;
     throw error;
   });
-  if (finding === null) return;
+  if (finding === null) return !signal.aborted;
   const { database, remedy } = damageWords(address, kind);
   throw new ConfigError(damageText(database, finding, remedy));
 }
