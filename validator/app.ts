@@ -1,5 +1,5 @@
 /** Composition root of the validator: inspection, evidence, weights and gateway over the given ports. */
-import { createReadiness } from '#shared/http/readiness.ts';
+import { createReadiness } from '#shared/api/readiness.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createGuardedClock, type GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import { createHeartbeat, type Liveness, oldestHeartbeat } from '#shared/runtime/liveness.ts';

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { Inventory, VersionInfo } from '#shared/api/agent/inventory.ts';
 import { UpdateStatus } from '#shared/api/agent/update-status.ts';
-import { type ReadinessCheck, registerReadiness } from '#shared/http/readiness.ts';
+import { type ReadinessCheck, registerReadiness } from '#shared/api/readiness.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import type { InventoryService } from './inventory.service.ts';

@@ -1,6 +1,6 @@
 /** Composes what the agent reports about its host: inventory, health and readiness. */
 import type { UpdateStatus } from '#shared/api/agent/update-status.ts';
-import { createReadiness } from '#shared/http/readiness.ts';
+import { createReadiness } from '#shared/api/readiness.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { SUSPICION_TEXTS } from '#shared/runtime/clock-file.ts';
@@ -93,11 +93,12 @@ function inventoryOf(ports: HostPorts, parts: Parts) {
 
 function readinessOf(
   { clock, engine, gpuDriver, trust }: HostPorts,
-  { pods: { records, orphans }, firewall }: Parts,
+  { pods: { records, orphans, rebuild }, firewall }: Parts,
 ) {
   return createReadiness(clock, {
     docker: { required: true, check: () => engine.ping().then(() => 'answers') },
     database: { required: true, check: async () => `${records.list().length} pods` },
+    store: { required: true, check: rebuild.describe },
     firewall: { required: firewall.required, check: () => firewall.describe() },
     gpu: { required: false, check: () => describeGpus(gpuDriver) },
     // A suspect clock suspends removals only: the agent serves.

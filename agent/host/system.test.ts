@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createReadiness, type ReadinessProbe } from '#shared/http/readiness.ts';
+import { createReadiness, type ReadinessProbe } from '#shared/api/readiness.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';

@@ -16,7 +16,7 @@ export function createDatabaseDamage({
   let problem: string | null = null;
   const listeners: (() => void)[] = [];
   return {
-    /** What is damaged and the remedy; null while no damage is known. */
+    /** Description of the damage with the remedy; null while no damage is known. */
     problem: () => problem,
 
     /** Records damage until the process ends. Only the first finding is reported. */

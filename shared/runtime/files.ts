@@ -131,7 +131,7 @@ export function makeFolder(path: string): void {
 }
 
 /**
- * Gives a file that root created to the owner of its folder: a command that root runs must leave no file that a service
+ * Changes the owner of a file that root created to the owner of its folder: a command that root runs must leave no file that a service
  * with another user cannot read. Does nothing for other users.
  */
 export function giveToOwnerOfFolder(path: string): void {

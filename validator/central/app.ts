@@ -4,7 +4,7 @@ import {
   type ReadinessCheck,
   registerReadiness,
   withoutDetails,
-} from '#shared/http/readiness.ts';
+} from '#shared/api/readiness.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { createGuardedClock } from '#shared/runtime/guarded-clock.ts';
 import type { Liveness } from '#shared/runtime/liveness.ts';

@@ -2,7 +2,7 @@
  * Periodic work on a process's database: checks of its file for damage, and backups. On PostgreSQL neither happens: the
  * server checks its data itself, and its operator makes the backups.
  */
-import type { ReadinessProbe } from '#shared/http/readiness.ts';
+import type { ReadinessProbe } from '#shared/api/readiness.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createDatabaseDamage, type DatabaseDamage } from '#shared/runtime/database-damage.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
@@ -35,7 +35,7 @@ type Watched = WatchOptions & {
   isChecked: boolean;
 };
 
-/** What a process reports about its database. */
+/** State of a process's database. */
 export type DatabaseHealth = {
   damage: Pick<DatabaseDamage, 'problem' | 'onRecord'>;
   /** Description of the last backup for /readyz. Rejects if it failed. */

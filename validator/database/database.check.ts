@@ -12,7 +12,7 @@ import type { DatabaseLocation } from './ownership.ts';
 
 type Known =
   | { place: 'absent' }
-  /** `text` says that the file is missing, and what to do. */
+  /** `text` states that the file is missing, and the remedy. */
   | { place: 'missing'; text: string }
   | { place: 'file'; finding: string | null; backups: number; newestAgeMs: number | null }
   | { place: 'server'; checksums: boolean; failures: number };
@@ -23,7 +23,7 @@ const HOUR_MS = 3_600_000;
 /** Age of the newest backup, in intervals, at which the check warns. */
 const LATE_INTERVALS = 3;
 
-/** Reads a whole file, or asks a server for the failed checksums that it has counted. */
+/** Reads a whole file, or queries a server for its count of failed checksums. */
 export function readDatabaseFacts(
   clock: Clock,
   location: DatabaseLocation,

@@ -4,7 +4,7 @@
  */
 import type { FastifyRequest } from 'fastify';
 import { rejectSecretsOverHttp } from '#shared/api/agent/secrets.ts';
-import { type ReadinessCheck, registerReadiness, withoutDetails } from '#shared/http/readiness.ts';
+import { type ReadinessCheck, registerReadiness, withoutDetails } from '#shared/api/readiness.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';

@@ -15,7 +15,7 @@ export function damageTable(path: string, table: string): void {
   overwrite(path, (Number(page?.['page']) - 1) * bytes, Buffer.alloc(bytes, 0xa5));
 }
 
-/** Overwrites the header, so that the file is no database. */
+/** Overwrites the header, so that SQLite does not recognise the file. */
 export function damageHeader(path: string): void {
   overwrite(path, 0, Buffer.alloc(100, 0x41));
 }

@@ -1,10 +1,10 @@
 /** Readiness of a process: probes all components at once, each with a deadline, and its public route. */
 import type { FastifyContextConfig } from 'fastify';
 import type { z } from 'zod';
-import { Readiness } from '#shared/api/agent/inventory.ts';
+import { Readiness } from './agent/inventory.ts';
 import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import type { HttpServer } from './server.ts';
+import type { HttpServer } from '#shared/http/server.ts';
 
 export type ReadinessProbe = {
   /** Resolves with a short description; rejects if the component is not usable. */
