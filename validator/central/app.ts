@@ -228,7 +228,7 @@ export async function createCentral(
   let jobs: { stop(): Promise<void> }[] = [];
   const stopJobs = () => Promise.all(jobs.map((job) => job.stop()));
   // Nothing is charged, removed or sent while the database may return wrong rows and renters cannot delete their pods.
-  health.damage.onRecord(() => void stopJobs());
+  health.damage.onRecord(() => void stopJobs().then(() => processes.leave()));
   return {
     server,
     readiness,

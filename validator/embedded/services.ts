@@ -66,7 +66,7 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
   const { validatorStore } = parts.home;
   const place = placeOf(parts);
   const watching = {
-    isNew: false,
+    isNew: parts.options.fresh,
     plan: databaseBackupsIn(parts.environment),
     clock: parts.clock,
     log: parts.log,
