@@ -1,5 +1,5 @@
 /** Composition root of the validator: inspection, evidence, weights and gateway over the given ports. */
-import { createReadiness } from '#shared/api/readiness.ts';
+import { clockProbe, createReadiness } from '#shared/api/readiness.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createGuardedClock, type GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import { createHeartbeat, type Liveness, oldestHeartbeat } from '#shared/runtime/liveness.ts';
@@ -175,10 +175,10 @@ export function createValidator(options: ValidatorOptions) {
     onPeerTime: guard.heardFrom,
     separateMonitoring: options.separateMonitoring === true,
     metrics,
-    readiness: createReadiness(
-      clock,
-      databaseProbes(storeHealth, () => readSchema(store)),
-    ),
+    readiness: createReadiness(clock, {
+      ...databaseProbes(storeHealth, () => readSchema(store)),
+      clock: clockProbe(guard),
+    }),
     relay: inspection,
     routes: [
       (server) => registerReleaseRoutes(server, releases),

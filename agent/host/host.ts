@@ -1,10 +1,9 @@
 /** Composes what the agent reports about its host: inventory, health and readiness. */
 import type { UpdateStatus } from '#shared/api/agent/update-status.ts';
-import { createReadiness } from '#shared/api/readiness.ts';
+import { clockProbe, createReadiness } from '#shared/api/readiness.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { SUSPICION_TEXTS } from '#shared/runtime/clock-file.ts';
-import type { ClockStatus, GuardedClock } from '#shared/runtime/guarded-clock.ts';
+import type { GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import { countOutside, PROC } from '../access/exec/container-process.ts';
 import type { ContainerEngine } from '../containers/engine/engine.ts';
 import type { FirewallGuard } from '../containers/network/firewall.ts';
@@ -101,8 +100,7 @@ function readinessOf(
     store: { required: true, check: rebuild.describe },
     firewall: { required: firewall.required, check: () => firewall.describe() },
     gpu: { required: false, check: () => describeGpus(gpuDriver) },
-    // A suspect clock suspends removals only: the agent serves.
-    clock: { required: false, check: async () => describeClock(trust.status()) },
+    clock: clockProbe(trust),
     pods: {
       required: false,
       check: async () => describePods(records, orphans.list().length),
@@ -121,12 +119,6 @@ function describePods(records: PodRecords, orphans: number): string {
   });
   if (corrupt + orphans === 0) return 'all accounted for';
   throw new Error(`${corrupt} corrupt rows, ${orphans} objects in the engine without a pod`);
-}
-
-/** Text for /readyz. Throws while the clock is suspect. */
-function describeClock({ suspicion }: ClockStatus): string {
-  if (suspicion !== null) throw new Error(`suspect: ${SUSPICION_TEXTS[suspicion]}`);
-  return 'trusted';
 }
 
 /** Text for /readyz. Throws if the GPUs cannot be read. */

@@ -1,10 +1,12 @@
 /** Readiness of a process: probes all components at once, each with a deadline, and its public route. */
 import type { FastifyContextConfig } from 'fastify';
 import type { z } from 'zod';
-import { Readiness } from './agent/inventory.ts';
-import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
 import type { HttpServer } from '#shared/http/server.ts';
+import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
+import { SUSPICION_TEXTS } from '#shared/runtime/clock-file.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { GuardedClock } from '#shared/runtime/guarded-clock.ts';
+import { Readiness } from './agent/inventory.ts';
 
 export type ReadinessProbe = {
   /** Resolves with a short description; rejects if the component is not usable. */
@@ -40,6 +42,18 @@ export function createReadiness(clock: Clock, probes: Record<string, ReadinessPr
     return cached.answer;
   };
   return check;
+}
+
+/** Probe of the clock. A suspect clock only suspends work that it could make wrong: the process serves. */
+export function clockProbe({ status }: Pick<GuardedClock, 'status'>): ReadinessProbe {
+  return {
+    required: false,
+    async check() {
+      const { suspicion } = status();
+      if (suspicion !== null) throw new Error(`suspect: ${SUSPICION_TEXTS[suspicion]}`);
+      return 'trusted';
+    },
+  };
 }
 
 /** The same readiness for a public route: without the texts of failed probes, which may name files. */

@@ -1,5 +1,6 @@
 /** The central API's composition root: receives the ports and returns one HTTP server with every route. */
 import {
+  clockProbe,
   createReadiness,
   type ReadinessCheck,
   registerReadiness,
@@ -209,10 +210,11 @@ export async function createCentral(
     billing.registerPortal,
     registerPortalDescription,
   ]);
-  const readiness = createReadiness(
-    clock,
-    databaseProbes(health, () => db.selectFrom('meta').select('name').limit(1).execute()),
-  );
+  const ping = () => db.selectFrom('meta').select('name').limit(1).execute();
+  const readiness = createReadiness(clock, {
+    ...databaseProbes(health, ping),
+    clock: clockProbe(guard),
+  });
   await registerBelow(server, '/', [
     (origin) =>
       registerReadiness(origin, withoutDetails(readiness), { auth: 'none', limit: 'exempt' }),

@@ -151,7 +151,7 @@ export async function summarizeStore(address: string): Promise<StoreSummary | nu
   });
   try {
     const tables = await countRows(store);
-    const schema = tables.length === 0 ? 0 : Number(await schemaOf(store));
+    const schema = tables.length === 0 ? 0 : Number(await readSchema(store));
     return { schema, known: MIGRATIONS.length, tables };
   } finally {
     await store.destroy();

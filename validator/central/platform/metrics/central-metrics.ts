@@ -1,9 +1,9 @@
 /** Metrics of a process of the central API and of the deployment's backlog, and the listener for scrapes. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { type ReadinessCheck, registerReadiness } from '#shared/api/readiness.ts';
 import { toApiError } from '#shared/http/error-body.ts';
 import { type ListenAddress, listenOn } from '#shared/http/listen.ts';
-import { type ReadinessCheck, registerReadiness } from '#shared/api/readiness.ts';
 import { registerMetricsRoute } from '#shared/http/scrape.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
