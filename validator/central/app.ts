@@ -56,6 +56,8 @@ export type Central = {
   server: HttpServer;
   /** Runs one pass of the schedule, then syncs every pod once. */
   syncPods(): Promise<void>;
+  /** Compares the pods of all nodes with the database. */
+  surveyPods(): Promise<void>;
   /** Collects the samples of every executor that is due. */
   collectMetrics(): Promise<void>;
   /** Runs one pass of the schedule. */
@@ -200,7 +202,8 @@ export async function createCentral(
       const views = { ...moneyForAccounts, validators: validatorAccounts };
       const { refunds } = billing;
       const proofs = createLedgerProofs({ db, clock, log, processes, stopping, audit });
-      registerOperator(api, base, { idempotency, refunds, proofs, views, guard });
+      const { unknownPods } = market;
+      registerOperator(api, base, { idempotency, refunds, proofs, views, guard, unknownPods });
     },
     registerSharedConfig,
   ]);
@@ -239,6 +242,7 @@ export async function createCentral(
       await schedule.runDue();
       await market.syncOnce();
     },
+    surveyPods: market.surveyPods,
     collectMetrics: market.collectMetrics,
     meterPods: billing.meterPods,
     tendBackups: () => runEach([backups.runOnce, market.cleanVolumes]),

@@ -142,6 +142,12 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     /** Ends the metered time of all pods until their nodes answer again. */
     suspendMeters: pods.suspendMeters,
 
+    /** Decisions of operators about pods that the database does not have. */
+    unknownPods: pods.unknownPods,
+
+    /** Compares the pods of all nodes with the database. Tests call it instead of `startJobs`. */
+    surveyPods: pods.surveyOnce,
+
     /** Runs one clean-up of volumes. Tests call it instead of `startJobs`. */
     cleanVolumes: volumes.runOnce,
 

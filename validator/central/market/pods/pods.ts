@@ -21,6 +21,8 @@ import { createPodCleanup } from './pod-removal.ts';
 import { createPodSyncJob } from './pod-sync.job.ts';
 import type { SyncDeps } from './pod-sync.ts';
 import { createLocalSyncQueue, createSharedSyncQueue } from './sync-queue.ts';
+import { createUnknownPodsJob } from './unknown-pods.job.ts';
+import { createUnknownPods } from './unknown-pods.ts';
 
 /** Interval between two removals of queue entries for nodes without pods. */
 const SWEEP_INTERVAL_MS = 600_000;
@@ -42,6 +44,18 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
   const { launchLimitMs = DEFAULT_LAUNCH_LIMIT_MS } = options;
   const notebookToken = createNotebookTokens(secret);
   const wake = (executorId: string): void => sync.wake(executorId);
+  const unknownPods = createUnknownPods({
+    db,
+    clock,
+    random,
+    log,
+    wake(executorId) {
+      wake(executorId);
+      // The sync does not visit nodes without pods in the database.
+      survey.wake();
+    },
+  });
+  const survey = createUnknownPodsJob({ db, clock, log, agents, unknownPods });
   const queue = isPostgres(db)
     ? createSharedSyncQueue({ db, clock, processes })
     : createLocalSyncQueue({ db, clock });
@@ -58,6 +72,7 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
     secretsOf: createPodSecrets(ports),
     operations: parts.operations,
     volumes: parts.volumes,
+    unknownPods,
     inMaintenance: parts.inMaintenance,
     detachVolume: parts.detachVolume,
     launchLimitMs,
@@ -107,11 +122,17 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
 
     suspendMeters: sync.suspendMeters,
 
+    unknownPods,
+
+    /** Compares the pods of all nodes with the database. Tests call it instead of `start`. */
+    surveyOnce: () => survey.runOnce(),
+
     /** Milliseconds since the sync last polled its queue. */
     sincePollMs: sync.sincePollMs,
 
     start(): { stop(): Promise<void> } {
       sync.start();
+      survey.start();
       const stopListening = notifier.onNotify('sync', () => sync.poll());
       const sweep = startLoop({
         clock,
@@ -122,7 +143,7 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
       return {
         async stop() {
           stopListening();
-          await Promise.all([sync.stop(), sweep.stop()]);
+          await Promise.all([sync.stop(), survey.stop(), sweep.stop()]);
         },
       };
     },

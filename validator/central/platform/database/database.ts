@@ -64,6 +64,7 @@ import { operatorRecords } from './migrations/0051-operator-records.ts';
 import { runningTime } from './migrations/0052-running-time.ts';
 import { damagedBackups } from './migrations/0053-damaged-backups.ts';
 import { pendingEmail } from './migrations/0054-pending-email.ts';
+import { unknownPods } from './migrations/0055-unknown-pods.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -121,6 +122,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   runningTime,
   damagedBackups,
   pendingEmail,
+  unknownPods,
 ];
 
 const SCHEMA = MIGRATIONS.length;
