@@ -3,7 +3,7 @@ import { existsSync, linkSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileTime } from '#shared/runtime/clock.ts';
 import { giveToOwnerOfFolder, makeFolder, syncFolder } from '#shared/runtime/files.ts';
-import { copySqlite, findAnyDamage } from '#shared/runtime/sqlite.ts';
+import { copySqlite, findAnyDamage, openSqlite } from '#shared/runtime/sqlite.ts';
 import { verifyBackup } from './database-backup.ts';
 import { lockFile, markCreated, requireDatabaseFile } from './open-database.ts';
 import type { DatabaseLocation } from './ownership.ts';
@@ -12,6 +12,9 @@ export type Restored = {
   /** Path of the replaced database; null if there was none. */
   replaced: string | null;
 };
+
+/** Row of the table `meta` of a central API's database that was restored and not started since. */
+export const RESTORED_ROW = 'restored';
 
 const JOURNAL = '-wal';
 const INDEX = '-shm';
@@ -35,6 +38,7 @@ export async function restoreDatabase(
     verifyBackup(from);
     rmSync(draft, { force: true });
     copySqlite(from, draft);
+    if (location.kind === 'central') markRestored(draft, nowMs);
     const damage = findAnyDamage(draft);
     if (damage !== null) throw new Error(`the copy of ${from} is damaged: ${damage}`);
     giveToOwnerOfFolder(draft);
@@ -47,6 +51,18 @@ export async function restoreDatabase(
     for (const end of ['', JOURNAL, INDEX]) rmSync(`${draft}${end}`, { force: true });
     lock.close();
   }
+}
+
+/** The next start must not charge for the time since the backup, in which renters may not have been able to delete. */
+function markRestored(path: string, nowMs: number): void {
+  const database = openSqlite(path);
+  database
+    .prepare(
+      `INSERT INTO meta (name, value) VALUES (:name, :value)
+       ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+    )
+    .run({ name: RESTORED_ROW, value: String(nowMs) });
+  database.close();
 }
 
 /**

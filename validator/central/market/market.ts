@@ -124,10 +124,11 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
       metricHistories: metrics.histories,
     },
 
-    /** Prepares search and official templates. Must complete before the first request is served. */
+    /** Prepares search, official templates and a restored database. Must complete before the first request is served. */
     async prepare(): Promise<void> {
       await executors.prepare();
       await templates.prepare();
+      await pods.prepare();
     },
 
     /** Milliseconds since the pod sync last polled its queue. */

@@ -7,7 +7,7 @@ import type { Decision, UnknownPods } from '../market/pods/unknown-pods.ts';
 import { MAX_REASON_CHARS, requireReason } from '../platform/audit/audit.service.ts';
 import type { UnknownPod } from '../platform/database/tables.ts';
 import { userOf } from '../platform/identity.ts';
-import { NaiveTime } from '../platform/wire.ts';
+import { NaiveTime, queryNumber } from '../platform/wire.ts';
 
 const tags = ['Operator'];
 const config = { auth: 'operator' } as const;

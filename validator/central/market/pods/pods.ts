@@ -2,6 +2,7 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import { isPostgres } from '../../../database/engine.ts';
+import { RESTORED_ROW } from '../../../database/restore-database.ts';
 import { createDockerLogins } from '../../accounts/registry-logins/docker-credential.service.ts';
 import { createPodSecrets } from '../../accounts/secrets/secret.service.ts';
 import type { MailDeps } from '../../delivery/delivery.ts';
@@ -120,7 +121,16 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
     /** Runs one pass of the sync over all executors that are due. Tests call it instead of `start`. */
     syncOnce: () => sync.runOnce(),
 
-    suspendMeters: sync.suspendMeters,
+    /** Ends the metered time of all pods, so that no renter is charged for a correction of the clock. */
+    suspendMeters: () => sync.suspendMeters('now'),
+
+    /** Charges no renter for the time between a restored copy of the database and this start. */
+    async prepare(): Promise<void> {
+      const isRestored = db.selectFrom('meta').select('name').where('name', '=', RESTORED_ROW);
+      if ((await isRestored.executeTakeFirst()) === undefined) return;
+      await sync.suspendMeters('last-contact');
+      await db.deleteFrom('meta').where('name', '=', RESTORED_ROW).execute();
+    },
 
     unknownPods,
 
