@@ -9,7 +9,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { recordAudit } from '../../platform/audit/audit.service.ts';
-import type { Database, Db, UnknownPod } from '../../platform/database/tables.ts';
+import type { Database, Db, Pod, UnknownPod } from '../../platform/database/tables.ts';
 import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { recordDrift } from './drift.ts';
@@ -137,6 +137,11 @@ export function createUnknownPods(deps: {
           .execute();
       }),
   };
+}
+
+/** Returns true while an operator must decide about the pod. */
+export async function isUnknown(db: Db, pod: Pick<Pod, 'id' | 'executor_id'>): Promise<boolean> {
+  return (await findUnknown(db, pod.executor_id, pod.id)) !== undefined;
 }
 
 function findUnknown(db: Db, executorId: string, podId: string): Promise<UnknownPod | undefined> {
