@@ -262,6 +262,8 @@ async function decideUnknownPods(
     const route = `POST /operator/executors/{id}/unknown-pods/{pod_id}/${act}`;
     await api.call(route, UnknownPod, { headers, params, body });
   }
+  // The first survey removes the pod; the second finds that it is gone.
+  await market.central.surveyPods();
   await market.central.surveyPods();
 }
 

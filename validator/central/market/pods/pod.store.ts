@@ -26,7 +26,7 @@ export async function findPod(db: Db, id: string): Promise<Pod | undefined> {
   return (await byId(db, { id })).rows[0];
 }
 
-/** Finds the columns that decide whether the database knows what nodes run, of pods in any state. */
+/** Finds the columns with which reports of nodes are compared, of pods in any state. */
 export async function findKnown(db: Db, ids: readonly string[]): Promise<KnownPod[]> {
   if (ids.length === 0) return [];
   return db

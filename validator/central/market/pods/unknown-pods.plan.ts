@@ -7,7 +7,7 @@ import type { Pod, UnknownPod } from '../../platform/database/tables.ts';
 
 export type UnknownKind = UnknownPod['kind'];
 
-/** Columns of a pod that decide whether the database knows what its node runs. */
+/** Columns of a pod with which its node's report is compared. */
 export type KnownPod = Pick<
   Pod,
   | 'id'

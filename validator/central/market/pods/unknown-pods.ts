@@ -19,6 +19,9 @@ import { type KnownPod, unknownAmong } from './unknown-pods.plan.ts';
 
 export type UnknownPods = ReturnType<typeof createUnknownPods>;
 
+/** Limit of the findings of one survey that are logged, because a node may report any number of pods. */
+const MAX_ANNOUNCED = 20;
+
 export type Decision = { executorId: string; podId: string; operator: string; reason: string };
 
 export function createUnknownPods(deps: {
@@ -32,7 +35,7 @@ export function createUnknownPods(deps: {
   const { db, clock, log } = deps;
 
   async function announce(found: readonly UnknownPod[]): Promise<void> {
-    for (const { pod_id, executor_id, kind } of found) {
+    for (const { pod_id, executor_id, kind } of found.slice(0, MAX_ANNOUNCED)) {
       log.error({ pod_id, executor_id, kind }, 'node runs a pod that the database does not know');
       await recordDrift(deps, { kind: 'pod_unknown', executor_id, pod_id });
     }
@@ -41,7 +44,11 @@ export function createUnknownPods(deps: {
   /** Removes the pods whose removal an operator requested. Rejects with ApiError if the agent does not answer. */
   async function removeRequested(client: AgentClient, unknown: readonly UnknownPod[]) {
     for (const { pod_id: id, kind, remove_requested_at: requested } of unknown) {
-      if (kind === 'missing' && requested !== null) await client.deletePod(id);
+      if (kind !== 'missing' || requested === null) continue;
+      await client.deletePod(id).catch((error: unknown) => {
+        // It has ended since the node was queried.
+        if (!(error instanceof ApiError) || error.status !== 404) throw error;
+      });
     }
   }
 
