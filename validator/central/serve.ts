@@ -13,9 +13,10 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import { createServiceManager } from '#shared/runtime/service-manager.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { startTracing } from '#shared/telemetry/tracing.ts';
+
 import { isLoopback } from '#shared/tls/tls-mode.ts';
-import { observeHotkey } from '../doctor/observed-hotkey.ts';
 import { openWatchedDatabase } from '../database/database-watch.ts';
+import { observeHotkey } from '../doctor/observed-hotkey.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { type Adapters, createAdapters } from './adapters-from-config.ts';
 import { createCentral } from './app.ts';

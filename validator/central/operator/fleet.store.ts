@@ -84,7 +84,15 @@ export async function searchFleet(db: Db, search: FleetSearch) {
     .where('executors.id', 'in', ids)
     .select(['executors.id', 'provider_id', 'ip_address', 'port', 'gpu_type', 'machine_name'])
     .select(['gpu_count', 'slots_total', 'slots_free', 'min_gpu_count', 'price_uusd_per_gpu_hour'])
-    .select(['state', 'paused', 'unknown_pods', 'validator_hotkey', 'verdict_at', 'last_seen_at', 'simulated'])
+    .select([
+      'state',
+      'paused',
+      'unknown_pods',
+      'validator_hotkey',
+      'verdict_at',
+      'last_seen_at',
+      'simulated',
+    ])
     .select(['executors.created_at', 'providers.hotkey', 'providers.opted_in'])
     .select(['providers.banned_at', OFFER.as('offer')])
     .orderBy('executors.id')
