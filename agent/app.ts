@@ -15,7 +15,7 @@ import { observedEngine } from './containers/engine/engine-health.ts';
 import { createGpus, type GpusPorts } from './gpu/gpus.ts';
 import { createDiskPercent } from './host/disk-space.ts';
 import { type HostPorts, registerHostRoutes } from './host/host.ts';
-import { storeProblem } from './host/readiness.ts';
+import { storeProblem } from './host/store-probe.ts';
 import { createLeaseStore } from './leases/lease.store.ts';
 import { createPortService, type PortProbe } from './leases/port.service.ts';
 import { createListeners, type ListenersPorts } from './listeners.ts';
@@ -25,6 +25,7 @@ import { startWork } from './periodic-work.ts';
 import { podUsageOf } from './pods/pod-generations.ts';
 import { createPodRecords } from './pods/pod-records.ts';
 import { createPods, type PodsPorts } from './pods/pods.ts';
+import { createStoreRebuild } from './pods/store-rebuild.ts';
 import { createSelfUpdate, type SelfUpdatePorts } from './updates/updates.ts';
 import { createVerification, type VerificationPorts } from './verify/verification.ts';
 
@@ -97,7 +98,9 @@ export function createAgent(options: AgentPorts) {
   });
   const { images, firewall } = containers;
   const access = createAccess(ports, { records, portLeases, images });
+  const rebuild = createStoreRebuild({ ...ports, records, leases });
   const pods = createPods(ports, {
+    rebuild,
     records,
     portLeases,
     gpus,

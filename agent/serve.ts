@@ -1,23 +1,27 @@
 /** Runs the agent: checks the configuration, creates the agent and starts to listen. Other commands do not load this file. */
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { listenOn } from '#shared/http/listen.ts';
-import { systemClock } from '#shared/runtime/clock.ts';
+import { createEventLoopYield, systemClock } from '#shared/runtime/clock.ts';
 import { openGuardedClock } from '#shared/runtime/clock-file.ts';
 import { type Environment, inspectConfig, logConfigWarnings } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { createLog, type Log } from '#shared/runtime/log.ts';
+import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createServiceManager } from '#shared/runtime/service-manager.ts';
+import { checkTables } from '#shared/runtime/sqlite.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { startTracing, type Tracing } from '#shared/telemetry/tracing.ts';
+import { sshPortsIn } from './access/ssh/gateway-files.ts';
 import { firewallOf } from './adapters-from-config.ts';
 import { createAgentPorts } from './agent-ports.ts';
 import { type Agent, createAgent } from './app.ts';
 import { AGENT_CONFIG, type AgentConfig, dockerSocketOf } from './config.ts';
 import { checkTlsFiles, policyOf, trustedKeysOf } from './config-files.ts';
 import type { Firewall } from './containers/network/firewall.ts';
-import { openHome } from './database/database.ts';
+import { openHome, STORE_FILE } from './database/database.ts';
 import { createMetrics } from './metrics/metrics.ts';
 
 /**
@@ -28,6 +32,10 @@ const SHUTDOWN_MS = 10_000;
 /** Maximum age of the last reconcile pass. A pass waits only for lists of the engine, which have deadlines. */
 const RECONCILED_WITHIN_MS = 60_000;
 const EPHEMERAL_PORTS = '/proc/sys/net/ipv4/ip_local_port_range';
+
+const STORE_CHECK_MS = 3_600_000;
+/** Exit status that makes a service manager start the agent again. */
+const STORE_DAMAGED = 1;
 
 const NOT_ROOT =
   'not running as root: data volumes of pods are neither counted against disk limits nor backed up';
@@ -53,7 +61,10 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
   if (config.AGENT_REQUIRE_FIREWALL) await assertFirewall(firewall);
   warnAboutEphemeralPorts(config, log);
   if (process.getuid?.() !== 0) log.warn(NOT_ROOT);
-  const home = openHome(config.AGENT_HOME);
+  const home = openHome(config.AGENT_HOME, {
+    nowMs: clock.now(),
+    sshPorts: () => sshPortsIn(config.AGENT_HOME),
+  });
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
   const guard = openGuardedClock(config.AGENT_HOME, {
     clock: systemClock,
@@ -77,7 +88,13 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
   const shutDown = once(async () => {
     await serviceManager.stopping();
     await guard.stop();
+    await storeChecks.stop();
     await endProcess(agent, { closeHome: home.close, tracing }, log);
+  });
+  const storeChecks = checkStore(config.AGENT_HOME, log, () => {
+    // The next start moves the store aside and builds a new one.
+    process.exitCode = STORE_DAMAGED;
+    shutDown();
   });
   process.on('SIGTERM', shutDown);
   process.on('SIGINT', shutDown);
@@ -122,7 +139,35 @@ async function endProcess(
   );
   closeHome();
   await tracing.close();
-  process.exit(0);
+  process.exit();
+}
+
+/** Checks the store every hour, one table at a time. Calls `onDamage` once for a damaged store. */
+function checkStore(home: string, log: Log, onDamage: () => void): Loop {
+  const path = join(home, STORE_FILE);
+  const breathe = createEventLoopYield(systemClock);
+  let isFirst = true;
+  return startLoop({
+    clock: systemClock,
+    intervalMs: STORE_CHECK_MS,
+    async run(signal) {
+      // The start has just checked it.
+      const steps = isFirst ? null : checkTables(path);
+      isFirst = false;
+      let step = steps?.next();
+      while (step?.done === false && !signal.aborted) {
+        await breathe();
+        step = steps?.next();
+      }
+      if (step?.done !== true || step.value === null) return;
+      log.fatal(
+        { detail: `${path} is damaged: ${step.value}` },
+        'the store is damaged: restarting',
+      );
+      onDamage();
+    },
+    onError: (error) => log.error({ err: error }, 'the check of the store failed'),
+  });
 }
 
 function once(work: () => Promise<void>): () => void {

@@ -1,4 +1,5 @@
 /** Composition root of the validator: inspection, evidence, weights and gateway over the given ports. */
+import { clockProbe, createReadiness } from '#shared/api/readiness.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createGuardedClock, type GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import { createHeartbeat, type Liveness, oldestHeartbeat } from '#shared/runtime/liveness.ts';
@@ -9,6 +10,7 @@ import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
 import { createCentralClient } from './central-client.ts';
+import { type DatabaseHealth, databaseProbes, INTACT_DATABASE } from './database/database-watch.ts';
 import { createEvidence } from './evidence/evidence.service.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { createHealthDelivery } from './inspection/health-delivery.ts';
@@ -16,7 +18,7 @@ import { createInspection, type InspectionOptions } from './inspection/inspectio
 import type { TrustedHotkey } from './keys/trusted-hotkeys.ts';
 import { createValidatorMetrics } from './metrics.ts';
 import { createRecords } from './records/records.ts';
-import { probeStore } from './store/evidence-store.ts';
+import { probeStore, readSchema } from './store/evidence-store.ts';
 import { acquireLease } from './store/lease.store.ts';
 import { createOutbox } from './store/outbox.service.ts';
 import type { EvidenceStore } from './store/tables.ts';
@@ -44,6 +46,8 @@ export type ValidatorOptions = {
   policy: InspectionOptions['policy'];
   /** Evidence store; the caller closes it. */
   store: EvidenceStore;
+  /** State of the store; absent: it counts as intact. */
+  storeHealth?: DatabaseHealth;
   weightSettings: WeightSettings;
   /** Size of proofs of work; null disables them. */
   proof: InspectionOptions['proof'];
@@ -77,6 +81,8 @@ const CHECKS_AT_ONCE = 512;
  * lease.
  */
 const WEIGHTS_LEASE_MS = 60_000;
+
+const DAMAGED: Liveness = { heartbeatAgeMs: 0, storeProblem: null, engine: 'unused' };
 
 /** `start` begins the periodic passes; `close` ends them and the listeners. The caller listens on `server`. */
 export function createValidator(options: ValidatorOptions) {
@@ -158,6 +164,7 @@ export function createValidator(options: ValidatorOptions) {
   });
   const { health, measureLines } = inspection;
   const rewardEstimates = createRewardEstimates({ ...weightSettings, store, validator });
+  const { storeHealth = INTACT_DATABASE } = options;
   const gateway = createGateway({
     clock,
     random,
@@ -168,6 +175,10 @@ export function createValidator(options: ValidatorOptions) {
     onPeerTime: guard.heardFrom,
     separateMonitoring: options.separateMonitoring === true,
     metrics,
+    readiness: createReadiness(clock, {
+      ...databaseProbes(storeHealth, () => readSchema(store)),
+      clock: clockProbe(guard),
+    }),
     relay: inspection,
     routes: [
       (server) => registerReleaseRoutes(server, releases),
@@ -186,12 +197,15 @@ export function createValidator(options: ValidatorOptions) {
   /** A suspect clock would end cycles too early, and remove evidence. */
   const runWeights = async () => (guard.isSuspect() ? undefined : weights.runOnce());
   let loops: Loop[] = [];
+  const stopLoops = () => Promise.all(loops.map((loop) => loop.stop()));
+  // A damaged store must not decide verdicts and weights. The gateway relays commands without it.
+  storeHealth.damage.onRecord(() => void stopLoops());
   return {
     server: gateway.server,
     /** Listener for metrics and health, if separate. The caller listens on it. */
     monitoring: gateway.monitoring,
     start(): void {
-      if (loops.length > 0) return;
+      if (loops.length > 0 || storeHealth.damage.problem() !== null) return;
       loops = [
         startPasses('check', () => heartbeats.check.beatAfter(health.runOnce)),
         startPasses('weights', () => heartbeats.weights.beatAfter(runWeights)),
@@ -203,11 +217,12 @@ export function createValidator(options: ValidatorOptions) {
     /** Inspects due executors now instead of waiting for the next pass. */
     wake: () => loops[0]?.wake(),
     /** State of the loops and the evidence store; valid after `start`. */
-    vitals: async (): Promise<Liveness> => ({
-      ...oldestHeartbeat(heartbeats),
-      storeProblem: await probeStore(store),
-      engine: 'unused',
-    }),
+    async vitals(): Promise<Liveness> {
+      // A restart would not repair a damaged store.
+      if (storeHealth.damage.problem() !== null) return DAMAGED;
+      const storeProblem = await probeStore(store);
+      return { ...oldestHeartbeat(heartbeats), storeProblem, engine: 'unused' };
+    },
     /** Runs one pass of each kind; for tests without periodic passes. */
     async runOnce(): Promise<void> {
       await health.runOnce();
@@ -216,7 +231,7 @@ export function createValidator(options: ValidatorOptions) {
     },
     async close(): Promise<void> {
       inspection.stop();
-      await Promise.all(loops.map((loop) => loop.stop()));
+      await stopLoops();
       await gateway.close();
       await inspection.close();
     },

@@ -20,6 +20,7 @@ import {
   Permille,
   ROLLOUT_PARTS,
 } from '#shared/updates/update-manifest.ts';
+import type { BackupPlan } from './database/database-watch.ts';
 import { databaseProblems } from './database/open-database.ts';
 
 const DEFAULT_HOME = '/var/lib/podwright-validator';
@@ -31,11 +32,24 @@ const Coordinates = z
   .pipe(z.tuple([z.number().min(-90).max(90), z.number().min(-180).max(180)]))
   .transform(([lat, lon]) => ({ lat, lon }));
 
+const MAX_HOURS = 8_760;
+const MAX_KEPT = 1_000;
+
+const BackupShape = {
+  /** Hours between two backups of a store in a SQLite file; 0 for none. */
+  VALIDATOR_DATABASE_BACKUP_HOURS: z.coerce.number().int().min(0).max(MAX_HOURS).default(6),
+  /** Number of newest backups that are kept. */
+  VALIDATOR_DATABASE_BACKUP_KEEP: z.coerce.number().int().min(1).max(MAX_KEPT).default(4),
+  /** Folder of the backups. Default: database-backups beside the store. */
+  VALIDATOR_DATABASE_BACKUP_DIR: z.string().min(1).optional(),
+};
+
 const Schema = z.object({
   /** Folder of the validator's files. */
   VALIDATOR_HOME: z.string().default(DEFAULT_HOME),
   /** Evidence store: `postgres://…` for several processes of one validator; default: ledger.db in VALIDATOR_HOME. */
   VALIDATOR_DATABASE: secret(z.string().min(1).optional()),
+  ...BackupShape,
   /** Seed of the hotkey, mode 0600; created on the first start. Default: hotkey.seed in VALIDATOR_HOME. */
   VALIDATOR_SEED_FILE: z.string().optional(),
   /** Encrypted key file of the hotkey, used instead of a seed, and the file with its passphrase; both mode 0600. */
@@ -171,6 +185,21 @@ const STORE_CONFIG = {
 /** Address of the evidence store, for commands that need no other configuration. */
 export function storeTargetIn(environment: Environment): string {
   return storeTarget(parseConfig(STORE_CONFIG, environment));
+}
+
+/** Returns the plan of the store's backups. */
+export function storeBackups(config: Pick<ValidatorConfig, keyof typeof BackupShape>): BackupPlan {
+  return {
+    hours: config.VALIDATOR_DATABASE_BACKUP_HOURS,
+    keep: config.VALIDATOR_DATABASE_BACKUP_KEEP,
+    folder: config.VALIDATOR_DATABASE_BACKUP_DIR,
+  };
+}
+
+/** Plan of the store's backups, for commands that need no other configuration. */
+export function storeBackupsIn(environment: Environment): BackupPlan {
+  const spec = { schema: z.object(BackupShape), prefix: 'VALIDATOR_DATABASE_BACKUP_' };
+  return storeBackups(parseConfig(spec, environment));
 }
 
 /** Address of the evidence store: `postgres://…`, or a file. */

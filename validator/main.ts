@@ -21,6 +21,7 @@ import { readKnownCheckPolicy } from './checks/checks.ts';
 import {
   keyConfigIn,
   readValidatorConfig,
+  storeBackupsIn,
   storeTargetIn,
   VALIDATOR_CONFIG,
   type ValidatorConfig,
@@ -39,6 +40,11 @@ Checks the executors that a central API lists, reports verdicts, computes and po
 commands to agents.
 
   npm run validator                            run (configured by VALIDATOR_* variables, see README)
+  npm run validator -- --fresh                 run with an empty evidence store, in a home whose store is missing
+  npm run validator -- backup                  copy the evidence store in a SQLite file, also beside a running validator
+  npm run validator -- restore [BACKUP]        replace the store by a backup, the newest by default; the validator must not
+                                               run, and the replaced store is kept
+  npm run validator -- restore --list          list the backups, newest first
   npm run validator -- doctor                  check key, evidence store, central API, gateway, clock …, with remedies
   npm run validator -- diag                    write that report and more to an archive for support
   npm run validator -- explain EXECUTOR        explain an executor's score and what would raise it
@@ -75,6 +81,8 @@ commands to agents.
 
 ${CONFIG_COMMANDS_HELP}
 
+Backups are in VALIDATOR_DATABASE_BACKUP_DIR, or in the folder database-backups beside the store; --folder DIR names another,
+--keep N the number of backups that are kept, --ledger FILE another store.
 explain, replay and evidence read the evidence store in VALIDATOR_HOME or VALIDATOR_DATABASE, and release writes it, also
 beside a running validator, which informs agents within five minutes; --ledger FILE names another store, such as
 var/validator.db of npm start. Evidence must be signed with the validator's own key, or with one of VALIDATOR_KEY_SET while
@@ -91,6 +99,7 @@ const OPTIONS = {
   version: FLAG,
   'check-config': FLAG,
   'print-config': FLAG,
+  fresh: FLAG,
   ledger: TEXT,
   policy: TEXT,
   hotkey: { type: 'string', multiple: true },
@@ -104,6 +113,7 @@ async function run(argv: readonly string[]): Promise<void> {
   if (first === 'doctor' || first === 'diag') return runDoctorCommand(first, rest);
   if (first === 'clock') return runClock(rest);
   const { values, words: positionals, problems } = readArguments(argv, OPTIONS);
+  if (first === 'backup' || first === 'restore') return runBackup(argv);
   if (values.help === true) return print(HELP);
   requireNone(problems);
   if (values.version === true) return print(`${VERSION}\n`);
@@ -128,9 +138,9 @@ async function run(argv: readonly string[]): Promise<void> {
   const config = acceptedConfig(look, await furtherProblems(look.config));
   const checks = readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY);
   const { serve } = await import('./serve.ts');
-  await serve(config, { weightSettings: weightSettingsOf(config), checks }, process.env, (stop) =>
-    stopOnSignal(stop, fail),
-  );
+  const weightSettings = weightSettingsOf(config);
+  const settings = { weightSettings, checks, isNew: values.fresh === true };
+  await serve(config, settings, process.env, (stop) => stopOnSignal(stop, fail));
 }
 
 async function runDoctorCommand(
@@ -200,6 +210,14 @@ async function runStoreCommand(
     run(request, output),
   );
   if (!isOk) process.exitCode = 1;
+}
+
+async function runBackup(args: readonly string[]): Promise<void> {
+  const { runBackupCommand } = await import('./database/backup-command.ts');
+  const address = storeTargetIn(process.env);
+  const usual = { address, variable: 'VALIDATOR_DATABASE', kind: 'evidence' } as const;
+  const command = { args, usual, plan: storeBackupsIn(process.env) };
+  await runBackupCommand(command, { clock: systemClock, print });
 }
 
 async function runLedgerCommand(

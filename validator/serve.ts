@@ -11,8 +11,8 @@ import { createServiceManager } from '#shared/runtime/service-manager.ts';
 import { startTracing } from '#shared/telemetry/tracing.ts';
 import { createValidator } from './app.ts';
 import type { CheckPolicy } from './checks/check-policy.ts';
-import { storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from './config.ts';
-import { lockDatabaseFile } from './database/open-database.ts';
+import { storeBackups, storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from './config.ts';
+import { openWatchedDatabase } from './database/database-watch.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
 import { FULL_LINE } from './inspection/lines/measure-line.ts';
 import { FULL_PROOF } from './inspection/proof/host-proof.ts';
@@ -29,7 +29,16 @@ const TURN_WITHIN_MS = 3_600_000;
 /** Resolves when the validator serves. Passes the shutdown function to `stopOnSignal`; removes systemd's variables from `environment`. */
 export async function serve(
   config: ValidatorConfig,
-  { weightSettings, checks }: { weightSettings: WeightSettings; checks: CheckPolicy },
+  {
+    weightSettings,
+    checks,
+    isNew,
+  }: {
+    weightSettings: WeightSettings;
+    checks: CheckPolicy;
+    /** Accepts a missing evidence store in a place that had one. */
+    isNew: boolean;
+  },
   environment: Environment,
   stopOnSignal: (stop: () => Promise<void>) => void,
 ): Promise<void> {
@@ -56,8 +65,17 @@ export async function serve(
   const signer = await keys.open(ownKeyLocation(config));
   const target = storeTarget(config);
   const variable = 'VALIDATOR_DATABASE';
-  const lock = await lockDatabaseFile({ address: target, variable, kind: 'evidence' });
-  const store = await openEvidenceStore(target);
+  const database = await openWatchedDatabase(
+    {
+      location: { address: target, variable, kind: 'evidence' },
+      isNew,
+      plan: storeBackups(config),
+      clock: guard.clock,
+      log,
+    },
+    (damage) => openEvidenceStore(target, variable, damage),
+  );
+  const { db: store, health: storeHealth } = database;
   const validator = createValidator({
     clock: guard.clock,
     guard,
@@ -72,6 +90,7 @@ export async function serve(
     line: FULL_LINE,
     coordinates: config.VALIDATOR_COORDINATES ?? null,
     store,
+    storeHealth,
     weightSettings,
     checkIntervalMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
     checksAtOnce: config.VALIDATOR_CHECKS_AT_ONCE,
@@ -86,8 +105,7 @@ export async function serve(
     await serviceManager.stopping();
     await validator.close();
     await guard.stop();
-    await store.destroy();
-    lock.close();
+    await database.close();
     await keys.close();
     await tracing.close();
   };

@@ -6,6 +6,7 @@ import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import type { ContainerEngine } from '../containers/engine/engine.ts';
 import type { ExecEngine } from '../containers/engine/exec.ts';
 import type { Images } from '../containers/images/images.ts';
+import { rebuildOf } from '../database/database.ts';
 import type { PortService } from '../leases/port.service.ts';
 import { registerLogRoutes } from '../logs/log.routes.ts';
 import { createLogService } from '../logs/log.service.ts';
@@ -67,6 +68,7 @@ export function createAccess(
     link: ports.gatewayLink,
     hostKey: ports.hostKey,
     sftp: ports.sftpFolder !== null,
+    isRebuilding: () => rebuildOf(database) !== null,
     clock,
     log,
   });

@@ -32,7 +32,10 @@ export async function runRemoveAll(
 
 /** Removes everything under the home's lock. Fails if the agent runs, because it would start its pods again. */
 async function removeEverything(config: AgentConfig, environment: Environment): Promise<void> {
-  const home = openHome(config.AGENT_HOME);
+  const home = openHome(config.AGENT_HOME, {
+    nowMs: systemClock.now(),
+    sshPorts: () => ({}),
+  });
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
   const engine = createDockerodeEngine({ socketPath, clock: systemClock });
   const progress = createProgress(systemClock, process.stderr);

@@ -1,11 +1,14 @@
 /** Opens, locks and migrates the agent's database file. Its tables are in schema.sql and the later migrations. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { z } from 'zod';
+import { fileTime } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { hasCode, messageOf } from '#shared/runtime/errors.ts';
-import { requireWritableFolder } from '#shared/runtime/files.ts';
+import { requireWritableFolder, syncFolder } from '#shared/runtime/files.ts';
 import {
   type DatabaseSync,
+  findDamage,
   inTransaction,
   lockExclusively,
   openSqlite,
@@ -54,10 +57,36 @@ export function openDatabase(path: string): DatabaseSync {
   return database;
 }
 
-/** Opens the store of a home folder exclusively. Throws if another agent uses it, and ConfigError if it is not writable. */
-export function openHome(home: string): { database: DatabaseSync; close(): void } {
+/** Why a store was built anew, until its pods are known again. */
+const Rebuild = z.object({
+  /** Fault of the old store, and the path to which it was moved. */
+  cause: z.string(),
+  /** Ports of the SSH gateway by pod id, which no container shows. */
+  ssh_ports: z.record(z.string(), z.int()),
+});
+export type Rebuild = z.output<typeof Rebuild>;
+
+const REBUILD_ROW = 'rebuild';
+/** Shows that the store existed: a missing one is built anew, as a damaged one is. */
+const CREATED = '.created';
+const JOURNALS = ['-wal', '-shm'];
+/** Number of damaged stores that are kept. */
+const KEPT = 3;
+
+/**
+ * Opens the store of a home folder exclusively. A damaged store is moved aside and, like a missing one, replaced by an
+ * empty one that has a `rebuildOf`. Throws if another agent uses the home, and ConfigError if it is not writable.
+ */
+export function openHome(
+  home: string,
+  { nowMs, sshPorts }: { nowMs: number; sshPorts(): Rebuild['ssh_ports'] },
+): { database: DatabaseSync; close(): void } {
   const lock = lockHome(home);
-  const database = openDatabase(join(home, STORE_FILE));
+  const path = join(home, STORE_FILE);
+  const cause = lossOf(path, nowMs);
+  const database = openDatabase(path);
+  if (cause !== null) setRebuild(database, { cause, ssh_ports: sshPorts() });
+  writeFileSync(`${path}${CREATED}`, '', { mode: 0o600 });
   return {
     database,
     close() {
@@ -65,6 +94,55 @@ export function openHome(home: string): { database: DatabaseSync; close(): void 
       lock.close();
     },
   };
+}
+
+/** Moves a damaged store aside. Returns why the store is lost; null if it is intact or this is the first start. */
+function lossOf(path: string, nowMs: number): string | null {
+  const finding = existsSync(path) ? findDamage(path) : null;
+  if (existsSync(path) && finding === null) return null;
+  if (finding === null && !existsSync(`${path}${CREATED}`)) return null;
+  const aside = `${path}.damaged-${fileTime(nowMs)}`;
+  try {
+    // The journal goes first: an empty store beside an old journal would get the contents of that journal.
+    for (const end of [...JOURNALS, '']) {
+      if (existsSync(`${path}${end}`)) renameSync(`${path}${end}`, `${aside}${end}`);
+    }
+    syncFolder(dirname(path));
+    dropOldest(path);
+  } catch (cause) {
+    const message = `the store ${path} is damaged (${finding}) and cannot be moved aside: ${messageOf(cause)}`;
+    throw new ConfigError(message, { cause });
+  }
+  if (finding === null) return `the store ${path} was missing`;
+  return `the store ${path} was damaged (${finding}) and was moved to ${aside}`;
+}
+
+function dropOldest(path: string): void {
+  const folder = dirname(path);
+  const kept = readdirSync(folder)
+    .filter((name) => name.startsWith(`${basename(path)}.damaged-`) && !/-(?:wal|shm)$/.test(name))
+    .toSorted();
+  for (const name of kept.slice(0, -KEPT)) {
+    for (const end of ['', ...JOURNALS]) rmSync(join(folder, `${name}${end}`), { force: true });
+  }
+}
+
+/** Returns why the store was built anew; null once all its pods are known again. */
+export function rebuildOf(database: DatabaseSync): Rebuild | null {
+  const found = database.prepare('SELECT value FROM meta WHERE name = :name');
+  const text = found.get({ name: REBUILD_ROW })?.['value'];
+  return typeof text === 'string' ? Rebuild.parse(JSON.parse(text)) : null;
+}
+
+function setRebuild(database: DatabaseSync, rebuild: Rebuild): void {
+  database
+    .prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (:name, :value)')
+    .run({ name: REBUILD_ROW, value: JSON.stringify(rebuild) });
+}
+
+/** Records that all pods of the store are known again. */
+export function endRebuild(database: DatabaseSync): void {
+  database.prepare('DELETE FROM meta WHERE name = :name').run({ name: REBUILD_ROW });
 }
 
 function lockHome(home: string): DatabaseSync {

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -8,11 +8,14 @@ import { agentArguments } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { inTransaction, openSqlite } from '#shared/runtime/sqlite.ts';
 import { podSpec } from '../../test/fakes/agents/test-agent.ts';
+import { damageTable } from '../../test/fakes/faults/damage-file.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createLeaseStore } from '../leases/lease.store.ts';
 import { createPodStore, type PodRow } from '../pods/pod.store.ts';
 import { newPodRow } from '../pods/pod-row.ts';
-import { openDatabase, openHome } from './database.ts';
+import { endRebuild, openDatabase, openHome, rebuildOf } from './database.ts';
+
+const OPENING = { nowMs: 1_795_762_800_000, sshPorts: () => ({}) };
 
 function row(id: string, change: Partial<PodRow> = {}): PodRow {
   const content = { spec_json: JSON.stringify(PodSpec.parse(podSpec())), spec_hash: 'hash' };
@@ -79,10 +82,40 @@ it('keeps the SSH ports of pods from agents with one host key per pod out of use
 
 it('lets only one agent use a home', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
-  const first = openHome(home);
-  expect(() => openHome(home)).toThrow(/another agent uses/);
+  const first = openHome(home, OPENING);
+  expect(() => openHome(home, OPENING)).toThrow(/another agent uses/);
   first.close();
-  openHome(home).close();
+  openHome(home, OPENING).close();
+  rmSync(home, { recursive: true });
+});
+
+it('moves a damaged store aside and opens an empty one, also in place of a missing one', () => {
+  const home = mkdtempSync(join(tmpdir(), 'podwright-'));
+  const path = join(home, 'agent.sqlite');
+  const open = () => openHome(home, { ...OPENING, sshPorts: () => ({ a: 20_001 }) });
+  const first = open();
+  expect(rebuildOf(first.database)).toBeNull();
+  createPodStore(first.database).put(row('a'));
+  first.close();
+  damageTable(path, 'pods');
+  const second = open();
+  const aside = `${path}.damaged-20261127T070000Z`;
+  const rebuild = rebuildOf(second.database);
+  expect(rebuild?.cause).toMatch(`the store ${path} was damaged (`);
+  expect(rebuild?.cause).toMatch(`was moved to ${aside}`);
+  expect(rebuild?.ssh_ports).toEqual({ a: 20_001 });
+  expect(existsSync(aside)).toBe(true);
+  expect(createPodStore(second.database).get('a')).toBeNull();
+  second.close();
+  // An interrupted rebuild continues at the next start.
+  const third = open();
+  expect(rebuildOf(third.database)).toEqual(rebuild);
+  endRebuild(third.database);
+  third.close();
+  rmSync(path);
+  const fourth = open();
+  expect(rebuildOf(fourth.database)?.cause).toBe(`the store ${path} was missing`);
+  fourth.close();
   rmSync(home, { recursive: true });
 });
 
@@ -91,8 +124,8 @@ it('ends the agent with one line if the home cannot be created or is in use', as
   const home = join(folder, 'file', 'home');
   try {
     writeFileSync(join(folder, 'file'), '');
-    expect(() => openHome(home)).toThrow(ConfigError);
-    const taken = openHome(join(folder, 'taken'));
+    expect(() => openHome(home, OPENING)).toThrow(ConfigError);
+    const taken = openHome(join(folder, 'taken'), OPENING);
     const start = (at: string) => {
       const env = { AGENT_EXECUTOR_ID: '00000000-0000-4000-8000-00000000000e', AGENT_HOME: at };
       const bounds = { timeoutMs: 90_000, maxOutputBytes: 100_000, env };

@@ -7,6 +7,7 @@ const GOOD: HomeFacts = {
   home: '/var/lib/podwright',
   folder: { value: { mode: 0o700, owner: 0, writable: true } },
   holder: { value: 42 },
+  store: { value: null },
   gateway: { value: GATEWAY },
   busybox: { path: '/bin/busybox', runnable: true },
   sftpServer: '/usr/lib/openssh/sftp-server',
@@ -16,6 +17,8 @@ const gateway = (change: object) => ({ gateway: { value: { ...GATEWAY, ...change
 
 it.each<[string, string, string, Partial<HomeFacts>, boolean]>([
   ['state-folder', 'ok', 'mode 0700', {}, true],
+  ['store', 'ok', 'undamaged', {}, true],
+  ['store', 'fail', 'agent.sqlite is damaged: page 3', { store: { value: 'page 3' } }, true],
   ['state-folder', 'ok', 'does not exist yet', { folder: { value: null } }, false],
   [
     'state-folder',

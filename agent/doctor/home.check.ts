@@ -2,6 +2,7 @@
  * Checks of the agent's home, its process, the SSH gateway and the programs that they need. Only reads: the agent may
  * run.
  */
+import { existsSync } from 'node:fs';
 import { access, constants, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { z } from 'zod';
@@ -9,9 +10,11 @@ import { fail, type Outcome, ok, unread, warn } from '#shared/check/check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import { type Observed, observe, valueOrNull } from '#shared/check/observe.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import { findDamage } from '#shared/runtime/sqlite.ts';
 import { GatewaySnapshot, GatewayStatus, gatewayPaths } from '../access/ssh/gateway-files.ts';
 import { isAlive } from '../access/ssh/gateway-link.ts';
 import { SFTP_PROGRAMS } from '../access/ssh/sftp-folder.ts';
+import { STORE_FILE } from '../database/database.ts';
 
 export type HomeFacts = {
   home: string;
@@ -19,6 +22,8 @@ export type HomeFacts = {
   folder: Observed<{ mode: number; owner: number; writable: boolean } | null>;
   /** Id of the process that holds the home's lock; null if none does. */
   holder: Observed<number | null>;
+  /** First finding of damage in the store; null if it is undamaged or does not exist yet. */
+  store: Observed<string | null>;
   gateway: Observed<{
     /** Number of pods in its snapshot; null if there is no snapshot. */
     pods: number | null;
@@ -36,6 +41,7 @@ export type HomeFacts = {
 type Facts = HomeFacts & { answers: boolean };
 
 const DEADLINE_MS = 3_000;
+const STORE_MS = 20_000;
 const PERMISSION_BITS = 0o777;
 const OTHERS = 0o077;
 const LOCKS = '/proc/locks';
@@ -48,9 +54,10 @@ export async function readHomeFacts(options: {
   busybox: string;
 }): Promise<HomeFacts> {
   const { clock, home, busybox } = options;
-  const [folder, holder, gateway, runnable, servers] = await Promise.all([
+  const [folder, holder, store, gateway, runnable, servers] = await Promise.all([
     observe(clock, DEADLINE_MS, () => readFolder(home)),
     observe(clock, DEADLINE_MS, () => lockHolder(join(home, 'agent.lock'))),
+    observe(clock, STORE_MS, async () => readStore(join(home, STORE_FILE))),
     observe(clock, DEADLINE_MS, () => readGateway(home)),
     observe(clock, DEADLINE_MS, () => allows(busybox, constants.X_OK)),
     observe(clock, DEADLINE_MS, () => runnableAmong(SFTP_PROGRAMS)),
@@ -59,6 +66,7 @@ export async function readHomeFacts(options: {
     home,
     folder,
     holder,
+    store,
     gateway,
     busybox: { path: busybox, runnable: valueOrNull(runnable) === true },
     sftpServer: valueOrNull(servers)?.[0] ?? null,
@@ -83,6 +91,10 @@ export function holderOf(locks: string, inode: number): number | null {
   const line = new RegExp(`^\\d+: POSIX\\s+ADVISORY\\s+WRITE (\\d+) [^ ]+:${inode} `, 'm');
   const pid = line.exec(locks)?.[1];
   return pid === undefined ? null : Number(pid);
+}
+
+function readStore(path: string): string | null {
+  return existsSync(path) ? findDamage(path) : null;
 }
 
 async function readGateway(home: string) {
@@ -137,6 +149,12 @@ export const HOME_CHECKS: readonly DoctorCheck<Facts>[] = [
     judge: folder,
   },
   {
+    id: 'store',
+    detects: 'a damaged store',
+    required: 'the store of the agent is undamaged',
+    judge: store,
+  },
+  {
     id: 'agent',
     detects: 'an agent that does not run or does not answer',
     required: 'the process that holds AGENT_HOME answers at AGENT_PORT',
@@ -184,6 +202,17 @@ function folder({ home, folder: observed }: Facts): Outcome {
   }
   if (writable) return ok(measured);
   return fail(`${measured}: not writable by this user`, `chown -R root ${home}; or ${AS_AGENT}`);
+}
+
+function store({ home, store: observed }: Facts): Outcome {
+  const path = join(home, STORE_FILE);
+  if ('problem' in observed)
+    return unread(observed, `${path} cannot be read: ${observed.problem}`, AS_AGENT);
+  if (observed.value === null) return ok('undamaged');
+  return fail(
+    `${path} is damaged: ${observed.value}`,
+    'restart the agent: it moves the store aside and builds a new one from the containers',
+  );
 }
 
 function agent({ holder, home, answers }: Facts): Outcome {

@@ -1,12 +1,12 @@
 /** HTTP routes about the host: the signed inventory, and the public health, readiness, version and update status. */
 
 import { z } from 'zod';
-import { Inventory, Readiness, VersionInfo } from '#shared/api/agent/inventory.ts';
+import { Inventory, VersionInfo } from '#shared/api/agent/inventory.ts';
 import { UpdateStatus } from '#shared/api/agent/update-status.ts';
+import { type ReadinessCheck, registerReadiness } from '#shared/api/readiness.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import type { InventoryService } from './inventory.service.ts';
-import type { ReadinessCheck } from './readiness.ts';
 
 const Health = z.object({ status: z.literal('ok') });
 
@@ -31,11 +31,7 @@ export function registerSystemRoutes(server: HttpServer, options: SystemRoutesOp
     status: 'ok' as const,
   }));
 
-  const readinessSchema = { response: { 200: Readiness, 503: Readiness } };
-  server.get('/readyz', { schema: readinessSchema }, async (_request, reply) => {
-    const answer = await options.readiness();
-    return reply.status(answer.ready ? 200 : 503).send(answer);
-  });
+  registerReadiness(server, options.readiness);
 
   server.get('/version', { schema: { response: { 200: VersionInfo } } }, async () => ({
     version: VERSION,

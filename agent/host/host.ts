@@ -1,9 +1,9 @@
 /** Composes what the agent reports about its host: inventory, health and readiness. */
 import type { UpdateStatus } from '#shared/api/agent/update-status.ts';
+import { clockProbe, createReadiness } from '#shared/api/readiness.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { SUSPICION_TEXTS } from '#shared/runtime/clock-file.ts';
-import type { ClockStatus, GuardedClock } from '#shared/runtime/guarded-clock.ts';
+import type { GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import { countOutside, PROC } from '../access/exec/container-process.ts';
 import type { ContainerEngine } from '../containers/engine/engine.ts';
 import type { FirewallGuard } from '../containers/network/firewall.ts';
@@ -16,7 +16,6 @@ import { registerInventoryRoutes, registerSystemRoutes } from './host.routes.ts'
 import type { HostProbe } from './host-probe.ts';
 import type { ReadHostSources } from './host-sources.ts';
 import { createInventoryService } from './inventory.service.ts';
-import { createReadiness } from './readiness.ts';
 
 export type HostPorts = {
   executorId: string;
@@ -93,15 +92,15 @@ function inventoryOf(ports: HostPorts, parts: Parts) {
 
 function readinessOf(
   { clock, engine, gpuDriver, trust }: HostPorts,
-  { pods: { records, orphans }, firewall }: Parts,
+  { pods: { records, orphans, rebuild }, firewall }: Parts,
 ) {
   return createReadiness(clock, {
     docker: { required: true, check: () => engine.ping().then(() => 'answers') },
     database: { required: true, check: async () => `${records.list().length} pods` },
+    store: { required: true, check: rebuild.describe },
     firewall: { required: firewall.required, check: () => firewall.describe() },
     gpu: { required: false, check: () => describeGpus(gpuDriver) },
-    // A suspect clock suspends removals only: the agent serves.
-    clock: { required: false, check: async () => describeClock(trust.status()) },
+    clock: clockProbe(trust),
     pods: {
       required: false,
       check: async () => describePods(records, orphans.list().length),
@@ -120,12 +119,6 @@ function describePods(records: PodRecords, orphans: number): string {
   });
   if (corrupt + orphans === 0) return 'all accounted for';
   throw new Error(`${corrupt} corrupt rows, ${orphans} objects in the engine without a pod`);
-}
-
-/** Text for /readyz. Throws while the clock is suspect. */
-function describeClock({ suspicion }: ClockStatus): string {
-  if (suspicion !== null) throw new Error(`suspect: ${SUSPICION_TEXTS[suspicion]}`);
-  return 'trusted';
 }
 
 /** Text for /readyz. Throws if the GPUs cannot be read. */

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { createReadiness, type ReadinessProbe } from '#shared/api/readiness.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
@@ -7,7 +8,6 @@ import { VERSION } from '#shared/runtime/version.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { noUpdates } from '../updates/update.state.ts';
 import { registerSystemRoutes } from './host.routes.ts';
-import { createReadiness, type ReadinessProbe } from './readiness.ts';
 
 const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';
 const fine = async () => 'fine';

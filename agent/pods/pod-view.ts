@@ -77,6 +77,7 @@ export function podView(row: PodRow, facts: ViewFacts): PodView {
     launched: row.launched === 1,
     next_retry_ms: row.next_retry_ms,
     last_exit: lastExitOf(row),
+    remove_after_seconds: spec.remove_after_seconds ?? null,
     created_ms: row.created_ms,
     updated_ms: row.updated_ms,
   };

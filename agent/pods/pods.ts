@@ -26,6 +26,7 @@ import { createPodSupervisor } from './pod-worker.ts';
 import { createReconcile, RECONCILE_INTERVAL_MS } from './reconcile.job.ts';
 import type { SecretFiles } from './secret-files.ts';
 import type { LaunchStage } from './step-ports.ts';
+import type { StoreRebuild } from './store-rebuild.ts';
 import { createWatches, type WatchesPorts } from './watches.ts';
 
 export type PodsPorts = WatchesPorts & {
@@ -52,6 +53,7 @@ export type PodsPorts = WatchesPorts & {
 };
 
 export type PodsDeps = {
+  rebuild: StoreRebuild;
   records: PodRecords;
   portLeases: PortService;
   gpus: Gpus;
@@ -67,7 +69,7 @@ export type Pods = ReturnType<typeof createPods>;
 /** Composes the module. Starts no loops before `start` is called. */
 export function createPods(ports: PodsPorts, deps: PodsDeps) {
   const { executorId, clock, random, log, engine, host } = ports;
-  const { records, portLeases, containers, ssh, isPaused } = deps;
+  const { rebuild, records, portLeases, containers, ssh, isPaused } = deps;
   const { gpuLeases, gpuMode, placeOf } = deps.gpus;
   const { health, podVolumes, images } = containers;
   const { bootId } = host;
@@ -134,6 +136,7 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
   const service = createPodService({
     ...common,
     lost: createLostPods(common),
+    requireSeeded: rebuild.requireSeeded,
     gpuLeases,
     gpuMode,
     supervisor,
@@ -156,6 +159,7 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
   };
   const work: PeriodicWork[] = [
     { name: 'lifetimes', intervalMs: LIFETIME_INTERVAL_MS, run: () => lifetimes.runOnce() },
+    rebuild.work,
     ...watches.work,
   ];
   const stopping = new AbortController();
@@ -166,6 +170,7 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
     ...watches,
     ...createPodData(records, containers),
     records,
+    rebuild,
     service,
     supervisor,
     reconcile,
@@ -178,7 +183,8 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
 
     /** Starts the loops. Never waits for the engine. */
     start(): void {
-      secrets.retain(new Set(records.live().map(({ id }) => id)));
+      // The pods of a lost store still use their secrets.
+      if (!rebuild.isPending()) secrets.retain(new Set(records.live().map(({ id }) => id)));
       const relist = startWork(reconcileWork, { clock, log });
       loops = [relist, ...work.map((each) => startWork(each, { clock, log }))];
       let isFirst = true;

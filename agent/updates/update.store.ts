@@ -1,17 +1,9 @@
 /** The row of the agent's update, and the copy of the agent's store for a rollback. */
 
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-} from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { syncFolder } from '#shared/runtime/files.ts';
-import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
+import { copySqlite, type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
 import { schemaOf } from '../database/database.ts';
 import { NO_UPDATE, type Target, UpdateRow } from './update.state.ts';
 
@@ -69,13 +61,8 @@ export function createStoreCopy(path: string, known: number): StoreCopy {
       if (existsSync(copy)) return;
       dropOthers();
       const part = `${copy}.part`;
-      // SQLite accepts an empty file as a target, but neither sets its mode nor syncs its content.
-      const file = openSync(part, 'w', 0o600);
-      const database = openSqlite(path);
-      database.prepare('VACUUM INTO :part').run({ part });
-      database.close();
-      fsyncSync(file);
-      closeSync(file);
+      rmSync(part, { force: true });
+      copySqlite(path, part);
       renameSync(part, copy);
       // Synced before the new version may change the store.
       syncFolder(dirname(path));

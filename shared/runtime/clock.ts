@@ -54,6 +54,11 @@ export function naiveUtc(epochMs: number): string {
   return `${new Date(epochMs).toISOString().slice(0, -1)}000`;
 }
 
+/** Formats a time for the name of a file: UTC, `20261120T235000Z`. */
+export function fileTime(epochMs: number): string {
+  return `${naiveUtc(epochMs).replaceAll(/[-:]/g, '').slice(0, 'YYYYMMDDThhmmss'.length)}Z`;
+}
+
 /** Returns the start of the UTC month, milliseconds since the epoch. */
 export function startOfMonth(epochMs: number): number {
   const date = new Date(epochMs);

@@ -1,6 +1,7 @@
 /** Private files (mode 0600, written atomically and durably) and private folders (mode 0700). */
 import {
   accessSync,
+  chownSync,
   closeSync,
   constants,
   existsSync,
@@ -127,6 +128,16 @@ export function makeFolder(path: string): void {
       if (!hasCode(error, 'EEXIST')) throw error;
     }
   }
+}
+
+/**
+ * Changes the owner of a file that root created to the owner of its folder: a command that root runs must leave no file that a service
+ * with another user cannot read. Does nothing for other users.
+ */
+export function giveToOwnerOfFolder(path: string): void {
+  if (process.geteuid?.() !== 0) return;
+  const { uid, gid } = statSync(dirname(resolve(path)));
+  chownSync(path, uid, gid);
 }
 
 /** Creates the folder that `variable` names. Throws ConfigError if the process cannot write to it. */

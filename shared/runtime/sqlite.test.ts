@@ -2,7 +2,8 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { lockExclusively, openSqlite } from './sqlite.ts';
+import { damageHeader, damageTable } from '../../test/fakes/faults/damage-file.ts';
+import { findAnyDamage, findDamage, lockExclusively, openSqlite } from './sqlite.ts';
 
 it('creates its files without access for other users', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
@@ -17,5 +18,26 @@ it('creates its files without access for other users', () => {
   for (const name of names) expect([name, modeOf(join(folder, name))]).toEqual([name, 0o600]);
   lock.close();
   database.close();
+  rmSync(home, { recursive: true });
+});
+
+it('finds damage in a table and in the header, and none in a database that is written to', () => {
+  const home = mkdtempSync(join(tmpdir(), 'podwright-'));
+  const path = join(home, 'a.db');
+  const database = openSqlite(path);
+  database.exec('CREATE TABLE t (a TEXT) STRICT; CREATE TABLE u (a TEXT) STRICT');
+  const fill = database.prepare('INSERT INTO t (a) VALUES (:a)');
+  for (let n = 0; n < 1_000; n += 1) fill.run({ a: 'x'.repeat(100) });
+  database.exec('BEGIN IMMEDIATE; DELETE FROM t WHERE rowid < 500');
+  expect(findDamage(path)).toBeNull();
+  expect(findAnyDamage(path)).toBeNull();
+  database.exec('COMMIT');
+  database.close();
+  damageTable(path, 't');
+  expect(findDamage(path)).toMatch(/Tree \d+ page \d+|malformed/);
+  expect(findAnyDamage(path)).not.toBeNull();
+  damageHeader(path);
+  expect(findDamage(path)).toMatch(/not a database/);
+  expect(findAnyDamage(path)).toMatch(/not a database/);
   rmSync(home, { recursive: true });
 });

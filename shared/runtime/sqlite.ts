@@ -1,5 +1,5 @@
 /** Opens SQLite databases; the only file that imports node:sqlite. */
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { messageOf } from './errors.ts';
@@ -42,6 +42,82 @@ function openDurably(path: string): DatabaseSync {
 /** Opens an existing database read-only, while its owner may have it open. */
 export function openSqliteReadOnly(path: string): DatabaseSync {
   return new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+}
+
+/**
+ * Checks the structure of a database file beside the process that writes it. Yields the name of each table before it is
+ * read, and reads each table in a separate transaction, so that a caller can pause between them. Returns the first
+ * finding, null for an intact file. Throws if the file cannot be opened.
+ */
+export function* checkTables(path: string): Generator<string, string | null> {
+  let database: DatabaseSync | null = null;
+  try {
+    database = openSqliteReadOnly(path);
+    const tables = database
+      .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0")
+      .all();
+    for (const name of ['sqlite_schema', ...tables.map((table) => String(table['name']))]) {
+      yield name;
+      const finding = checkOne(database, `quick_check("${name.replaceAll('"', '""')}")`);
+      if (finding !== null) return finding;
+    }
+    return null;
+  } catch (error) {
+    if (isNotADatabase(error)) return messageOf(error);
+    // Only the next process that opens it for writing can roll it back.
+    if (needsRollback(error)) return null;
+    throw error;
+  } finally {
+    database?.close();
+  }
+}
+
+/** Returns the first finding of `checkTables` without a pause; null for an intact file. */
+export function findDamage(path: string): string | null {
+  const steps = checkTables(path);
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
+}
+
+/** Reads a whole database, indexes included, in one transaction. Returns the first finding; null for an intact file. */
+export function findAnyDamage(path: string): string | null {
+  try {
+    const database = openSqliteReadOnly(path);
+    try {
+      return checkOne(database, 'integrity_check(1)');
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    if (isNotADatabase(error)) return messageOf(error);
+    throw error;
+  }
+}
+
+function checkOne(database: DatabaseSync, pragma: string): string | null {
+  const found = Object.values(database.prepare(`PRAGMA ${pragma}`).get() ?? {})[0];
+  return found === 'ok' ? null : String(found).replaceAll(/\s+/g, ' ').trim();
+}
+
+/**
+ * Writes a consistent copy of a database to the new file `target`, mode 0600, while other processes write to the
+ * database. The copy is synced to disk.
+ */
+export function copySqlite(path: string, target: string): void {
+  // SQLite accepts an empty file as a target, but neither sets its mode nor syncs its content.
+  const file = openSync(target, 'wx', 0o600);
+  try {
+    const database = openSqliteReadOnly(path);
+    try {
+      database.prepare('VACUUM INTO :target').run({ target });
+    } finally {
+      database.close();
+    }
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** Runs `body` in an IMMEDIATE transaction; rolls back and rethrows any error. Not re-entrant. */

@@ -154,6 +154,9 @@ export function describeEngine(name: string, prepare: () => Promise<EngineUnderT
         kind: 'port_busy',
         message: expect.stringContaining(String(subject.firstPort)),
       });
+      const launch = await engine.containerLaunch(first);
+      expect(launch?.ports).toEqual(ports);
+      expect(launch?.environment).toMatchObject(specOf({ ports, network }).environment);
       const left = await engine.inspectContainer(second);
       expect(left).toMatchObject({ status: 'created', startError: expect.stringMatching(/./) });
       await engine.removeContainer(first);

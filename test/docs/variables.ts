@@ -120,6 +120,13 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
     meaning: '`postgres://user:password@host:port/database` or a SQLite file; also for `npm start`',
     unset: '`central.db` in the home',
   },
+  CENTRAL_DATABASE_BACKUP_HOURS:
+    'hours between two backups of a SQLite database; 0: none; also for `npm start`',
+  CENTRAL_DATABASE_BACKUP_KEEP: 'number of newest backups of the database that are kept',
+  CENTRAL_DATABASE_BACKUP_DIR: {
+    meaning: 'folder of the backups of the database',
+    unset: '`database-backups` beside it',
+  },
   CENTRAL_HOST: 'listen address',
   CENTRAL_PORT: 'listen port',
   CENTRAL_METRICS_LISTEN: {
@@ -283,6 +290,13 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
     meaning:
       'evidence store (named `ledger.db` for compatibility): `postgres://user:password@host:port/database` or a SQLite file',
     unset: '`ledger.db` in the home',
+  },
+  VALIDATOR_DATABASE_BACKUP_HOURS:
+    'hours between two backups of an evidence store in a SQLite file; 0: none',
+  VALIDATOR_DATABASE_BACKUP_KEEP: 'number of newest backups of the store that are kept',
+  VALIDATOR_DATABASE_BACKUP_DIR: {
+    meaning: 'folder of the backups of the store',
+    unset: '`database-backups` beside it',
   },
   VALIDATOR_SEED_FILE: {
     meaning: 'seed of the hotkey: 64 hex digits, mode 0600, created if missing',

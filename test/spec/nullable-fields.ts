@@ -364,6 +364,7 @@ const OPERATORS: readonly NullableFields[] = [
   row(['EvidencePage', 'EpochPage', 'EpochWeights'], 'next', 'this is the last page'),
   row('OperatorClock', 'reason peer_time', 'the clock is trusted, or no peer differs'),
   row('LedgerProof', 'operator started_at', 'no proof was requested yet'),
+  row('UnknownPod', 'remove_requested_at', 'no operator has requested the removal'),
   row(
     'LedgerProof',
     'finished_at holds transfers accounts open_holds balance_hash',

@@ -1,9 +1,17 @@
 /** The central API's composition root: receives the ports and returns one HTTP server with every route. */
+import {
+  clockProbe,
+  createReadiness,
+  type ReadinessCheck,
+  registerReadiness,
+  withoutDetails,
+} from '#shared/api/readiness.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { createGuardedClock } from '#shared/runtime/guarded-clock.ts';
 import type { Liveness } from '#shared/runtime/liveness.ts';
 import { runEach } from '#shared/runtime/loop.ts';
 import { createSealing } from '#shared/signing/sealing.ts';
+import { databaseProbes, INTACT_DATABASE } from '../database/database-watch.ts';
 import { createAccountsModule } from './accounts/accounts.ts';
 import { deriveKey } from './accounts/auth/derived-key.ts';
 import { createCredentials } from './accounts/credentials.ts';
@@ -48,6 +56,8 @@ export type Central = {
   server: HttpServer;
   /** Runs one pass of the schedule, then syncs every pod once. */
   syncPods(): Promise<void>;
+  /** Compares the pods of all nodes with the database. */
+  surveyPods(): Promise<void>;
   /** Collects the samples of every executor that is due. */
   collectMetrics(): Promise<void>;
   /** Runs one pass of the schedule. */
@@ -78,12 +88,16 @@ export type Central = {
   start(): void;
   /** Returns the state of the periodic work and the database. Call it after `start`. */
   vitals(): Liveness;
+  /** Probes what requests need. */
+  readiness: ReadinessCheck;
   /**
    * Ends streams and jobs, finishes requests, closes the listener and the connection to the mail server. The caller
    * closes the database.
    */
   close(): Promise<void>;
 };
+
+const DAMAGED: Liveness = { heartbeatAgeMs: 0, storeProblem: null, engine: 'unused' };
 
 /** Updates the official templates and registers every route. Nothing listens or runs yet. */
 export async function createCentral(
@@ -94,6 +108,7 @@ export async function createCentral(
   const guard = given.guard ?? createGuardedClock({ clock, log });
   const sealing = createSealing({ key: deriveKey(secret, 'environment-sealing'), random });
   const platform = createPlatform(given, { trust: guard, sealing });
+  const { databaseHealth: health = INTACT_DATABASE } = given;
   const { db, notifier, processes, idempotency } = platform;
   const stoppingController = new AbortController();
   const stopping = stoppingController.signal;
@@ -187,7 +202,8 @@ export async function createCentral(
       const views = { ...moneyForAccounts, validators: validatorAccounts };
       const { refunds } = billing;
       const proofs = createLedgerProofs({ db, clock, log, processes, stopping, audit });
-      registerOperator(api, base, { idempotency, refunds, proofs, views, guard });
+      const { unknownPods } = market;
+      registerOperator(api, base, { idempotency, refunds, proofs, views, guard, unknownPods });
     },
     registerSharedConfig,
   ]);
@@ -197,7 +213,14 @@ export async function createCentral(
     billing.registerPortal,
     registerPortalDescription,
   ]);
+  const ping = () => db.selectFrom('meta').select('name').limit(1).execute();
+  const readiness = createReadiness(clock, {
+    ...databaseProbes(health, ping),
+    clock: clockProbe(guard),
+  });
   await registerBelow(server, '/', [
+    (origin) =>
+      registerReadiness(origin, withoutDetails(readiness), { auth: 'none', limit: 'exempt' }),
     registerSharedConfig,
     registerViewer,
     registerStartPages,
@@ -208,13 +231,18 @@ export async function createCentral(
   await server.ready();
 
   let jobs: { stop(): Promise<void> }[] = [];
+  const stopJobs = () => Promise.all(jobs.map((job) => job.stop()));
+  // Nothing is charged, removed or sent while the database may return wrong rows and renters cannot delete their pods.
+  health.damage.onRecord(() => void stopJobs().then(() => processes.leave()));
   return {
     server,
+    readiness,
     runDue: schedule.runDue,
     async syncPods() {
       await schedule.runDue();
       await market.syncOnce();
     },
+    surveyPods: market.surveyPods,
     collectMetrics: market.collectMetrics,
     meterPods: billing.meterPods,
     tendBackups: () => runEach([backups.runOnce, market.cleanVolumes]),
@@ -228,7 +256,7 @@ export async function createCentral(
     verifyAccount: accounts.verifyAccount,
     pods: market.podCleanup,
     start() {
-      if (jobs.length > 0) return;
+      if (jobs.length > 0 || health.damage.problem() !== null) return;
       schedule.start();
       processes.start();
       backups.start();
@@ -239,6 +267,8 @@ export async function createCentral(
         jobs.push(startBacklog(given.metrics, { db, clock, log, backups: storage }));
     },
     vitals() {
+      // A restart would not repair a damaged database.
+      if (health.damage.problem() !== null) return DAMAGED;
       return {
         heartbeatAgeMs: Math.max(market.sinceSyncMs(), schedule.sincePollMs()),
         storeProblem: processes.problemOfStore(),
@@ -248,7 +278,7 @@ export async function createCentral(
     async close() {
       stoppingController.abort();
       // Jobs and the server close at the same time: no new requests are accepted while current requests and jobs end.
-      await Promise.all([server.close(), ...jobs.map((job) => job.stop())]);
+      await Promise.all([server.close(), stopJobs()]);
       await accounts.settleMailRequests();
       await ports.mailer?.close();
       await processes.leave();

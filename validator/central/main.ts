@@ -24,8 +24,13 @@ const HELP = `podwright central API ${VERSION}
 Serves renters and providers, and commands agents through the gateway of a validator.
 
   npm run central                   run (configured by CENTRAL_* variables, see README)
+  npm run central -- --fresh        run with an empty database, in a home whose database is missing
   npm run central -- doctor         check database, keys, gateway, clock …, with remedies; --archive FILE writes an
                                     archive for support
+  npm run central -- backup                    copy the SQLite database, also beside a running central API; prints the copy
+  npm run central -- restore [BACKUP]          replace the database by a backup, the newest by default; the central API must not
+                                               run, and the replaced database is kept
+  npm run central -- restore --list            list the backups, newest first
   npm run central -- hotkey         print its ss58 hotkey, creating the key if it is absent
   npm run central -- collateral list           list deposits of nodes and providers, one JSON line each
   npm run central -- collateral add SUBJECT NOTE
@@ -48,8 +53,10 @@ Serves renters and providers, and commands agents through the gateway of a valid
 
 ${CONFIG_COMMANDS_HELP}
 
-collateral, provider and operator work on CENTRAL_DATABASE, or central.db in CENTRAL_HOME, also beside a running central API;
+backup, restore, collateral, provider and operator work on CENTRAL_DATABASE, or central.db in CENTRAL_HOME, also beside a running central API;
 --database FILE names another, such as var/central.db of npm start. collateral exits with 1 if it changes nothing.
+Backups are in CENTRAL_DATABASE_BACKUP_DIR, or in the folder database-backups beside the database; --folder DIR names another,
+--keep N the number of backups that are kept.
 `;
 
 async function run([argument, ...more]: readonly string[]): Promise<void> {
@@ -58,6 +65,7 @@ async function run([argument, ...more]: readonly string[]): Promise<void> {
   if (argument === 'provider') return runProvider(more);
   if (argument === 'operator') return runOperator(more);
   if (argument === 'clock') return runClock(more);
+  if (argument === 'backup' || argument === 'restore') return runBackup([argument, ...more]);
   if (more.length > 0)
     throw new ConfigError(`${argument} takes no further arguments: ${more.join(' ')}`);
   if (argument === '--help') return print(HELP);
@@ -73,10 +81,13 @@ async function run([argument, ...more]: readonly string[]): Promise<void> {
     const { showHotkey } = await import('../keys/key-commands.ts');
     return print(await showHotkey([], place, systemRandom));
   }
-  if (argument !== undefined) throw new ConfigError(`unknown argument ${argument}; see --help`);
+  if (argument !== undefined && argument !== '--fresh')
+    throw new ConfigError(`unknown argument ${argument}; see --help`);
   const config = acceptedConfig(look, further);
   const { serve } = await import('./serve.ts');
-  await serve(config, process.env, (stop) => stopOnSignal(stop, fail));
+  await serve(config, process.env, (stop) => stopOnSignal(stop, fail), {
+    isNew: argument === '--fresh',
+  });
 }
 
 async function runDoctorCommand(args: readonly string[]): Promise<never> {
@@ -95,6 +106,16 @@ async function runCollateral(args: readonly string[]): Promise<void> {
   const command = { args, usualDatabase: centralDatabaseIn(process.env) };
   const isDone = await runCollateralCommand(command, { clock: systemClock, print, complain });
   if (!isDone) process.exitCode = 1;
+}
+
+async function runBackup(args: readonly string[]): Promise<void> {
+  const { runBackupCommand } = await import('../database/backup-command.ts');
+  const { centralDatabaseIn, databaseBackupsIn } = await import('./platform/central-home.ts');
+  const { systemClock } = await import('#shared/runtime/clock.ts');
+  const address = centralDatabaseIn(process.env);
+  const usual = { address, variable: 'CENTRAL_DATABASE', kind: 'central' } as const;
+  const command = { args, usual, plan: databaseBackupsIn(process.env) };
+  await runBackupCommand(command, { clock: systemClock, print });
 }
 
 async function runProvider(args: readonly string[]): Promise<void> {

@@ -13,8 +13,9 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import { createServiceManager } from '#shared/runtime/service-manager.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { startTracing } from '#shared/telemetry/tracing.ts';
+
 import { isLoopback } from '#shared/tls/tls-mode.ts';
-import { lockDatabaseFile } from '../database/open-database.ts';
+import { openWatchedDatabase } from '../database/database-watch.ts';
 import { observeHotkey } from '../doctor/observed-hotkey.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { type Adapters, createAdapters } from './adapters-from-config.ts';
@@ -29,7 +30,7 @@ import { auditInThread } from './money/ledger/ledger-audit.ts';
 import { createGatewayAgents } from './platform/adapters/gateway-agents.ts';
 import { gatewayTransport } from './platform/adapters/gateway-transport.ts';
 import type { CentralOptions } from './platform/central-deps.ts';
-import { centralDatabaseOf, centralSecret } from './platform/central-home.ts';
+import { centralDatabaseOf, centralSecret, databaseBackupsOf } from './platform/central-home.ts';
 import { openCentralDatabase } from './platform/database/database.ts';
 import { openNotifier } from './platform/database/notifier.ts';
 import { corsOriginsFrom } from './platform/edge/cors.ts';
@@ -43,12 +44,13 @@ const GATEWAY_MS = 5_000;
 
 /**
  * Resolves when the API serves requests. `stopOnSignal` receives the function that stops it. Removes systemd's
- * variables from `environment`.
+ * variables from `environment`. `isNew` accepts a missing database in a place that had one.
  */
 export async function serve(
   config: CentralConfig,
   environment: Environment,
   stopOnSignal: (stop: () => Promise<void>) => void,
+  { isNew }: { isNew: boolean },
 ): Promise<void> {
   const log = createLog({ name: 'central', level: config.CENTRAL_LOG_LEVEL });
   logConfigWarnings(inspectConfig(CENTRAL_CONFIG, environment).warnings, log);
@@ -78,13 +80,21 @@ export async function serve(
   });
   const target = centralDatabaseOf(config);
   const variable = 'CENTRAL_DATABASE';
-  const alone = await lockDatabaseFile({ address: target, variable, kind: 'central' });
-  const db = await openCentralDatabase(target);
+  const database = await openWatchedDatabase(
+    {
+      location: { address: target, variable, kind: 'central' },
+      isNew,
+      plan: databaseBackupsOf(config),
+      clock,
+      log,
+    },
+    (damage) => openCentralDatabase(target, variable, damage),
+  );
+  const { db, health: databaseHealth } = database;
   const notifier = openNotifier({ target, clock, log });
   const closeStorage = async () => {
     await notifier.close();
-    await db.destroy();
-    alone.close();
+    await database.close();
   };
   try {
     const metrics = createCentralMetrics(clock);
@@ -92,6 +102,7 @@ export async function serve(
       {
         metrics,
         db,
+        databaseHealth,
         notifier,
         auditLedger: (signal) => auditInThread({ address: target, variable }, signal),
         log,
@@ -111,6 +122,7 @@ export async function serve(
       log,
       clock,
       random: systemRandom,
+      readiness: central.readiness,
     });
     central.start();
     guard.start();

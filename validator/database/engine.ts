@@ -1,5 +1,6 @@
 /** Differences between the two database engines, SQLite and PostgreSQL: column types and error codes. */
-import { type Kysely, PostgresAdapter } from 'kysely';
+import { type Kysely, PostgresAdapter, sql } from 'kysely';
+import { isNotADatabase } from '#shared/runtime/sqlite.ts';
 
 /** Returns true for PostgreSQL, on which other processes may use the same database. */
 export function isPostgres(db: Pick<Kysely<unknown>, 'getExecutor'>): boolean {
@@ -65,4 +66,18 @@ const RETRYABLE_CODES: readonly unknown[] = ['40001', '40P01'];
 /** Returns true if a transaction lost against a concurrent one and may succeed when retried. Always false on SQLite. */
 export function isSerializationFailure(error: unknown): boolean {
   return error instanceof Error && RETRYABLE_CODES.includes((error as { code?: unknown }).code);
+}
+
+/** PostgreSQL codes for damaged data and a damaged index. */
+const DAMAGE_CODES: readonly unknown[] = ['XX001', 'XX002'];
+
+/** Returns true if a query failed because the database is damaged. */
+export function isDamage(error: unknown): boolean {
+  if (isNotADatabase(error)) return true;
+  return error instanceof Error && DAMAGE_CODES.includes((error as { code?: unknown }).code);
+}
+
+/** Rejects every later write of this connection to a SQLite database, also in a transaction that has begun. */
+export async function stopWrites(db: Pick<Kysely<unknown>, 'getExecutor'>): Promise<void> {
+  await sql`pragma query_only = on`.execute(db);
 }

@@ -1,8 +1,12 @@
 /** Opens the database at a configured address: a PostgreSQL server or a SQLite file, which one process at a time may lock. */
 import { existsSync, statSync } from 'node:fs';
-import { Kysely } from 'kysely';
+import { Kysely, type LogEvent } from 'kysely';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { ConfigError, type ConfigProblem } from '#shared/runtime/config.ts';
+import { type DatabaseDamage, damageText } from '#shared/runtime/database-damage.ts';
 import { hasCode, messageOf } from '#shared/runtime/errors.ts';
+import { giveToOwnerOfFolder, replacePrivateFile } from '#shared/runtime/files.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import {
   isNotADatabase,
   isOpenFailure,
@@ -10,6 +14,8 @@ import {
   needsRollback,
   openSqliteReadOnly,
 } from '#shared/runtime/sqlite.ts';
+import { isDamage, stopWrites } from './engine.ts';
+import { inFileThread } from './file-thread.ts';
 import { dialectOver, nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { type DatabaseLocation, KINDS, requireOwnDatabase } from './ownership.ts';
 
@@ -18,6 +24,8 @@ export type DatabaseTarget = DatabaseLocation & {
   applicationName: string;
   /** Opens a file read-only, so that it can be read beside the process that writes it. */
   readOnly?: true;
+  /** Receives the damage that queries find. A damaged file is not written to any more. */
+  damage?: DatabaseDamage | undefined;
 };
 
 /** Error codes of a path that this user cannot create or write, now or after a restart. */
@@ -45,7 +53,8 @@ export async function openDatabase<Tables>(target: DatabaseTarget): Promise<Kyse
   if (problem !== null) throw new ConfigError(`${variable}: ${problem}`);
   if (!isPostgresAddress(address)) return openFile(target);
   const { postgresDialect } = await import('./postgres.ts');
-  const db = new Kysely<Tables>({ dialect: await postgresDialect(target) });
+  const dialect = await postgresDialect(target);
+  const db = new Kysely<Tables>({ dialect, log: damageFinder(target) });
   return closedUnlessOwn(db, target);
 }
 
@@ -55,7 +64,13 @@ async function openFile<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>>
   // Opening a file for writing changes it: SQLite switches its journal mode. Check it read-only first.
   if (address !== ':memory:') await checkFile(target);
   try {
-    return new Kysely({ dialect: nodeSqliteDialect(address) });
+    const db = new Kysely<Tables>({
+      dialect: nodeSqliteDialect(address),
+      log: damageFinder(target),
+    });
+    // Writes would spread the damage. A failure means that nothing can be written anyway.
+    target.damage?.onRecord(() => void stopWrites(db).catch(() => undefined));
+    return db;
   } catch (error) {
     const { cause } = error as Error;
     if (!isOpenFailure(cause) && !UNUSABLE_PATH.some((code) => hasCode(cause, code))) throw error;
@@ -65,6 +80,21 @@ async function openFile<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>>
       { cause },
     );
   }
+}
+
+/** Records the damage that queries find. */
+function damageFinder({ damage }: DatabaseTarget): (event: LogEvent) => void {
+  return (event) => {
+    if (event.level === 'error' && isDamage(event.error)) damage?.record(messageOf(event.error));
+  };
+}
+
+/** Rejects with ConfigError unless the file exists and is a database of the kind. */
+export async function requireDatabaseFile(location: DatabaseLocation): Promise<void> {
+  if (!existsSync(location.address)) {
+    throw new ConfigError(`there is no ${KINDS[location.kind].name} ${location.address}`);
+  }
+  await checkFile({ ...location, mustExist: true });
 }
 
 /** Rejects as `openDatabase` does for an existing file that is not ours. */
@@ -94,7 +124,9 @@ function unreadable({ address, kind, variable }: DatabaseLocation, why: string, 
   // SQLite creates files beside a database even to read it.
   const remedy = isOpenFailure(cause)
     ? `Copy the file into a folder that this user may write, and name the copy with ${variable}`
-    : `Correct ${variable}`;
+    : isNotADatabase(cause)
+      ? `Correct ${variable}. If the file is damaged, restore it: ${KINDS[kind].restore} ${address}`
+      : `Correct ${variable}`;
   const message = `${address} cannot be read as the ${KINDS[kind].name}: ${why}. ${remedy}.`;
   return new ConfigError(message, { cause });
 }
@@ -112,20 +144,21 @@ async function closedUnlessOwn<Tables>(
   }
 }
 
+/** Lock of a database file; `close` releases it. */
+export type FileLock = { close(): void };
+
 /**
  * Locks a database file for this process until `close()` or until the process ends. Readers need no lock, and neither
  * do processes on a PostgreSQL server. Rejects if another process holds the lock, with ConfigError if no lock file can
- * be created beside the database, and as `openDatabase` does for a database of another kind. No lock file remains
- * beside a database of another kind.
+ * be created beside the database.
  */
-export async function lockDatabaseFile(location: DatabaseLocation): Promise<{ close(): void }> {
-  const { address, variable, kind } = location;
+export function lockFile({ address, variable, kind }: DatabaseLocation): FileLock {
   // An address that is in memory or that `openDatabase` rejects names no file.
-  const isFile = databaseProblems(variable, address).length === 0 && !isPostgresAddress(address);
-  if (!isFile) return { close: () => undefined };
-  await checkFile(location);
+  if (!isFileAddress(variable, address)) return { close: () => undefined };
   try {
-    const lock = lockExclusively(`${address}.lock`);
+    const path = `${address}.lock`;
+    const lock = lockExclusively(path);
+    giveToOwnerOfFolder(path);
     return { close: () => lock.close() };
   } catch (cause) {
     if (!hasCode(cause, LOCKED)) {
@@ -136,6 +169,88 @@ export async function lockDatabaseFile(location: DatabaseLocation): Promise<{ cl
     const message = `another process runs on the ${KINDS[kind].name} in ${address}: stop it, or name another place with ${variable}`;
     throw new Error(message, { cause });
   }
+}
+
+/**
+ * Locks a database file as `lockFile` does. Rejects also as `openDatabase` does for a database of another kind, beside
+ * which no lock file remains, and with ConfigError for a file that is damaged, or missing although it once existed.
+ * `isNew` accepts a missing file. `isChecked` of the result is false if the file was too large to check it in time.
+ */
+export async function lockDatabaseFile(
+  location: DatabaseLocation,
+  { isNew = false }: { isNew?: boolean } = {},
+): Promise<FileLock & { isChecked: boolean }> {
+  const { address, variable } = location;
+  if (!isFileAddress(variable, address)) return { ...lockFile(location), isChecked: true };
+  await checkFile(location);
+  const lock = lockFile(location);
+  try {
+    const isPresent = existsSync(address);
+    if (!isPresent) requireNew(location, isNew);
+    return { ...lock, isChecked: !isPresent || (await requireIntact(location)) };
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
+/** True for an address of a file, which exists or not. */
+export function isFileAddress(variable: string, address: string): boolean {
+  return databaseProblems(variable, address).length === 0 && !isPostgresAddress(address);
+}
+
+/** The file that shows that a database existed. It is beside the database, and not part of it. */
+const CREATED = '.created';
+const CREATED_TEXT =
+  'This file shows that the database beside it was created. Without that database the program does not start.\n';
+
+/** Records durably that the database file exists. Call it once the database has its tables. */
+export function markCreated({ address, variable }: Omit<DatabaseLocation, 'kind'>): void {
+  const marker = `${address}${CREATED}`;
+  if (!isFileAddress(variable, address) || existsSync(marker)) return;
+  replacePrivateFile(marker, CREATED_TEXT, systemRandom);
+  giveToOwnerOfFolder(marker);
+}
+
+function requireNew(location: DatabaseLocation, isNew: boolean): void {
+  const problem = missingText(location);
+  if (problem !== null && !isNew) throw new ConfigError(problem);
+}
+
+/** Describes that a file is missing although it once existed; null if it exists or never existed. */
+export function missingText({ address, kind }: DatabaseLocation): string | null {
+  if (existsSync(address) || !existsSync(`${address}${CREATED}`)) return null;
+  return (
+    `the ${KINDS[kind].name} ${address} is missing, although ${address}${CREATED} shows that it existed. ` +
+    `Restore a backup: ${KINDS[kind].restore} ${address}. To begin with an empty database, start once with --fresh.`
+  );
+}
+
+/** Time that the start waits for the check of the file. A larger file is checked further while the process serves. */
+const START_CHECK_MS = 20_000;
+
+/** Returns false if the check has not ended in time. Rejects with ConfigError for a damaged file. */
+async function requireIntact({ address, kind }: DatabaseLocation): Promise<boolean> {
+  const signal = systemClock.deadline(START_CHECK_MS);
+  const finding = await inFileThread({ kind: 'check', path: address }, signal).catch((error) => {
+    if (signal.aborted) return null;
+    throw error;
+  });
+  if (finding === null) return !signal.aborted;
+  const { database, remedy } = damageWords(address, kind);
+  throw new ConfigError(damageText(database, finding, remedy));
+}
+
+/** Words for damage of a database: its kind and place, and the remedy. */
+export function damageWords(address: string, kind: DatabaseLocation['kind']) {
+  const { name, restore } = KINDS[kind];
+  if (isPostgresAddress(address)) {
+    const remedy =
+      'Restore the database with the backups of your PostgreSQL server, then start again.';
+    return { database: `${name} on the PostgreSQL server`, remedy };
+  }
+  const remedy = `Stop the process and restore the newest backup: ${restore} ${address}`;
+  return { database: `${name} ${address}`, remedy };
 }
 
 /** Problems of the variable that holds a process's database address; for `rules` of its configuration. */

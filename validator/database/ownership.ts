@@ -5,15 +5,22 @@ import { type Kysely, sql } from 'kysely';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { isPostgres } from './engine.ts';
 
-/** Tables that the first migration of a kind creates and no later one drops: they identify the kind. */
+/**
+ * Kinds of databases. `tables`: those that the first migration creates and no later one drops, which identify the kind.
+ * `option`: the option of commands that names a file. `restore`: the command that restores a backup; the file follows.
+ */
 export const KINDS = {
   central: {
     name: 'database of a central API',
     tables: ['meta', 'accounts', 'executors', 'gpu_slots', 'pods'],
+    option: 'database',
+    restore: 'npm run central -- restore --database',
   },
   evidence: {
     name: 'evidence store of a validator',
     tables: ['evidence', 'cycles', 'cycle_entries', 'epochs', 'neurons'],
+    option: 'ledger',
+    restore: 'npm run validator -- restore --ledger',
   },
 } as const;
 

@@ -82,6 +82,7 @@ it('reports no failure for a valid configuration', async () => {
     key: `ok: ${hotkey} can sign`,
     'state-folder': expect.stringMatching(/^ok: .*, mode 0700$/),
     ledger: expect.stringMatching(/^ok: schema (\d+) of \1, \d+ rows$/),
+    'ledger-file': 'ok: undamaged; 0 backups',
     policies: expect.stringMatching(/^ok: /),
     metagraph: 'ok: 1 registered',
     central: expect.stringMatching(/^ok: .* accepts our signature and lists 0 executors$/),

@@ -14,7 +14,9 @@ import { servesTls } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import { createCentralClient } from '../central-client.ts';
 import { readKnownCheckPolicy } from '../checks/checks.ts';
-import { storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
+import { storeBackups, storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
+import { type DatabaseFacts, readDatabaseFacts } from '../database/database.check.ts';
+import type { DatabaseLocation } from '../database/ownership.ts';
 import { openKey } from '../keys/key-file.ts';
 import { ownKeyLocation } from '../keys/own-key.ts';
 import { trustedHotkeys } from '../keys/trusted-hotkeys.ts';
@@ -33,6 +35,8 @@ export type ValidatorFacts = {
   /** Null before the validator created the folder. */
   home: Observed<{ mode: number; writable: boolean } | null>;
   ledger: Observed<StoreSummary | null>;
+  /** Damage and backups of the store. */
+  storeFile: DatabaseFacts;
   policies: Observed<string>;
   metagraph: Observed<MetagraphFacts> | null;
   /** Number of executors that the central API lists for us; null without a key to sign with. */
@@ -72,44 +76,52 @@ export async function readFacts(
   const { clock, runCommand } = ports;
   const key = await observe(clock, KEY_MS, () => openOwnKey(config));
   const { VALIDATOR_METAGRAPH: metagraphFile, VALIDATOR_HOME: path } = config;
-  const [home, ledger, policies, metagraph, central, centralHotkey, gateway, registry, time, disk] =
-    await Promise.all([
-      observe(clock, READ_MS, () => readHome(path)),
-      observe(clock, READ_MS, () => summarizeStore(storeTarget(config))),
-      observe(clock, READ_MS, async () => readPolicies(config)),
-      metagraphFile === undefined
-        ? null
-        : observe(clock, READ_MS, () =>
-            readMetagraph(metagraphFile, config, 'problem' in key ? null : key.value.hotkey),
-          ),
-      'problem' in key ? null : listExecutors(ports, config, key.value),
-      observeHotkey({
-        clock,
-        baseUrl: config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, ''),
-        transport: PLAIN_TRANSPORT,
-        timeoutMs: READ_MS,
-      }),
-      observeHotkey({
-        clock,
-        baseUrl: gatewayUrl(config),
-        transport: gatewayUrl(config).startsWith('https:')
-          ? createSecureTransport({ trust: 'anybody', clock })
-          : PLAIN_TRANSPORT,
-        timeoutMs: GATEWAY_MS,
-      }),
-      readImageDigest(clock, config),
-      readClockFacts({
-        clock,
-        runCommand,
-        timeFrom: config.VALIDATOR_CENTRAL_URL,
-        home: config.VALIDATOR_HOME,
-      }),
-      readDiskUse({ clock, runCommand, path: nearestFolder(path) }),
-    ]);
+  const [
+    home,
+    ledger,
+    storeFile,
+    policies,
+    metagraph,
+    central,
+    centralHotkey,
+    gateway,
+    registry,
+    time,
+    disk,
+  ] = await Promise.all([
+    observe(clock, READ_MS, () => readHome(path)),
+    observe(clock, READ_MS, () => summarizeStore(storeTarget(config))),
+    readDatabaseFacts(clock, storeLocation(config), storeBackups(config)),
+    observe(clock, READ_MS, async () => readPolicies(config)),
+    metagraphFile === undefined
+      ? null
+      : observe(clock, READ_MS, () =>
+          readMetagraph(metagraphFile, config, 'problem' in key ? null : key.value.hotkey),
+        ),
+    'problem' in key ? null : listExecutors(ports, config, key.value),
+    observeHotkey({
+      clock,
+      baseUrl: config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, ''),
+      transport: PLAIN_TRANSPORT,
+      timeoutMs: READ_MS,
+    }),
+    observeHotkey({
+      clock,
+      baseUrl: gatewayUrl(config),
+      transport: gatewayUrl(config).startsWith('https:')
+        ? createSecureTransport({ trust: 'anybody', clock })
+        : PLAIN_TRANSPORT,
+      timeoutMs: GATEWAY_MS,
+    }),
+    readImageDigest(clock, config),
+    readClockFacts({ clock, runCommand, timeFrom: config.VALIDATOR_CENTRAL_URL, home: path }),
+    readDiskUse({ clock, runCommand, path: nearestFolder(path) }),
+  ]);
   return {
     config,
     home,
     ledger,
+    storeFile,
     policies,
     metagraph,
     central,
@@ -120,6 +132,10 @@ export async function readFacts(
     disk,
     key: 'problem' in key ? key : { value: key.value.hotkey },
   };
+}
+
+export function storeLocation(config: ValidatorConfig): DatabaseLocation {
+  return { address: storeTarget(config), variable: 'VALIDATOR_DATABASE', kind: 'evidence' };
 }
 
 /** Opens the key as a start does, but creates none. */

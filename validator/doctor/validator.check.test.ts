@@ -15,6 +15,7 @@ const factsOf = (problem: { problem: string; timedOut?: true }): ValidatorFacts 
   key: problem,
   home: problem,
   ledger: problem,
+  storeFile: problem,
   policies: problem,
   metagraph: problem,
   central: problem,
@@ -37,5 +38,13 @@ it('reports facts that were not read in time as unknown, with their remedies', (
 it('reports facts that cannot be read at all as failures', () => {
   const findings = findingsOf(VALIDATOR_SERVICE_CHECKS, factsOf({ problem: 'ECONNREFUSED' }));
   const failed = findings.filter(({ status }) => status === 'fail').map(({ id }) => id);
-  expect(failed).toEqual(['key', 'ledger', 'policies', 'metagraph', 'central', 'registry']);
+  expect(failed).toEqual([
+    'key',
+    'ledger',
+    'ledger-file',
+    'policies',
+    'metagraph',
+    'central',
+    'registry',
+  ]);
 });

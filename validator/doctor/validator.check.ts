@@ -14,7 +14,9 @@ import type { DoctorCheck } from '#shared/check/doctor.ts';
 import type { Observed } from '#shared/check/observe.ts';
 import { hostAndPort } from '#shared/http/listen.ts';
 import { REJECTED_REMEDY } from '../central-client.ts';
-import type { ValidatorFacts } from './validator-facts.ts';
+import { storeBackups } from '../config.ts';
+import { judgeDatabase } from '../database/database.check.ts';
+import { storeLocation, type ValidatorFacts } from './validator-facts.ts';
 
 const OTHERS = 0o077;
 
@@ -38,6 +40,13 @@ export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = 
     detects: 'an evidence store that cannot be opened',
     required: 'the database of VALIDATOR_DATABASE, with a schema that this version can read',
     judge: evidenceStore,
+  },
+  {
+    id: 'ledger-file',
+    detects: 'an evidence store that is damaged, was deleted or has no recent backup',
+    required: 'an undamaged store, and backups as old as configured at most',
+    judge: ({ storeFile, config }) =>
+      judgeDatabase(storeFile, storeLocation(config), storeBackups(config)),
   },
   {
     id: 'policies',

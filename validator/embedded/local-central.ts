@@ -32,7 +32,9 @@ const DEMO_BALANCE_UUSD = 1_000_000_000;
 
 export function createLocalCentral(
   { home, clock, guard, random, log, signers, adapters, environment, options }: LocalCentralOptions,
-  storage: Required<Pick<CentralPorts, 'db' | 'notifier' | 'auditLedger' | 'metrics'>>,
+  storage: Required<
+    Pick<CentralPorts, 'db' | 'databaseHealth' | 'notifier' | 'auditLedger' | 'metrics'>
+  >,
   gateway: { gatewayUrl: string; transport: Transport },
 ): Promise<Central> {
   const secret = centralSecret(home.centralSecret, random);
@@ -46,6 +48,7 @@ export function createLocalCentral(
   });
   const ports = {
     db: storage.db,
+    databaseHealth: storage.databaseHealth,
     notifier: storage.notifier,
     auditLedger: storage.auditLedger,
     metrics: storage.metrics,

@@ -9,6 +9,7 @@ import type { Signer } from '#shared/signing/sr25519.ts';
 import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
 import { createValidator, type Validator } from '../app.ts';
 import { readCheckPolicy } from '../checks/check-policy.ts';
+import type { DatabaseHealth } from '../database/database-watch.ts';
 import { SMALL_LINE } from '../inspection/lines/measure-line.ts';
 import { SMALL_PROOF } from '../inspection/proof/host-proof.ts';
 import type { EvidenceStore } from '../store/tables.ts';
@@ -25,6 +26,7 @@ export type LocalValidatorOptions = {
   /** Number of pending signatures of the key thread. */
   signaturesWaiting(): number;
   store: EvidenceStore;
+  storeHealth: DatabaseHealth;
   centralUrl: string;
   /** Certificate of the gateway; null serves plain HTTP. */
   certificates: CertificateSource | null;
@@ -37,8 +39,8 @@ const EPOCH_MS = 120_000;
 const EVIDENCE_KEPT_DAYS = 2;
 
 export function createLocalValidator(options: LocalValidatorOptions): Validator {
-  const { clock, guard, random, log, signers, signaturesWaiting, store, centralUrl, certificates } =
-    options;
+  const { clock, guard, random, log, signers, signaturesWaiting } = options;
+  const { store, storeHealth, centralUrl, certificates } = options;
   return createValidator({
     clock,
     guard,
@@ -52,6 +54,7 @@ export function createLocalValidator(options: LocalValidatorOptions): Validator 
     proof: SMALL_PROOF,
     line: SMALL_LINE,
     store,
+    storeHealth,
     weightSettings: {
       policy: { ...readWeightPolicy(DEFAULT_POLICY_FILE), ...LOCAL_WEIGHTS },
       metagraph: localMetagraph(store, signers.validator.hotkey),

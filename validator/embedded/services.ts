@@ -9,13 +9,18 @@ import type { Validator } from '../app.ts';
 import type { Central } from '../central/app.ts';
 import { auditInThread } from '../central/money/ledger/ledger-audit.ts';
 import type { CentralPorts } from '../central/platform/central-deps.ts';
+import { type CentralPlace, databaseBackupsIn } from '../central/platform/central-home.ts';
 import { openCentralDatabase } from '../central/platform/database/database.ts';
 import { openNotifier } from '../central/platform/database/notifier.ts';
 import {
   createCentralMetrics,
   listenForScrapes,
 } from '../central/platform/metrics/central-metrics.ts';
-import { lockDatabaseFile } from '../database/open-database.ts';
+import {
+  type DatabaseHealth,
+  openWatchedDatabase,
+  type WatchedDatabase,
+} from '../database/database-watch.ts';
 import { gatewayCertificatesIn } from '../gateway/gateway-certificate.ts';
 import { openEvidenceStore } from '../store/evidence-store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
@@ -58,30 +63,41 @@ export function urlsOf(options: StartOptions) {
 
 /** Resolves when both services run. Closes everything again if the start fails. */
 export async function startServices(parts: ServicesOptions): Promise<Services> {
-  const { centralDatabase, validatorStore } = parts.home;
-  const variable = parts.database === centralDatabase ? '--home' : 'CENTRAL_DATABASE';
-  const locks = [
-    await lockDatabaseFile({ address: parts.database, variable, kind: 'central' }),
-    await lockDatabaseFile({ address: validatorStore, variable: '--home', kind: 'evidence' }),
-  ];
-  const db = await openCentralDatabase(parts.database, variable);
-  const notifier = openNotifier({
-    target: parts.database,
+  const { validatorStore } = parts.home;
+  const place = placeOf(parts);
+  const watching = {
+    isNew: parts.options.fresh,
+    plan: databaseBackupsIn(parts.environment),
     clock: parts.clock,
     log: parts.log,
-  });
-  let store: EvidenceStore | null = null;
+  };
+  const database = await openWatchedDatabase(
+    { ...watching, location: { ...place, kind: 'central' } },
+    (damage) => openCentralDatabase(place.address, place.variable, damage),
+  );
+  const notifier = openNotifier({ target: place.address, clock: parts.clock, log: parts.log });
+  let evidence: WatchedDatabase<EvidenceStore> | null = null;
   const closeStorage = async () => {
     await notifier.close();
-    await db.destroy();
-    await store?.destroy();
-    for (const each of locks) each.close();
+    await database.close();
+    await evidence?.close();
   };
   try {
-    store = await openEvidenceStore(validatorStore, '--home');
-    const place = { address: parts.database, variable };
-    const auditLedger = (signal: AbortSignal) => auditInThread(place, signal);
-    const services = await startOn({ db, notifier, auditLedger, store }, parts);
+    const location = { address: validatorStore, variable: '--home', kind: 'evidence' } as const;
+    evidence = await openWatchedDatabase({ ...watching, location }, (damage) =>
+      openEvidenceStore(validatorStore, '--home', damage),
+    );
+    const services = await startOn(
+      {
+        db: database.db,
+        databaseHealth: database.health,
+        notifier,
+        auditLedger: (signal) => auditInThread(place, signal),
+        store: evidence.db,
+        storeHealth: evidence.health,
+      },
+      parts,
+    );
     return {
       central: services.central,
       metrics: services.metrics,
@@ -97,8 +113,17 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
   }
 }
 
-type Storage = Required<Pick<CentralPorts, 'db' | 'notifier' | 'auditLedger'>> & {
+/** Place of the central API's database, and the option or variable that names it. */
+function placeOf({ database, home }: ServicesOptions): CentralPlace {
+  const variable = database === home.centralDatabase ? '--home' : 'CENTRAL_DATABASE';
+  return { address: database, variable };
+}
+
+type Storage = Required<
+  Pick<CentralPorts, 'db' | 'databaseHealth' | 'notifier' | 'auditLedger'>
+> & {
   store: EvidenceStore;
+  storeHealth: DatabaseHealth;
 };
 
 /** Starts the central API first: the validator's first pass reads its list of executors. */
@@ -114,6 +139,7 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
   const validator = createLocalValidator({
     ...parts,
     store: storage.store,
+    storeHealth: storage.storeHealth,
     centralUrl: urls.api,
     certificates,
   });
@@ -125,7 +151,11 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     await central.server.listen({ host: options.host, port: options.port });
     await validator.server.listen({ host: options.host, port: options['validator-port'] });
     const addresses = await chooseMetricsAddresses(options, parts.environment);
-    const monitoring = await listenForScrapes(addresses.central, { ...parts, metrics });
+    const monitoring = await listenForScrapes(addresses.central, {
+      ...parts,
+      metrics,
+      readiness: central.readiness,
+    });
     await listenForValidatorScrapes(validator, addresses.validator);
     central.start();
     validator.start();

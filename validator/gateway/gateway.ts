@@ -4,6 +4,7 @@
  */
 import type { FastifyRequest } from 'fastify';
 import { rejectSecretsOverHttp } from '#shared/api/agent/secrets.ts';
+import { type ReadinessCheck, registerReadiness, withoutDetails } from '#shared/api/readiness.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -41,6 +42,8 @@ export type GatewayOptions = {
   /** Serves metrics on a separate plain listener, and not on the gateway's. */
   separateMonitoring: boolean;
   metrics: Pick<ValidatorMetrics, 'render' | 'contentType'>;
+  /** Served at /readyz. */
+  readiness: ReadinessCheck;
   relay: Omit<RelayOptions, 'clock'>;
   /** Further routes of the validator. */
   routes: readonly ((server: HttpServer) => void)[];
@@ -79,6 +82,10 @@ export function createGateway(options: GatewayOptions) {
   const startedAt = naiveUtc(clock.now());
   for (const each of monitoring === null ? [server] : [server, monitoring]) {
     each.get('/healthz', async () => ({ status: 'ok' }));
+    registerReadiness(
+      each,
+      each === monitoring ? options.readiness : withoutDetails(options.readiness),
+    );
     each.get('/version', async () => ({
       version: VERSION,
       hotkey: audience,
@@ -108,7 +115,12 @@ declare module 'fastify' {
   }
 }
 
-const PUBLIC_PATHS: ReadonlySet<string | undefined> = new Set(['/healthz', '/version', '/metrics']);
+const PUBLIC_PATHS: ReadonlySet<string | undefined> = new Set([
+  '/healthz',
+  '/readyz',
+  '/version',
+  '/metrics',
+]);
 const NO_BODY = new Uint8Array(0);
 
 export type GatewayAuthOptions = Pick<

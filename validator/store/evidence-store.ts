@@ -5,10 +5,16 @@
 import { existsSync } from 'node:fs';
 import { sql } from 'kysely';
 import { ConfigError } from '#shared/runtime/config.ts';
+import type { DatabaseDamage } from '#shared/runtime/database-damage.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { isDiskFull } from '#shared/runtime/sqlite.ts';
 import { isPostgres } from '../database/engine.ts';
-import { type DatabaseTarget, isPostgresAddress, openDatabase } from '../database/open-database.ts';
+import {
+  type DatabaseTarget,
+  isPostgresAddress,
+  markCreated,
+  openDatabase,
+} from '../database/open-database.ts';
 import { beginMigration, type DatabaseLocation } from '../database/ownership.ts';
 import { countRows, type RowCount } from '../database/row-counts.ts';
 import { MIGRATIONS, POSTGRES_DIALECT, SQLITE_DIALECT } from './migrations.ts';
@@ -21,16 +27,18 @@ export type StoreLocation = Pick<DatabaseTarget, 'address' | 'variable'>;
 
 /**
  * Opens and migrates the store at `address`: a file, `:memory:` or `postgres://…`. The caller closes it with
- * `destroy()`. Rejects as `openDatabase` does, and with ConfigError for a store of a newer version.
+ * `destroy()`. `damage` receives the damage that queries find. Rejects as `openDatabase` does, and with ConfigError for a store of a newer version.
  */
 export async function openEvidenceStore(
   address: string,
   variable = 'VALIDATOR_DATABASE',
+  damage?: DatabaseDamage,
 ): Promise<EvidenceStore> {
   const target = { address, variable, ...IDENTITY };
-  const store = await openDatabase<Tables>(target);
+  const store = await openDatabase<Tables>({ ...target, damage });
   try {
     await migrate(store, target);
+    markCreated(target);
     return store;
   } catch (error) {
     await store.destroy();
@@ -64,7 +72,7 @@ export async function withStore<T>(
 }
 
 async function requireCurrentSchema(store: EvidenceStore): Promise<void> {
-  const present = Number(await schemaOf(store));
+  const present = Number(await readSchema(store));
   const known = MIGRATIONS.length;
   if (present === known) return;
   const remedy =
@@ -84,7 +92,7 @@ async function migrate(store: EvidenceStore, location: DatabaseLocation): Promis
   await store.transaction().execute(async (tx) => {
     await beginMigration(tx, location);
     if (isShared(tx)) await createSchemaTable(tx);
-    const present = await schemaOf(tx);
+    const present = await readSchema(tx);
     if (present > MIGRATIONS.length) {
       throw new ConfigError(
         `the evidence store has schema ${present}, this program supports ${MIGRATIONS.length}: run a newer version`,
@@ -98,7 +106,7 @@ async function migrate(store: EvidenceStore, location: DatabaseLocation): Promis
 }
 
 /** Schema number: `user_version` on SQLite, a table on PostgreSQL. 0 for an empty store. */
-async function schemaOf(tx: StoreDb): Promise<number> {
+export async function readSchema(tx: StoreDb): Promise<number> {
   if (!isShared(tx)) {
     const { rows } = await sql<{ user_version: number }>`pragma user_version`.execute(tx);
     return rows[0]?.user_version ?? 0;
@@ -143,7 +151,7 @@ export async function summarizeStore(address: string): Promise<StoreSummary | nu
   });
   try {
     const tables = await countRows(store);
-    const schema = tables.length === 0 ? 0 : Number(await schemaOf(store));
+    const schema = tables.length === 0 ? 0 : Number(await readSchema(store));
     return { schema, known: MIGRATIONS.length, tables };
   } finally {
     await store.destroy();

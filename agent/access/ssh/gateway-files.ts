@@ -98,6 +98,12 @@ export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T | null {
   }
 }
 
+/** Ports of the pods in the snapshot of an agent's home, by pod id; none without a snapshot. */
+export function sshPortsIn(agentHome: string): Record<string, number> {
+  const pods = readJsonFile(gatewayPaths(agentHome).snapshot, GatewaySnapshot)?.pods ?? [];
+  return Object.fromEntries(pods.map(({ id, port }) => [id, port]));
+}
+
 /** Poll interval, for file systems without inotify. */
 const POLL_MS = 1_000;
 

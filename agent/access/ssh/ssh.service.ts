@@ -38,6 +38,8 @@ export function createSshService(deps: {
   hostKey: string;
   /** True if the sftp-server is mounted in every pod. */
   sftp: boolean;
+  /** True while pods of a lost store, whose keys must stay, are unknown. */
+  isRebuilding(): boolean;
   log: Log;
 }) {
   const { records, ports, store, link, keyFolders, hostKey, clock, log } = deps;
@@ -91,7 +93,7 @@ export function createSshService(deps: {
     const own = rows.filter((row) => row.phase !== 'removed' && specOf(row).publish_own_sshd);
     try {
       for (const row of own) keyFolders.write(row.id, keysOf(row, specOf(row)));
-      keyFolders.retain(new Set(own.map((row) => row.id)));
+      if (!deps.isRebuilding()) keyFolders.retain(new Set(own.map((row) => row.id)));
     } catch (error) {
       // Retried with the next change or the next start.
       log.error(

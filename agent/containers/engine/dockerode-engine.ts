@@ -8,6 +8,7 @@ import {
   Anything,
   ContainerAnswer,
   ContainerFilesAnswer,
+  ContainerLaunchAnswer,
   ContainerListAnswer,
   ContainerSizeAnswer,
   ContainerUsageAnswer,
@@ -173,6 +174,12 @@ export function createDockerodeEngine(options: {
         docker.getContainer(id).inspect({ abortSignal }),
       );
       return unless(['not_found'], null, files);
+    },
+    containerLaunch(id) {
+      const launch = call(DEADLINES_MS.inspect, ContainerLaunchAnswer, (abortSignal) =>
+        docker.getContainer(id).inspect({ abortSignal }),
+      );
+      return unless(['not_found'], null, launch);
     },
     containerUsage(id) {
       // `one-shot` skips the second sample, which would take a second.

@@ -151,6 +151,29 @@ export const ContainerFilesAnswer = z
     layers: OverlayData.safeParse(GraphDriver?.Data).data ?? null,
     mounts: Mounts ?? [],
   }));
+/** A port may be bound for TCP and UDP, each on IPv4 and IPv6. */
+export const ContainerLaunchAnswer = z
+  .object({
+    Config: z.object({ Env: z.array(z.string()).nullish() }),
+    HostConfig: z.object({
+      PortBindings: z
+        .record(z.string(), z.array(z.object({ HostPort: z.coerce.number().int() })).nullable())
+        .nullish(),
+    }),
+  })
+  .transform(({ Config, HostConfig }) => {
+    const hostPorts = Object.entries(HostConfig.PortBindings ?? {}).flatMap(([port, bindings]) =>
+      (bindings ?? []).map(({ HostPort }) => [Number.parseInt(port, 10), HostPort] as const),
+    );
+    const variables = (Config.Env ?? []).map((line): [string, string] => {
+      const end = line.indexOf('=');
+      return [line.slice(0, end), line.slice(end + 1)];
+    });
+    return {
+      ports: [...new Map(hostPorts)].map(([internal, host]) => ({ internal, host })),
+      environment: Object.fromEntries(variables),
+    };
+  });
 export const ContainerListAnswer = z.array(z.object({ Id: z.string() }));
 
 export const ContainerAnswer = z

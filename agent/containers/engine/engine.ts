@@ -140,6 +140,13 @@ export type ContainerState = {
   logPath: string;
 };
 
+/** Settings with which a container was created, for an agent that has lost its record of it. */
+export type ContainerLaunch = {
+  /** Published ports, each once. */
+  ports: readonly { internal: number; host: number }[];
+  environment: Readonly<Record<string, string>>;
+};
+
 /** Layers of a container's file system: folders on the engine's host. */
 export type ContainerLayers = {
   /** Folder with what the container has changed, and the kernel's working folder for it. */
@@ -319,6 +326,8 @@ export type ContainerEngine = {
   containerFiles(
     id: string,
   ): Promise<{ layers: ContainerLayers | null; mounts: readonly ContainerMount[] } | null>;
+  /** Ports and variables with which a container was created; null if missing. */
+  containerLaunch(id: string): Promise<ContainerLaunch | null>;
   /** Null if missing or not running. */
   containerUsage(id: string): Promise<ContainerUsage | null>;
   /** All containers, in any state, that carry all of `labels`. */

@@ -278,6 +278,8 @@ export const PodView = z.object({
     .nullable(),
   created_ms: HostTime,
   updated_ms: HostTime,
+  /** `remove_after_seconds` of the spec; null without such a limit, and from older agents. */
+  remove_after_seconds: z.int().nullable().default(null),
 });
 export type PodView = z.output<typeof PodView>;
 

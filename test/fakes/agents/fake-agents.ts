@@ -412,5 +412,6 @@ function newView(
     last_exit: null,
     created_ms: nowMs,
     updated_ms: nowMs,
+    remove_after_seconds: spec.remove_after_seconds ?? null,
   };
 }

@@ -18,6 +18,7 @@ type ContainerMethods =
   | 'limitPids'
   | 'containerDiskBytes'
   | 'containerFiles'
+  | 'containerLaunch'
   | 'containerUsage'
   | 'listContainers'
   | 'waitContainer';
@@ -116,6 +117,12 @@ export function createContainerMethods(
           volumeFolder: volumes.get(name)?.hostPath ?? null,
         }));
         return { layers: null, mounts };
+      }),
+    containerLaunch: (id) =>
+      call('containerLaunch', id, () => {
+        const found = find(id);
+        if (found === undefined) return null;
+        return { ports: found.spec.ports, environment: found.spec.environment };
       }),
     containerUsage: (id) =>
       call('containerUsage', id, () => {

@@ -14,6 +14,7 @@ import type {
 import { withSealedColumns } from '../../../validator/central/platform/database/sealed-columns.ts';
 import type { Database } from '../../../validator/central/platform/database/tables.ts';
 import type { Agents } from '../../../validator/central/platform/ports.ts';
+import { INTACT_DATABASE } from '../../../validator/database/database-watch.ts';
 import { hotkey } from '../../fixtures/cycle-set.ts';
 import { createManualClock, type ManualClock } from '../manual-clock.ts';
 import { createTestDatabase } from './central-database.ts';
@@ -31,6 +32,7 @@ type Outside = Partial<
     | 'centralMiner'
     | 'channels'
     | 'db'
+    | 'databaseHealth'
     | 'backupStorage'
     | 'pruneBackups'
     | 'metrics'
@@ -115,10 +117,12 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     payoutProcessor = null,
     ...others
   } = rest;
-  const { clock = createManualClock(), db = await createTestDatabase(), ...options } = others;
+  const { clock = createManualClock(), db = await createTestDatabase(), ...configured } = others;
+  const { databaseHealth = INTACT_DATABASE, ...options } = configured;
   const secret = new Uint8Array(32).fill(7);
   const ports: CentralPorts = {
     db: openedBy(db, secret),
+    databaseHealth,
     clock,
     random: systemRandom,
     log: log ?? createLog({ name: 'test', level: 'silent' }),

@@ -103,6 +103,7 @@ export async function createExampleScene() {
     providers: provider.hotkey,
     'ssh-keys': ids.sshKey,
     templates: ids.template,
+    'unknown-pods': ids.pod,
     users: ids.account,
     accounts: ids.account,
     validator: validator.hotkey,
@@ -141,6 +142,10 @@ export async function createExampleScene() {
       }
       await market.call('DELETE', `/pods/${podId}`, { headers: account.session });
       await market.sync();
+    }
+    if (name.includes('/unknown-pods/')) {
+      market.agents.host(node.id).change(podId, { generation: 9 });
+      await market.central.surveyPods();
     }
     if (name.endsWith('/unban')) {
       const url = `/operator/providers/${provider.hotkey}/ban`;

@@ -142,6 +142,18 @@ const Queues = z.object({
   nodes: Counted.min(1),
   mails: Counted,
 });
+const UnknownPod = z.object({
+  executor_id: z.uuid(),
+  pod_id: z.uuid(),
+  kind: z.enum(['missing', 'newer']),
+  generation: z.int(),
+  image: z.string(),
+  gpu_count: z.int(),
+  created_at: z.string(),
+  found_at: z.string(),
+  remove_requested_at: z.string().nullable(),
+});
+const UnknownPods = z.object({ total: z.int(), pods: z.array(UnknownPod).min(1) });
 const Drift = z.object({
   last_day: z.array(z.object({ kind: z.string(), count: z.int() })),
   entries: z.array(
@@ -227,6 +239,34 @@ async function readValidator(
   });
 }
 
+/** The node runs a newer generation of the pod than the database has, and a pod that the database does not have. */
+async function decideUnknownPods(
+  { api, market }: DayScene,
+  headers: Record<string, string>,
+  { nodeId, podId }: { nodeId: string; podId: string },
+): Promise<void> {
+  const host = market.agents.host(nodeId);
+  const view = host.pods.get(podId);
+  if (view === undefined) throw new Error(`the node does not run the pod ${podId}`);
+  host.change(podId, { generation: view.generation + 3 });
+  const missing = { ...view, id: '5b0c0ae2-6a4d-4c1c-9d0e-6f1b3f8f7a01' };
+  host.pods.set(missing.id, missing);
+  await market.central.surveyPods();
+  await api.call('GET /operator/unknown-pods', UnknownPods, { headers });
+  const body = { reason: 'the database is an old copy' };
+  for (const [act, id] of [
+    ['adopt', podId],
+    ['remove', missing.id],
+  ] as const) {
+    const params = { id: nodeId, pod_id: id };
+    const route = `POST /operator/executors/{id}/unknown-pods/{pod_id}/${act}`;
+    await api.call(route, UnknownPod, { headers, params, body });
+  }
+  // The first survey removes the pod; the second finds that it is gone.
+  await market.central.surveyPods();
+  await market.central.surveyPods();
+}
+
 /** A node loses the pod with this id, which an operator sees beside what runs and waits. */
 export async function watchMarket(scene: DayScene, podId: string): Promise<void> {
   const { api, market } = scene;
@@ -238,6 +278,7 @@ export async function watchMarket(scene: DayScene, podId: string): Promise<void>
   if (node === undefined) throw new Error(`no node has the pod ${podId}`);
   market.agents.host(node.id).pods.delete(podId);
   await scene.settle();
+  await decideUnknownPods(scene, headers, { nodeId: node.id, podId });
   await api.call('GET /operator/drift', Drift, { headers });
   await api.call('GET /operator/queues', Queues, { headers });
 }

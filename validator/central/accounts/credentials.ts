@@ -29,6 +29,7 @@ export function createCredentials(
     db,
     clock,
     random,
+    log,
     secrets: createApiKeySecrets({ random, secret }),
     retrievable: options.apiKeysRetrievable ?? true,
     budgets,

@@ -4,8 +4,10 @@ import { DISK_REQUIRED, type DiskUse, judgeDisk } from '#shared/check/disk.check
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import type { Observed } from '#shared/check/observe.ts';
 import { hostAndPort } from '#shared/http/listen.ts';
+import { judgeDatabase } from '../../database/database.check.ts';
 import { centralSecretFile, centralSeedFile } from '../config.ts';
-import type { CentralFacts } from './central-facts.ts';
+import { databaseBackupsOf } from '../platform/central-home.ts';
+import { type CentralFacts, databaseLocation } from './central-facts.ts';
 
 export const CENTRAL_SERVICE_CHECKS: readonly DoctorCheck<CentralFacts>[] = [
   {
@@ -13,6 +15,13 @@ export const CENTRAL_SERVICE_CHECKS: readonly DoctorCheck<CentralFacts>[] = [
     detects: 'a database that cannot be opened',
     required: 'the database of CENTRAL_DATABASE, with the schema of this version',
     judge: database,
+  },
+  {
+    id: 'database-file',
+    detects: 'a database that is damaged, was deleted or has no recent backup',
+    required: 'an undamaged database, and backups as old as configured at most',
+    judge: ({ databaseFile, config }) =>
+      judgeDatabase(databaseFile, databaseLocation(config), databaseBackupsOf(config)),
   },
   {
     id: 'key',

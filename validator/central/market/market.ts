@@ -124,10 +124,11 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
       metricHistories: metrics.histories,
     },
 
-    /** Prepares search and official templates. Must complete before the first request is served. */
+    /** Prepares search, official templates and a restored database. Must complete before the first request is served. */
     async prepare(): Promise<void> {
       await executors.prepare();
       await templates.prepare();
+      await pods.prepare();
     },
 
     /** Milliseconds since the pod sync last polled its queue. */
@@ -141,6 +142,12 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
 
     /** Ends the metered time of all pods until their nodes answer again. */
     suspendMeters: pods.suspendMeters,
+
+    /** Decisions of operators about pods that the database does not have. */
+    unknownPods: pods.unknownPods,
+
+    /** Compares the pods of all nodes with the database. Tests call it instead of `startJobs`. */
+    surveyPods: pods.surveyOnce,
 
     /** Runs one clean-up of volumes. Tests call it instead of `startJobs`. */
     cleanVolumes: volumes.runOnce,

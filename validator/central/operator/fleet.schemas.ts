@@ -8,7 +8,7 @@ import { NODE_OFFERS } from './fleet.store.ts';
 
 const MAX_QUERY_CHARS = 254;
 const OFFER =
-  '`rentable`, or the first reason why the node cannot be rented: `provider_banned`, `node_paused_by_provider` (also after an opt-out), `node_not_verified`, `node_unavailable` (every GPU is rented), `gpu_count_invalid` (fewer GPUs are free than the minimum of a rental); `removed` for a removed node.';
+  '`rentable`, or the first reason why the node cannot be rented: `provider_banned`, `node_paused_by_provider` (also after an opt-out), `node_not_verified`, `node_unavailable` (every GPU is rented, or the node runs unknown pods), `gpu_count_invalid` (fewer GPUs are free than the minimum of a rental); `removed` for a removed node.';
 const HOTKEY = "ss58 of the provider's hotkey.";
 
 export const FleetQuery = PageQuery.extend(

@@ -22,6 +22,7 @@ const OFFER = sql<NodeOffer>`case
   when executors.state = 'removed' then 'removed'
   when providers.banned_at is not null then 'provider_banned'
   when executors.paused = 1 or providers.opted_in = 0 then 'node_paused_by_provider'
+  when executors.unknown_pods > 0 then 'node_unavailable'
   when executors.state <> 'verified' then 'node_not_verified'
   when executors.slots_free = 0 then 'node_unavailable'
   when executors.slots_free < coalesce(executors.min_gpu_count, executors.slots_total) then 'gpu_count_invalid'
@@ -83,7 +84,15 @@ export async function searchFleet(db: Db, search: FleetSearch) {
     .where('executors.id', 'in', ids)
     .select(['executors.id', 'provider_id', 'ip_address', 'port', 'gpu_type', 'machine_name'])
     .select(['gpu_count', 'slots_total', 'slots_free', 'min_gpu_count', 'price_uusd_per_gpu_hour'])
-    .select(['state', 'paused', 'validator_hotkey', 'verdict_at', 'last_seen_at', 'simulated'])
+    .select([
+      'state',
+      'paused',
+      'unknown_pods',
+      'validator_hotkey',
+      'verdict_at',
+      'last_seen_at',
+      'simulated',
+    ])
     .select(['executors.created_at', 'providers.hotkey', 'providers.opted_in'])
     .select(['providers.banned_at', OFFER.as('offer')])
     .orderBy('executors.id')

@@ -2,6 +2,7 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import type { GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import type { AccountPorts } from '../accounts/account/account-ports.ts';
+import type { UnknownPods } from '../market/pods/unknown-pods.ts';
 import type { LedgerProofs } from '../money/ledger/ledger-proof.service.ts';
 import type { OperatorRefunds } from '../money/metering/operator-refund.service.ts';
 import type { CentralDeps } from '../platform/central-deps.ts';
@@ -20,12 +21,14 @@ import {
 import { registerLedgerProof, registerQueues } from './queue.routes.ts';
 import { createQueues } from './queue.service.ts';
 import { registerRelay } from './relay.routes.ts';
+import { registerUnknownPods } from './unknown-pods.routes.ts';
 
 export type OperatorParts = {
   idempotency: Idempotency;
   refunds: OperatorRefunds;
   proofs: LedgerProofs;
   guard: GuardedClock;
+  unknownPods: UnknownPods;
   /** Functions that return further data of an account. */
   views: Pick<AccountPorts, 'balanceOf' | 'earnedByReferrals' | 'validators'>;
 };
@@ -34,7 +37,7 @@ export type OperatorParts = {
 export function registerOperator(
   api: HttpServer,
   { ports }: Pick<CentralDeps, 'ports'>,
-  { idempotency, refunds, proofs, views, guard }: OperatorParts,
+  { idempotency, refunds, proofs, views, guard, unknownPods }: OperatorParts,
 ): void {
   const { db, clock, random } = ports;
   registerAccounts(api, createAccountsForOperators(db, views));
@@ -45,5 +48,6 @@ export function registerOperator(
   registerQueues(api, createQueues({ db, clock }));
   registerLedgerProof(api, proofs);
   registerClock(api, { db, clock, guard });
+  registerUnknownPods(api, unknownPods);
   registerRelay(api, ports.agents);
 }

@@ -3,6 +3,7 @@
  * descriptions of the API and the portal.
  */
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
+import { INTACT_DATABASE } from '../../database/database-watch.ts';
 import type { CentralOptions, CentralPorts } from './central-deps.ts';
 import { installCors } from './edge/cors.ts';
 import { errorProfileOf } from './edge/error-profiles.ts';
@@ -10,6 +11,7 @@ import { refuseMisnamedFields } from './edge/field-names.ts';
 import {
   installBodyLimits,
   installSecurityHeaders,
+  refuseChangesOfDamaged,
   refuseUnstorable,
 } from './edge/request-hooks.ts';
 import { installKeyGate } from './idempotency/once.ts';
@@ -49,6 +51,7 @@ export async function createApiServer(deps: ApiServerDeps): Promise<HttpServer> 
   metrics?.watch(server);
   installSecurityHeaders(server);
   installCors(server, options.corsOrigins ?? []);
+  refuseChangesOfDamaged(server, ports.databaseHealth ?? INTACT_DATABASE);
   limits.beforeAuthentication(server);
   authenticate(server);
   refuseUnstorable(server);

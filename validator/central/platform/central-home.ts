@@ -4,10 +4,39 @@ import { z } from 'zod';
 import { ConfigError, type Environment, parseConfig, secret } from '#shared/runtime/config.ts';
 import { readOrCreatePrivateFile, readPrivateFile } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
+import type { BackupPlan } from '../../database/database-watch.ts';
 import { isPostgresAddress } from '../../database/open-database.ts';
 
 /** `npm start` also reads this variable. */
 export const DatabaseVariable = z.object({ CENTRAL_DATABASE: secret(z.string().optional()) });
+
+const MAX_HOURS = 8_760;
+const MAX_KEPT = 1_000;
+
+/** Backups of the SQLite database. `npm start` also reads these variables. */
+export const DatabaseBackupVariables = z.object({
+  /** Hours between two backups of a SQLite database; 0 for none. */
+  CENTRAL_DATABASE_BACKUP_HOURS: z.coerce.number().int().min(0).max(MAX_HOURS).default(6),
+  /** Number of newest backups that are kept. */
+  CENTRAL_DATABASE_BACKUP_KEEP: z.coerce.number().int().min(1).max(MAX_KEPT).default(4),
+  /** Folder of the backups. Default: database-backups beside the database. */
+  CENTRAL_DATABASE_BACKUP_DIR: z.string().min(1).optional(),
+});
+
+/** Returns the plan of the backups. */
+export function databaseBackupsOf(variables: z.output<typeof DatabaseBackupVariables>): BackupPlan {
+  return {
+    hours: variables.CENTRAL_DATABASE_BACKUP_HOURS,
+    keep: variables.CENTRAL_DATABASE_BACKUP_KEEP,
+    folder: variables.CENTRAL_DATABASE_BACKUP_DIR,
+  };
+}
+
+/** Returns the plan of the backups that the environment configures. */
+export function databaseBackupsIn(environment: Environment): BackupPlan {
+  const spec = { schema: DatabaseBackupVariables, prefix: 'CENTRAL_DATABASE_BACKUP_' };
+  return databaseBackupsOf(parseConfig(spec, environment));
+}
 
 export const DatabasePlace = z.object({
   /** Folder of the SQLite database, the seed and the secret. */

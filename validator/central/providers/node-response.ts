@@ -100,7 +100,12 @@ function failedCheck(check: CheckResult, port: number, docsUrl: DocsUrl): Blocki
 }
 
 /** Returns the decisions that exclude a node from the market, regardless of its checks. */
-function decisionsOn({ banned_at, opted_in, paused }: ExecutorEntry): BlockingReason[] {
+function decisionsOn({
+  banned_at,
+  opted_in,
+  paused,
+  unknown_pods,
+}: ExecutorEntry): BlockingReason[] {
   const decisions = [
     banned_at !== null && {
       code: 'PROVIDER_BANNED',
@@ -122,6 +127,13 @@ function decisionsOn({ banned_at, opted_in, paused }: ExecutorEntry): BlockingRe
       measured: 'paused',
       required: 'not paused',
       fix: 'Resume it: POST /executors/{id}/resume.',
+    },
+    unknown_pods > 0 && {
+      code: 'UNKNOWN_PODS',
+      message: 'The node runs pods that the market does not know',
+      measured: `${unknown_pods} unknown pods`,
+      required: 'only pods of the market',
+      fix: 'The operator of the marketplace decides about them. Do not remove them: renters may own them.',
     },
   ].filter((decision) => decision !== false);
   return decisions.map((decision) => ({ ...NO_COMMANDS, ...decision, gating: true }));

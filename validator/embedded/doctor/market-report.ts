@@ -24,6 +24,7 @@ const PER_AGENT: ReadonlySet<string> = new Set([
   'pod-ports-free',
   'home-disk',
   'state-folder',
+  'store',
   'agent',
   'ssh-gateway',
 ]);

@@ -124,7 +124,7 @@ it('removes the pods of a deleted account from their nodes', async () => {
 });
 
 it('stores nothing for requests that were authenticated before the deletion', async () => {
-  const { db, clock, random, secret } = market.ports;
+  const { db, clock, random, log, secret } = market.ports;
   const caller: UserIdentity = {
     kind: 'user',
     accountId: account.id,
@@ -134,7 +134,7 @@ it('stores nothing for requests that were authenticated before the deletion', as
   };
   const deps = { db, clock, random };
   const secrets = createApiKeySecrets({ random, secret });
-  const keys = { ...deps, secrets, retrievable: true, budgets: keyBudgets };
+  const keys = { ...deps, log, secrets, retrievable: true, budgets: keyBudgets };
   await remove();
   const late = await Promise.allSettled([
     createApiKeys(keys).create(caller, CreateApiKey.parse({ name: 'late' })),

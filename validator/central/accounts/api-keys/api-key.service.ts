@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { microOrNull, microToUsd } from '#shared/api/money.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { ApiKey, ApiKeyRefusal, Database, Db } from '../../platform/database/tables.ts';
 import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
@@ -40,6 +41,7 @@ export type ApiKeysDeps = {
   db: Database;
   clock: Clock;
   random: Random;
+  log: Log;
   secrets: ApiKeySecrets;
   /** If false, the full key is shown only when it is created. */
   retrievable: boolean;
@@ -77,7 +79,7 @@ type Facts = { podsCount: number; limits: BudgetLimits; spent: typeof NOTHING };
 const NEW_KEY: Facts = { podsCount: 0, limits: NO_LIMITS, spent: NOTHING };
 
 export function createApiKeys(deps: ApiKeysDeps) {
-  const { db, clock, random, secrets, retrievable, budgets } = deps;
+  const { db, clock, random, log, secrets, retrievable, budgets } = deps;
 
   function isActive(row: ApiKey): boolean {
     return row.is_active === 1 && (row.expires_at === null || clock.now() < row.expires_at);
@@ -183,7 +185,10 @@ export function createApiKeys(deps: ApiKeysDeps) {
       const nowMs = clock.now();
       const staleMs = nowMs - LAST_USED_RESOLUTION_MS;
       if (row.last_used_at === null || row.last_used_at <= staleMs) {
-        await touchApiKey(db, row.id, nowMs, staleMs);
+        // A database that cannot be written still answers reads.
+        await touchApiKey(db, row.id, nowMs, staleMs).catch((error: unknown) =>
+          log.warn({ err: error }, 'noting the use of an API key failed'),
+        );
       }
       return row;
     },

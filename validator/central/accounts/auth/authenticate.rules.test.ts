@@ -45,7 +45,8 @@ beforeEach(async () => {
   });
   const secrets = createApiKeySecrets({ random: systemRandom, secret });
   const random = systemRandom;
-  apiKeys = createApiKeys({ db, clock, random, secrets, retrievable: true, budgets: keyBudgets });
+  const keys = { db, clock, random, log, secrets, retrievable: true, budgets: keyBudgets };
+  apiKeys = createApiKeys(keys);
   const users = createUserCredentials({ db, sessions, apiKeys });
   const { verifyBody } = validators;
   server = createHttpServer({ log, clock, random, bodyLimitBytes: 10_000, verifyBody });

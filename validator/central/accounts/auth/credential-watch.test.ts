@@ -35,14 +35,23 @@ afterEach(async () => {
 
 function createWatch() {
   const { db, clock, random, secret } = central.ports;
+  const log = createLog({ name: 'test', level: 'silent' });
   const secrets = createApiKeySecrets({ random, secret });
   return createCredentialWatch({
     db,
     clock,
     stopping: stopping.signal,
-    log: createLog({ name: 'test', level: 'silent' }),
+    log,
     sessions: createSessions({ clock, random, secret }),
-    apiKeys: createApiKeys({ db, clock, random, secrets, retrievable: true, budgets: keyBudgets }),
+    apiKeys: createApiKeys({
+      db,
+      clock,
+      random,
+      log,
+      secrets,
+      retrievable: true,
+      budgets: keyBudgets,
+    }),
   });
 }
 

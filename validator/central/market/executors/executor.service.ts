@@ -155,6 +155,10 @@ export async function recordSeen(db: Db, executor: ExecutorEntry, nowMs: number)
   await updateExecutor(db, executor.id, { last_seen_at: nowMs });
 }
 
+/** Reason why a node with unknown pods cannot be rented. */
+export const UNKNOWN_PODS =
+  'The node runs pods that the market does not know; an operator decides about them';
+
 /** Columns that determine whether an executor can be rented. */
 type Offered = Pick<
   ExecutorEntry,
@@ -162,6 +166,7 @@ type Offered = Pick<
   | 'paused'
   | 'opted_in'
   | 'state'
+  | 'unknown_pods'
   | 'slots_free'
   | 'slots_total'
   | 'gpu_count'
@@ -176,6 +181,7 @@ export function rentalObstacles(executor: Offered): RentabilityResponse['reasons
   if (executor.paused === 1 || executor.opted_in === 0) {
     add('node_paused_by_provider', 'The provider accepts no new rentals');
   }
+  if (executor.unknown_pods > 0) add('node_unavailable', UNKNOWN_PODS);
   if (executor.state !== 'verified') {
     add('node_not_verified', 'The validator has not passed the node');
   } else if (executor.slots_free === 0) {

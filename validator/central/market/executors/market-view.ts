@@ -96,9 +96,9 @@ export function createMarketView({ db }: { db: Database }): MarketView {
 }
 
 function listedOf(change: MarketChange, names: Map<string, string>): Listed | null {
-  const { state, paused, opted_in, banned_at, ...node } = change;
-  const isOffered = state === 'verified' && paused === 0 && opted_in === 1 && banned_at === null;
-  if (!isOffered || !hasRoom(node)) return null;
+  const { state, paused, unknown_pods: unknown, opted_in, banned_at, ...node } = change;
+  const isOpen = paused === 0 && unknown === 0 && opted_in === 1 && banned_at === null;
+  if (state !== 'verified' || !isOpen || !hasRoom(node)) return null;
   const subject = subjectOf(node, node.price_uusd_per_gpu_hour, node.slots_free);
   const machineName = names.get(subject.machineName) ?? subject.machineName;
   if (names.size >= MAX_NAMES) names.clear();

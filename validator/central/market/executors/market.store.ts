@@ -29,7 +29,10 @@ export type MarketNode = MeasuredFigures &
 
 /** A node that was added or changed, whether or not it is offered. */
 export type MarketChange = MarketNode &
-  Pick<Executor, 'state' | 'paused'> & { opted_in: 0 | 1; banned_at: number | null };
+  Pick<Executor, 'state' | 'paused' | 'unknown_pods'> & {
+    opted_in: 0 | 1;
+    banned_at: number | null;
+  };
 
 function market(db: Db) {
   return db
@@ -43,16 +46,17 @@ function market(db: Db) {
       ...(['gpu_memory_mib', 'cpu_cores', 'memory_kib', 'disk_free_kib', 'ports_free'] as const),
       ...(['sysbox_runtime', 'can_split', 'nvlink'] as const),
       ...(['slots_total', 'slots_free', 'download_mbps', 'upload_mbps'] as const),
-      ...(['state', 'paused', 'opted_in', 'banned_at'] as const),
+      ...(['state', 'paused', 'unknown_pods', 'opted_in', 'banned_at'] as const),
     ]);
 }
 
-/** Finds an offered node: verified, not paused, and of a participating provider. */
+/** Finds an offered node: verified, not paused, without unknown pods, and of a participating provider. */
 export async function findOnMarket(db: Db, id: string): Promise<MarketNode | undefined> {
   return market(db)
     .where('executors.id', '=', id)
     .where('state', '=', 'verified')
     .where('paused', '=', 0)
+    .where('unknown_pods', '=', 0)
     .where('providers.opted_in', '=', 1)
     .where('providers.banned_at', 'is', null)
     .executeTakeFirst();
@@ -108,13 +112,14 @@ const sumOf = (figure: RawBuilder<number>) => sql<number>`sum(${figure})`;
 const countOf = (holds: RawBuilder<boolean>) =>
   sql<number>`sum(case when ${holds} then 1 else 0 end)`;
 
-/** Offered nodes: verified, not paused, and of a participating provider. */
+/** Offered nodes: verified, not paused, without unknown pods, and of a participating provider. */
 function offered(db: Db) {
   return db
     .selectFrom('executors')
     .innerJoin('providers', 'providers.id', 'executors.provider_id')
     .where('state', '=', 'verified')
     .where('paused', '=', 0)
+    .where('unknown_pods', '=', 0)
     .where('providers.opted_in', '=', 1)
     .where('providers.banned_at', 'is', null);
 }

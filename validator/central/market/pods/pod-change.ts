@@ -26,6 +26,8 @@ import { recordPodEvent } from './pod-events.ts';
 import { podKeysOf } from './pod-key.ts';
 import { statusOf } from './pod-response.ts';
 import { changedSpecFor, specWithVolume } from './pod-spec.ts';
+import { AWAITS_DECISION } from './unknown-pods.plan.ts';
+import { isUnknown } from './unknown-pods.ts';
 
 /** Content of the pod before the pending change. */
 const Previous = z.object({
@@ -90,7 +92,10 @@ export async function changedTemplateOf(tx: Db, pod: Pod): Promise<Template | nu
   return isDeepStrictEqual(next, present) ? null : template;
 }
 
-/** Returns the changed row. Throws `pod_state_conflict` unless the pod is running or failed to reboot. */
+/**
+ * Returns the changed row. Throws `pod_state_conflict` unless the pod is running or failed to reboot, and while an
+ * operator must decide about its generation.
+ */
 export async function beginRestart(
   tx: Db,
   deps: { clock: Clock; random: Random },
@@ -105,6 +110,8 @@ export async function beginRestart(
   },
 ): Promise<Pod> {
   const { actor, kind, template, volumeCopyId = null } = request;
+  // The node would ignore a change to a generation that it already has.
+  if (await isUnknown(tx, pod)) throw new ApiError('pod_state_conflict', AWAITS_DECISION);
   const change = {
     phase: wirePhase('rebooting') ?? '',
     updated_at: deps.clock.now(),

@@ -188,18 +188,19 @@ export function createLostContact(deps: LostContactDeps) {
   }
 
   /**
-   * Ends the metered time of all pods now, as if their nodes were silent, until a pass reaches the nodes again. Called
-   * before the time is corrected, so that no renter is charged for the correction. Throws if a pod is still metered.
+   * Ends the metered time of all pods now, or at their last contact, as if their nodes were silent, until a pass reaches
+   * the nodes again. Throws if a pod is still metered.
    */
-  async function suspendMeters(): Promise<void> {
+  async function suspendMeters(at: 'now' | 'last-contact'): Promise<void> {
     for (let round = 0; round < SUSPEND_ROUNDS; round += 1) {
       const ids = await billablePodIds(db);
       if (ids.length === 0) return;
       for (const id of ids) {
         const pod = await findPod(db, id);
+        if (pod === undefined) continue;
         const nowMs = clock.now();
-        const loss = { lostAtMs: nowMs, nowMs, announced: false, isNodeFault: false };
-        if (pod !== undefined) await markUnreachable(pod, loss);
+        const lostAtMs = at === 'now' ? nowMs : Math.min(nowMs, lastContactMs(pod));
+        await markUnreachable(pod, { lostAtMs, nowMs, announced: false, isNodeFault: false });
       }
     }
     throw new Error('pods are still metered');

@@ -24,12 +24,14 @@ import { findExecutor, recordSeen } from '../executors/executor.service.ts';
 import { type DriftKind, recordDrift } from './drift.ts';
 import { isLaunchLate } from './launch-limit.ts';
 import { podStateOf } from './pod.state.ts';
-import { changePod, findPod, listUnendedOn } from './pod.store.ts';
+import { changePod, findPod, isBeingCreated, listUnendedOn } from './pod.store.ts';
 import { createLostContact, isUnanswered, type LostContactDeps } from './pod-contact.ts';
 import { createIdleCheck } from './pod-idle.ts';
 import type { NotebookTokenOf } from './pod-notebook.ts';
 import { createPodRecorder } from './pod-recorder.ts';
 import { needsAttention, nextStep, type SyncStep } from './pod-sync.plan.ts';
+import { AWAITS_DECISION } from './unknown-pods.plan.ts';
+import type { UnknownPods } from './unknown-pods.ts';
 
 /** Refusals of a spec that are final. */
 const FATAL_CODES: readonly ErrorCode[] = [
@@ -42,9 +44,6 @@ const FATAL_CODES: readonly ErrorCode[] = [
 ];
 
 type AgentStep = Exclude<SyncStep, { do: 'wait' | 'observe' }>;
-
-/** Maximum number of cached ids of unknown pods, each of which is logged only once. */
-const MAX_LOGGED_IDS = 1_000;
 
 export type SyncDeps = {
   db: Database;
@@ -65,6 +64,7 @@ export type SyncDeps = {
   operations: OperationPasses;
   /** Volumes, which are restored before the pods that mount them start. */
   volumes: VolumePasses;
+  unknownPods: Pick<UnknownPods, 'survey'>;
   inMaintenance: LostContactDeps['inMaintenance'];
   launchLimitMs: number;
   trust: ClockTrust;
@@ -108,7 +108,6 @@ export function createPodSync(deps: SyncDeps) {
   const record = createPodRecorder({ ...deps, restoresAtStart });
   const lostContact = createLostContact({ ...deps, failCreation: record.failCreation });
   const checkIdle = createIdleCheck(deps);
-  const logged = new Set<string>();
 
   /** Stored specs contain neither the registry login nor the values of secrets; both are added to the request. */
   async function putBody(pod: Pod): Promise<PodPutInput> {
@@ -197,36 +196,31 @@ export function createPodSync(deps: SyncDeps) {
     }
   }
 
-  /** Removes ended pods that the agent still runs, and logs pods of the agent that are not in the database. */
-  async function removeOrphans(
+  /** Removes ended pods that the agent still runs. */
+  async function removeEnded(
     client: AgentClient,
     executorId: string,
-    orphans: PodView[],
+    left: readonly PodView[],
   ): Promise<void> {
-    for (const view of orphans) {
+    for (const view of left) {
       const pod = await findPod(db, view.id);
-      if (pod !== undefined && pod.executor_id === executorId) {
-        if (pod.delete_requested_at !== null || pod.ended_at !== null) {
-          await client.deletePod(pod.id);
-          await foundDrift('pod_left', executorId, pod.id);
-        }
-      } else if (!logged.has(view.id) && logged.size < MAX_LOGGED_IDS) {
-        logged.add(view.id);
-        log.warn({ pod_id: view.id, executor_id: executorId }, 'agent runs an unknown pod');
-        await foundDrift('pod_unknown', executorId, view.id);
-      }
+      if (pod === undefined || pod.executor_id !== executorId) continue;
+      if (pod.delete_requested_at === null && pod.ended_at === null) continue;
+      await client.deletePod(pod.id);
+      await foundDrift('pod_left', executorId, pod.id);
     }
   }
 
   /**
    * Performs the next step of each pod. A refusal affects only one pod; a missing answer ends the pass. Returns false
-   * if a step was refused.
+   * if a step was refused. `unknown` are the ids of the node's unknown pods: such a pod stays as it is, and no new pod is
+   * sent to the node.
    */
   async function performAll(
     client: AgentClient,
     pods: readonly Pod[],
     views: readonly PodView[],
-    waiting: PodsAwaitingVolumes | null,
+    { waiting, unknown }: { waiting: PodsAwaitingVolumes | null; unknown: ReadonlySet<string> },
   ): Promise<boolean> {
     const byId = new Map(views.map((view) => [view.id, view]));
     let isAllDone = true;
@@ -234,7 +228,9 @@ export function createPodSync(deps: SyncDeps) {
       try {
         const step = nextStep(pod, byId.get(pod.id));
         const wait = waiting?.get(pod.id);
-        if (step.do !== 'put' || wait === undefined) await perform(client, pod, step);
+        const isNew = step.do === 'put' && isBeingCreated(pod);
+        if (unknown.has(pod.id) || (isNew && unknown.size > 0)) await explain(pod, AWAITS_DECISION);
+        else if (step.do !== 'put' || wait === undefined) await perform(client, pod, step);
         else if (wait.isFinal) await record.refused(pod, wait.message);
         else await record.awaitsVolume(pod, wait.message);
       } catch (error) {
@@ -270,18 +266,20 @@ export function createPodSync(deps: SyncDeps) {
       const views = await client.listPods();
       const executor = await findExecutor(db, executorId);
       if (executor !== undefined) await recordSeen(db, executor, clock.now());
+      const unknown = await deps.unknownPods.survey(client, executorId, views);
       const waiting = await deps.volumes.pass(client, executorId);
-      isAllDone = await performAll(client, pods, views, waiting);
+      const ids = new Set(unknown.keys());
+      isAllDone = await performAll(client, pods, views, { waiting, unknown: ids });
       await checkIdle(client, pods);
       const known = new Set(pods.map((pod) => pod.id));
-      const orphans = views.filter((view) => !known.has(view.id) && view.desired === 'running');
-      await removeOrphans(client, executorId, orphans);
+      const left = views.filter((view) => !known.has(view.id) && view.desired === 'running');
+      await removeEnded(client, executorId, left);
       const isBackingUp = await deps.operations.pass(client, executorId);
       // Queried last, because this pass may have detached the volume of an ended pod.
       isWorking = isBackingUp || (waiting !== null && (await deps.volumes.isWorking(executorId)));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (isClockRefusal(error)) await recordClockRefusal(pods, error.message);
+      if (isClockRefusal(error)) for (const pod of pods) await explain(pod, error.message);
       await lostContact.recordUnanswered(executorId, pods, !isWithoutResponse(error));
       await deps.operations.unanswered(executorId);
       return 'unreachable';
@@ -292,12 +290,9 @@ export function createPodSync(deps: SyncDeps) {
     return isWorking ? 'working' : 'idle';
   }
 
-  /** Shows renters why their pods wait. The next report of the agent replaces the message. */
-  async function recordClockRefusal(pods: readonly Pod[], message: string): Promise<void> {
-    for (const pod of pods) {
-      if (pod.message !== message)
-        await changePod(db, pod.id, [podStateOf(pod.state)], { message });
-    }
+  /** Shows the renter why the pod waits. The next report of the agent replaces the message. */
+  async function explain(pod: Pod, message: string): Promise<void> {
+    if (pod.message !== message) await changePod(db, pod.id, [podStateOf(pod.state)], { message });
   }
 
   return { syncExecutor, suspendMeters: lostContact.suspendMeters };

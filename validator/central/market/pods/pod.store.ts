@@ -6,6 +6,7 @@ import { sealed } from '../../platform/database/sealed-columns.ts';
 import type { PodsTable } from '../../platform/database/tables/market.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
 import { CREATION_STATES, POD_STATES, type PodState, sourcesOf } from './pod.state.ts';
+import type { KnownPod } from './unknown-pods.plan.ts';
 
 /** Columns of a pod except its state, which only `movePod` writes. */
 export type PodChange = Omit<Updateable<PodsTable>, 'state'> & { state?: never };
@@ -23,6 +24,17 @@ const byId = prepared((db, { id }: Slots<{ id: string }>) =>
 /** Finds a pod in any state, including ended pods. */
 export async function findPod(db: Db, id: string): Promise<Pod | undefined> {
   return (await byId(db, { id })).rows[0];
+}
+
+/** Finds the columns with which reports of nodes are compared, of pods in any state. */
+export async function findKnown(db: Db, ids: readonly string[]): Promise<KnownPod[]> {
+  if (ids.length === 0) return [];
+  return db
+    .selectFrom('pods')
+    .select(['id', 'executor_id', 'generation', 'acknowledged_generation'])
+    .select(['delete_requested_at', 'ended_at'])
+    .where('id', 'in', ids)
+    .execute();
 }
 
 /**

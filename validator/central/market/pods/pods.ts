@@ -2,6 +2,7 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import { isPostgres } from '../../../database/engine.ts';
+import { RESTORED_ROW } from '../../../database/restore-database.ts';
 import { createDockerLogins } from '../../accounts/registry-logins/docker-credential.service.ts';
 import { createPodSecrets } from '../../accounts/secrets/secret.service.ts';
 import type { MailDeps } from '../../delivery/delivery.ts';
@@ -21,6 +22,8 @@ import { createPodCleanup } from './pod-removal.ts';
 import { createPodSyncJob } from './pod-sync.job.ts';
 import type { SyncDeps } from './pod-sync.ts';
 import { createLocalSyncQueue, createSharedSyncQueue } from './sync-queue.ts';
+import { createUnknownPodsJob } from './unknown-pods.job.ts';
+import { createUnknownPods } from './unknown-pods.ts';
 
 /** Interval between two removals of queue entries for nodes without pods. */
 const SWEEP_INTERVAL_MS = 600_000;
@@ -42,6 +45,18 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
   const { launchLimitMs = DEFAULT_LAUNCH_LIMIT_MS } = options;
   const notebookToken = createNotebookTokens(secret);
   const wake = (executorId: string): void => sync.wake(executorId);
+  const unknownPods = createUnknownPods({
+    db,
+    clock,
+    random,
+    log,
+    wake(executorId) {
+      wake(executorId);
+      // The sync does not visit nodes without pods in the database.
+      survey.wake();
+    },
+  });
+  const survey = createUnknownPodsJob({ db, clock, log, agents, unknownPods });
   const queue = isPostgres(db)
     ? createSharedSyncQueue({ db, clock, processes })
     : createLocalSyncQueue({ db, clock });
@@ -58,6 +73,7 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
     secretsOf: createPodSecrets(ports),
     operations: parts.operations,
     volumes: parts.volumes,
+    unknownPods,
     inMaintenance: parts.inMaintenance,
     detachVolume: parts.detachVolume,
     launchLimitMs,
@@ -105,13 +121,28 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
     /** Runs one pass of the sync over all executors that are due. Tests call it instead of `start`. */
     syncOnce: () => sync.runOnce(),
 
-    suspendMeters: sync.suspendMeters,
+    /** Ends the metered time of all pods, so that no renter is charged for a correction of the clock. */
+    suspendMeters: () => sync.suspendMeters('now'),
+
+    /** Charges no renter for the time between a restored copy of the database and this start. */
+    async prepare(): Promise<void> {
+      const isRestored = db.selectFrom('meta').select('name').where('name', '=', RESTORED_ROW);
+      if ((await isRestored.executeTakeFirst()) === undefined) return;
+      await sync.suspendMeters('last-contact');
+      await db.deleteFrom('meta').where('name', '=', RESTORED_ROW).execute();
+    },
+
+    unknownPods,
+
+    /** Compares the pods of all nodes with the database. Tests call it instead of `start`. */
+    surveyOnce: () => survey.runOnce(),
 
     /** Milliseconds since the sync last polled its queue. */
     sincePollMs: sync.sincePollMs,
 
     start(): { stop(): Promise<void> } {
       sync.start();
+      survey.start();
       const stopListening = notifier.onNotify('sync', () => sync.poll());
       const sweep = startLoop({
         clock,
@@ -122,7 +153,7 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
       return {
         async stop() {
           stopListening();
-          await Promise.all([sync.stop(), sweep.stop()]);
+          await Promise.all([sync.stop(), survey.stop(), sweep.stop()]);
         },
       };
     },

@@ -13,7 +13,11 @@ import { settleFirst } from '../../money/metering/settlement.service.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import type { Actor, UserIdentity } from '../../platform/identity.ts';
-import { type ExecutorEntry, requireExecutor } from '../executors/executor.service.ts';
+import {
+  type ExecutorEntry,
+  requireExecutor,
+  UNKNOWN_PODS,
+} from '../executors/executor.service.ts';
 import { gpuTotalOf, inventoryOf } from '../executors/executor-response.ts';
 import { isLeaving } from '../executors/notice-period.ts';
 import { hasLaunchOn } from '../pods/pod.service.ts';
@@ -111,6 +115,7 @@ async function requireRentable(tx: Db, id: string, nowMs: number): Promise<Execu
       'The provider of this node accepts no new rentals',
     );
   }
+  if (executor.unknown_pods > 0) throw new ApiError('node_unavailable', UNKNOWN_PODS);
   if (executor.state !== 'verified') {
     throw new ApiError('node_not_verified', 'The validator has not passed this node');
   }

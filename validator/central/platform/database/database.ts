@@ -2,10 +2,12 @@
 import { existsSync } from 'node:fs';
 import { sql } from 'kysely';
 import { ConfigError } from '#shared/runtime/config.ts';
+import type { DatabaseDamage } from '#shared/runtime/database-damage.ts';
 import { isPostgres } from '../../../database/engine.ts';
 import {
   type DatabaseTarget,
   isPostgresAddress,
+  markCreated,
   openDatabase,
 } from '../../../database/open-database.ts';
 import { beginMigration, type DatabaseLocation } from '../../../database/ownership.ts';
@@ -62,6 +64,7 @@ import { operatorRecords } from './migrations/0051-operator-records.ts';
 import { runningTime } from './migrations/0052-running-time.ts';
 import { damagedBackups } from './migrations/0053-damaged-backups.ts';
 import { pendingEmail } from './migrations/0054-pending-email.ts';
+import { unknownPods } from './migrations/0055-unknown-pods.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -119,6 +122,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   runningTime,
   damagedBackups,
   pendingEmail,
+  unknownPods,
 ];
 
 const SCHEMA = MIGRATIONS.length;
@@ -130,16 +134,19 @@ const KNOWN_AS = {
 
 /**
  * Opens the database at `target`: `postgres://…`, a SQLite file or `:memory:`. The caller must call `destroy()`.
+ * `damage` receives the damage that queries find.
  * Rejects as `openDatabase` does, and with a ConfigError if a newer version has written the database.
  */
 export async function openCentralDatabase(
   target: string,
   variable = 'CENTRAL_DATABASE',
+  damage?: DatabaseDamage,
 ): Promise<Database> {
   const place = { address: target, variable, ...KNOWN_AS };
-  const db = await openDatabase<Tables>(place);
+  const db = await openDatabase<Tables>({ ...place, damage });
   try {
     await migrate(db, place);
+    markCreated(place);
     return db;
   } catch (error) {
     await db.destroy();

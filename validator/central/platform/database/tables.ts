@@ -38,6 +38,7 @@ export type DockerCredential = Selectable<Tables['docker_credentials']>;
 export type Template = Selectable<Tables['templates']>;
 export type Provider = Selectable<Tables['providers']>;
 export type Executor = Selectable<Tables['executors']>;
+export type UnknownPod = Selectable<Tables['unknown_pods']>;
 export type NewExecutor = Insertable<Tables['executors']>;
 export type GpuSlot = Selectable<Tables['gpu_slots']>;
 export type Pod = Selectable<Tables['pods']>;

@@ -3,7 +3,8 @@
  * store.
  */
 import type { HttpServer } from '#shared/http/server.ts';
-import { invalidField } from '#shared/runtime/errors.ts';
+import { ApiError, invalidField } from '#shared/runtime/errors.ts';
+import type { DatabaseHealth } from '../../../database/database-watch.ts';
 import type { AuthRule } from '../identity.ts';
 
 const ALWAYS = {
@@ -24,6 +25,21 @@ export function installSecurityHeaders(server: HttpServer): void {
   });
 }
 
+const READS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** Refuses requests that change data while the database is damaged. */
+export function refuseChangesOfDamaged(server: HttpServer, { damage }: DatabaseHealth): void {
+  server.addHook('onRequest', async (request) => {
+    if (damage.problem() === null || READS.has(request.method)) return;
+    throw new ApiError('upstream_unavailable', DAMAGED, {
+      status: 503,
+      hint: 'Retry when the operator has restored the database. Pods run on and are not charged until then.',
+      isExpected: true,
+    });
+  });
+}
+
+const DAMAGED = 'The database of the marketplace is damaged; nothing was changed';
 const KIB = 1024;
 
 /**

@@ -1,6 +1,7 @@
 /** Metrics of a process of the central API and of the deployment's backlog, and the listener for scrapes. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { type ReadinessCheck, registerReadiness } from '#shared/api/readiness.ts';
 import { toApiError } from '#shared/http/error-body.ts';
 import { type ListenAddress, listenOn } from '#shared/http/listen.ts';
 import { registerMetricsRoute } from '#shared/http/scrape.ts';
@@ -120,15 +121,23 @@ function routeOf(request: FastifyRequest): string {
 /** No route of this listener accepts a body. */
 const BODY_LIMIT_BYTES = 1_024;
 
-/** Listens for scrapes only. Returns null if there is no address. */
+/** Listens for scrapes and probes only. Returns null if there is no address. */
 export async function listenForScrapes(
   address: ListenAddress | undefined,
-  ports: { metrics: CentralMetrics; log: Log; clock: Clock; random: Random },
+  ports: {
+    metrics: CentralMetrics;
+    /** Served at /readyz. */
+    readiness: ReadinessCheck;
+    log: Log;
+    clock: Clock;
+    random: Random;
+  },
 ): Promise<HttpServer | null> {
   if (address === undefined) return null;
-  const { metrics, ...listening } = ports;
+  const { metrics, readiness, ...listening } = ports;
   const server = createHttpServer({ ...listening, bodyLimitBytes: BODY_LIMIT_BYTES });
   registerMetricsRoute(server, { ...metrics, clock: ports.clock });
+  registerReadiness(server, readiness);
   const name = 'CENTRAL_METRICS_LISTEN';
   await listenOn(server, address, { host: name, port: name });
   return server;

@@ -81,11 +81,31 @@ export type ExecutorsTable = Stamped &
     /** Number of GPU slots, and number of GPU slots without a pod. */
     slots_total: number;
     slots_free: number;
+    /** Number of pods on the node that wait for a decision of an operator. The node is not rentable while there is one. */
+    unknown_pods: Generated<number>;
     /** The open or current notice, in the form that responses contain; null if there is none. */
     notice_json: string | null;
     /** Increases with every change that the market shows; set by a trigger (0009-market-revisions.ts). */
     revision: Generated<number>;
   };
+
+/** Pods on nodes that are missing from the database, or newer than in it. An operator decides about each. */
+export type UnknownPodsTable = {
+  executor_id: string;
+  pod_id: string;
+  /** `missing`: the database has no such pod on the node; `newer`: the database has an older generation of the pod. */
+  kind: 'missing' | 'newer';
+  /** Generation on the node. */
+  generation: number;
+  /** Image reference that the node reports. */
+  image: string;
+  gpu_count: number;
+  /** Creation of the pod by the node's clock. */
+  created_at: number;
+  found_at: number;
+  /** Time at which an operator requested the removal; null before. */
+  remove_requested_at: number | null;
+};
 
 /** Result of comparing the place that the provider entered with the evidence; null if none was entered. */
 export type LocationCheck = 'entered' | 'confirmed' | 'contradicted';
@@ -220,6 +240,7 @@ export type ExecutorTables = {
   node_places: NodePlacesTable;
   node_days: NodeDaysTable;
   collateral_deposits: CollateralDepositsTable;
+  unknown_pods: UnknownPodsTable;
   gpu_slots: GpuSlotsTable;
   pull_speeds: PullSpeedsTable;
   image_sizes: ImageSizesTable;

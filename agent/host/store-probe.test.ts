@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { openDatabase } from '../database/database.ts';
-import { storeProblem } from './readiness.ts';
+import { storeProblem } from './store-probe.ts';
 
 it('accepts a working store and a full disk, and reports any other error', () => {
   const database = openDatabase(':memory:');

@@ -1,0 +1,102 @@
+/** An agent whose store is lost keeps the running pods, their ports and their files. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { PodSpec } from '#shared/api/agent/pod.ts';
+import { createTestAgent, podSpec } from '../../test/fakes/agents/test-agent.ts';
+import { createFakeEngine, type FakeEngine } from '../../test/fakes/engine/fake-engine.ts';
+import { damageTable } from '../../test/fakes/faults/damage-file.ts';
+import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
+import type { Agent } from '../app.ts';
+import { openHome } from '../database/database.ts';
+
+const IMAGE = 'registry.example/one:1';
+const ID = '00000000-0000-4000-8000-000000000001';
+const ID_2 = '00000002-0000-4000-8000-000000000002';
+const EXECUTOR = '00000000-0000-4000-8000-00000000000e';
+
+let home: string;
+let clock: ManualClock;
+let engine: FakeEngine;
+let closeHome: () => void;
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'podwright-'));
+  clock = createManualClock();
+  engine = createFakeEngine(clock);
+  engine.addImage(IMAGE, `sha256:${'a1'.repeat(32)}`);
+});
+afterEach(() => {
+  closeHome();
+  rmSync(home, { recursive: true });
+});
+
+function start(sshPorts: Record<string, number> = {}): Agent {
+  const { database, close } = openHome(home, { nowMs: clock.now(), sshPorts: () => sshPorts });
+  closeHome = () => {
+    closeHome = () => undefined;
+    close();
+  };
+  const agent = createTestAgent({ engine, clock, executorId: EXECUTOR, database });
+  agent.start();
+  return agent;
+}
+
+async function settle(ms = 0): Promise<void> {
+  for (let turn = 0; turn < 30; turn += 1) await clock.advance(0);
+  await clock.advance(ms);
+  for (let turn = 0; turn < 30; turn += 1) await clock.advance(0);
+}
+
+async function stop(agent: Agent): Promise<void> {
+  const stopped = agent.stop();
+  await settle(1_000);
+  await stopped;
+  closeHome();
+}
+
+const spec = () =>
+  PodSpec.parse(podSpec({ image: { reference: IMAGE }, internal_ports: [22, 8_080] }));
+const ready = async (agent: Agent) => (await agent.server.inject('/readyz')).json();
+
+it('keeps a running container, its ports and its SSH port when the store was damaged', async () => {
+  const first = start();
+  // The first pod takes the ports that a new store would lease first.
+  await first.pods.put(ID_2, spec());
+  await first.pods.put(ID, spec());
+  await settle();
+  const before = first.pods.get(ID);
+  expect(before.phase).toBe('running');
+  const containers = [...engine.containers.keys()];
+  await stop(first);
+  damageTable(join(home, 'agent.sqlite'), 'pods');
+
+  const sshPort = before.ports['22'] ?? 0;
+  engine.setAway(true);
+  const second = start({ [ID]: sshPort });
+  await settle();
+  expect(await ready(second)).toMatchObject({
+    ready: false,
+    components: { store: { ok: false, message: expect.stringContaining('agent.sqlite.damaged-') } },
+  });
+  // A pod that is sent before the ports are known could get another pod's ports.
+  await expect(second.pods.put(ID, spec())).rejects.toMatchObject({ code: 'upstream_unavailable' });
+  engine.setAway(false);
+  await settle(5_000);
+  await second.pods.put(ID, spec());
+  await settle(10_000);
+  expect(second.pods.get(ID)).toMatchObject({ phase: 'running', ports: before.ports });
+  expect([...engine.containers.keys()]).toEqual(containers);
+  // The other pod still runs without a record.
+  expect((await ready(second)).components.store.ok).toBe(false);
+  await second.pods.put(ID_2, spec());
+  await settle(10_000);
+  expect([...engine.containers.keys()]).toEqual(containers);
+  await clock.advance(1_000);
+  expect((await ready(second)).components.store).toEqual({
+    ok: true,
+    message: 'knows all running pods',
+  });
+  await stop(second);
+});

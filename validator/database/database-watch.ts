@@ -1,0 +1,181 @@
+/**
+ * Periodic work on a process's database: checks of its file for damage, and backups. On PostgreSQL neither happens: the
+ * server checks its data itself, and its operator makes the backups.
+ */
+import type { ReadinessProbe } from '#shared/api/readiness.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
+import { createDatabaseDamage, type DatabaseDamage } from '#shared/runtime/database-damage.ts';
+import { messageOf } from '#shared/runtime/errors.ts';
+import type { Log } from '#shared/runtime/log.ts';
+import { startLoop } from '#shared/runtime/loop.ts';
+import { backupFolderOf, isBackupDue, listBackups } from './database-backup.ts';
+import { inFileThread } from './file-thread.ts';
+import { damageWords, isFileAddress, lockDatabaseFile } from './open-database.ts';
+import type { DatabaseLocation } from './ownership.ts';
+
+export type BackupPlan = {
+  /** Hours between two backups; 0 for none. */
+  hours: number;
+  /** Number of newest backups that are kept. */
+  keep: number;
+  /** Undefined: a folder beside the database. */
+  folder?: string | undefined;
+};
+
+export type WatchOptions = {
+  location: DatabaseLocation;
+  plan: BackupPlan;
+  clock: Clock;
+  log: Log;
+};
+
+type Watched = WatchOptions & {
+  damage: DatabaseDamage;
+  /** True if the file was just checked. */
+  isChecked: boolean;
+};
+
+/** State of a process's database. */
+export type DatabaseHealth = {
+  damage: Pick<DatabaseDamage, 'problem' | 'onRecord'>;
+  /** Description of the last backup for /readyz. Rejects if it failed. */
+  backup(): Promise<string>;
+};
+
+/** Health of a database that nothing checks, such as one in memory. */
+export const INTACT_DATABASE: DatabaseHealth = {
+  damage: { problem: () => null, onRecord: () => undefined },
+  backup: async () => 'none',
+};
+
+export type WatchedDatabase<T> = {
+  db: T;
+  health: DatabaseHealth;
+  /** Ends the work, closes the database and releases its lock. */
+  close(): Promise<void>;
+};
+
+const HOUR_MS = 3_600_000;
+const CHECK_INTERVAL_MS = HOUR_MS;
+/** Short, because the time of the newest backup decides whether one is due. */
+const BACKUP_POLL_MS = 300_000;
+
+/**
+ * Locks a database, opens it with `open`, and starts its checks and backups. Rejects as `lockDatabaseFile` does. `isNew`
+ * accepts a missing file in a place that had one.
+ */
+export async function openWatchedDatabase<T extends { destroy(): Promise<void> }>(
+  options: WatchOptions & { isNew: boolean },
+  open: (damage: DatabaseDamage) => Promise<T>,
+): Promise<WatchedDatabase<T>> {
+  const { location, isNew, log } = options;
+  const lock = await lockDatabaseFile(location, { isNew });
+  try {
+    const damage = createDatabaseDamage({ ...damageWords(location.address, location.kind), log });
+    const db = await open(damage);
+    const watch = watchDatabase({ ...options, damage, isChecked: lock.isChecked });
+    return {
+      db,
+      health: watch,
+      async close() {
+        await watch.stop();
+        await db.destroy();
+        lock.close();
+      },
+    };
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
+function watchDatabase(options: Watched): DatabaseHealth & { stop(): Promise<void> } {
+  const { clock, log } = options;
+  const { address, variable } = options.location;
+  const isFile = isFileAddress(variable, address);
+  const { damage } = options;
+  let problem: string | null = null;
+  let { isChecked } = options;
+  if (!isFile) return { damage, backup: async () => SERVER_BACKUPS, stop: async () => undefined };
+  const loops = [
+    startLoop({
+      clock,
+      intervalMs: CHECK_INTERVAL_MS,
+      async run(signal) {
+        if (!isChecked) await checkFile(options, signal);
+        isChecked = false;
+      },
+      onError: (error) => log.error({ err: error }, 'the check of the database failed'),
+    }),
+    startLoop({
+      clock,
+      intervalMs: BACKUP_POLL_MS,
+      async run(signal) {
+        await backUpIfDue(options, signal);
+        problem = null;
+      },
+      onError(error) {
+        problem = messageOf(error);
+        log.error({ err: error }, 'the backup of the database failed');
+      },
+    }),
+  ];
+  return {
+    damage,
+    async backup() {
+      if (problem !== null) throw new Error(problem);
+      return describeBackups(options);
+    },
+    async stop() {
+      await Promise.all(loops.map((loop) => loop.stop()));
+    },
+  };
+}
+
+/** Readiness probes of a process's database, by component name. `ping` queries the database. */
+export function databaseProbes(
+  { damage, backup }: DatabaseHealth,
+  ping: () => Promise<unknown>,
+): Record<string, ReadinessProbe> {
+  return {
+    database: {
+      required: true,
+      async check() {
+        const problem = damage.problem();
+        if (problem !== null) throw new Error(problem);
+        await ping();
+        return 'answers';
+      },
+    },
+    'database-backups': { required: false, check: backup },
+  };
+}
+
+const SERVER_BACKUPS = 'made by the operator of the PostgreSQL server';
+
+async function checkFile({ location, damage }: Watched, signal: AbortSignal): Promise<void> {
+  if (damage.problem() !== null) return;
+  const finding = await inFileThread({ kind: 'check', path: location.address }, signal);
+  if (finding !== null) damage.record(finding);
+}
+
+async function backUpIfDue(options: Watched, signal: AbortSignal): Promise<void> {
+  const { location, damage, plan, clock, log } = options;
+  const { address } = location;
+  const folder = plan.folder ?? backupFolderOf(address);
+  const nowMs = clock.now();
+  const intervalMs = plan.hours * HOUR_MS;
+  // A damaged database must not replace good backups.
+  if (intervalMs === 0 || damage.problem() !== null) return;
+  if (!isBackupDue(listBackups(address, folder)[0], intervalMs, nowMs)) return;
+  const request = { path: address, folder, nowMs, keep: plan.keep };
+  const path = await inFileThread({ kind: 'backup', request }, signal);
+  log.info({ path }, 'the database was backed up');
+}
+
+function describeBackups({ location, plan, clock }: WatchOptions): string {
+  if (plan.hours === 0) return 'switched off';
+  const [newest] = listBackups(location.address, plan.folder ?? backupFolderOf(location.address));
+  if (newest === undefined) return 'none yet';
+  return `newest ${Math.floor((clock.now() - newest.atMs) / HOUR_MS)} h old`;
+}
