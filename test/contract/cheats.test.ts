@@ -67,6 +67,8 @@ const POLICY: CheckPolicy = {
 let market: TestMarket;
 let folder: string;
 const nodes: ConductedAgent[] = [];
+/** Id of an executor that answers no longer: an inspection of it costs little. */
+let absent: string;
 let conduct: Conduct;
 /** Conduct of the second executor, which only the last tests have. */
 let second: Conduct;
@@ -79,6 +81,7 @@ beforeAll(async () => {
   market = await createTestMarket();
   centralUrl = `${await market.server.listen(LISTEN)}/api`;
   nodes.push(await addConductedAgent(market, folder, () => conduct));
+  absent = (await market.addNode({ gpus: 2 })).id;
 });
 afterAll(async () => {
   await Promise.all(nodes.map(({ server }) => server.close()));
@@ -94,7 +97,7 @@ beforeEach(async () => {
   const paces = PACES.map((pace) => ({ ...pace, seen_ms }));
   await store.insertInto('proof_paces').values(paces).execute();
   // The bandwidth of another executor was measured, so the store shows that the validator's own line is fast.
-  await store.insertInto('lines').values(fastLineOf('one')).execute();
+  await store.insertInto('lines').values(fastLineOf(absent)).execute();
   // These agents accept no pods, so the store records a recent rental probe for both.
   await store
     .insertInto('rental_probes')
