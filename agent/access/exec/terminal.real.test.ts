@@ -40,6 +40,8 @@ describe('a terminal', () => {
   });
 
   it('logs signer, duration and byte counts, and no content', async () => {
+    const count = (event: string) => logged.split(`"terminal ${event}"`).length;
+    await eventually('the earlier records', () => count('opened') === count('closed'));
     logged = '';
     const terminal = await host.open();
     terminal.type('echo secret-$((6 * 7)); exit 3\n');

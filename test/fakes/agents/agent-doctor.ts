@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { z } from 'zod';
 import { Finding } from '#shared/check/doctor.ts';
-import { agentArguments } from '#shared/runtime/node-process.ts';
+import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { createFakeNvidiaSmi } from './fake-nvidia-smi.ts';
 
 /** A valid value of AGENT_TRUSTED_KEYS. */
@@ -25,6 +25,7 @@ export function createAgentDoctor() {
     return new Promise((resolve, reject) => {
       const env = {
         PATH: process.env['PATH'] ?? '',
+        NODE_COMPILE_CACHE: COMPILE_CACHE,
         AGENT_HOME: join(folder, 'home'),
         ...environment,
       };

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { agentArguments } from '#shared/runtime/node-process.ts';
+import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../eventually.ts';
 import { freePorts } from '../free-ports.ts';
@@ -24,6 +24,7 @@ export function createHostHome() {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         PATH: process.env['PATH'],
+        NODE_COMPILE_CACHE: COMPILE_CACHE,
         AGENT_EXECUTOR_ID: systemRandom.uuid(),
         AGENT_HOME: home,
         AGENT_HOST: '127.0.0.1',
