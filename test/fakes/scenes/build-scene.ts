@@ -23,7 +23,7 @@ export const BUILD_LIMITS: PodSpec['limits'] = {
 };
 /** First line of a Dockerfile that starts from the built-in image. */
 export const BUILD_BASE = 'FROM podwright.local/base:1';
-/** What `leftOvers` returns if a build has left nothing. */
+/** Result of `leftOvers` if a build has left nothing. */
 export const NO_BUILD_OBJECTS = { containers: [], images: [] };
 
 export type BuildScene = Awaited<ReturnType<typeof createBuildScene>>;
