@@ -6,7 +6,7 @@ const databaseTests = globSync('{validator,test}/**/*.test.ts', {
   // These use a central API but do not test its database.
   exclude: [
     'test/contract/{cheats,line}.test.ts',
-    'test/e2e/{prometheus,central-process.long,quick-start.long}.test.ts',
+    'test/e2e/{prometheus.long,central-process.long,quick-start.long}.test.ts',
     'test/spec/{errors,documentation}.test.ts',
     'validator/central/platform/{openapi/viewer,system/start-page}.test.ts',
     'validator/central/delivery/streams/{pod-logs,log-sharing,resumable}.test.ts',
@@ -15,17 +15,17 @@ const databaseTests = globSync('{validator,test}/**/*.test.ts', {
     'validator/central/{money/alpha/alpha,accounts/account/referral-payout,market/pods/pod-mails,money/top-ups/stripe}.test.ts',
   ],
 }).filter((path) =>
-  /(?:central-fixture|market-fixture|metering-scene|pod-scene|central-backup-scene|volume-scene|central-database|test-evidence-store|payout-scene)\.ts'/.test(
+  /(?:central-fixture|market-fixture|metering-scene|pod-scene|central-backup-scene|volume-scene|two-markets|central-database|test-evidence-store|payout-scene)\.ts'/.test(
     readFileSync(path, 'utf8'),
   ),
 );
 
 /**
- * Database tests that `npm test` repeats on PostgreSQL: those of the stores, of every route and of concurrent requests.
- * `npm run soak -- --only tests` repeats all others.
+ * Database tests that `npm test` repeats on PostgreSQL: those of stores and services, of every route and of concurrent
+ * requests. `npm run soak -- --only tests` repeats all others.
  */
 const postgresTests = databaseTests.filter((path) =>
-  /\.(?:store|service|postgres)\.test\.ts$|^test\/spec\/(?:routes|fuzz)\.test\.ts$|\/platform\/database\/|\/(?:metering|idempotency|transfer)\.test\.ts$/.test(
+  /\.(?:store|service|postgres)\.test\.ts$|^test\/spec\/routes\.test\.ts$|\/platform\/database\/|\/(?:idempotency|transfer)\.test\.ts$/.test(
     path,
   ),
 );

@@ -75,21 +75,6 @@ async function restore(
   return scene.ended(service, request.operation_id);
 }
 
-/** Creates a restic that is limited to 2 MiB a second and reports its process id. */
-function slowRestic(scene: BackupScene): { program: string; pid(): number | null } {
-  const program = join(scene.folder, 'slow-restic');
-  const script = `#!/bin/sh\necho $$ > '${program}.pid'\nexec restic --limit-upload 2048 --limit-download 2048 "$@"\n`;
-  writeFileSync(program, script);
-  chmodSync(program, 0o755);
-  return {
-    program,
-    pid: () => (existsSync(`${program}.pid`) ? Number(readFileSync(`${program}.pid`)) : null),
-  };
-}
-
-const sending = (view: OperationView) =>
-  view.stage === 'uploading' && (view.processed_bytes ?? 0) > 0;
-
 it('backs up twice and restores each backup to an identical tree', async () => {
   const scene = newScene();
   const service = opened(scene);
@@ -134,22 +119,6 @@ it('backs up twice and restores each backup to an identical tree', async () => {
   expect(scene.restic('list', 'locks')).toBe('');
   expect(JSON.stringify(service.list())).not.toContain(scene.volume);
   expect(scene.store.get(second.id)?.sealed_repository).toBeNull();
-});
-
-it('continues a backup after its agent was killed, under the same id', async () => {
-  const scene = newScene();
-  writeFileSync(join(scene.volume, 'random'), randomBytes(16 * MIB));
-  const service = opened(scene, slowRestic(scene).program);
-  const request = scene.backupRequest();
-  service.beginBackup(scene.podId, request);
-  await eventually('the upload', () => sending(service.get(request.operation_id)));
-  await service.stop();
-  expect(scene.store.get(request.operation_id)).toMatchObject({ stage: 'uploading', attempts: 1 });
-  const next = opened(scene);
-  next.start();
-  const view = await scene.ended(next, request.operation_id);
-  expect(view).toMatchObject({ stage: 'done', quality: 'full' });
-  expect(next.beginBackup(scene.podId, request), 'a repeat').toEqual(view);
 });
 
 it('reports why a backup or restore failed', async () => {

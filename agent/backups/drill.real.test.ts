@@ -16,8 +16,6 @@ import {
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { OperationView } from '#shared/api/agent/operations.ts';
-import { createAgentHome } from '../../test/fakes/agents/agent-process.ts';
-import { eventually } from '../../test/fakes/eventually.ts';
 import { fingerprintOf } from '../../test/fakes/mixed-tree.ts';
 import { type BackupScene, createBackupScene } from '../../test/fakes/scenes/backup-scene.ts';
 import type { OperationService } from './operation.service.ts';
@@ -133,35 +131,4 @@ it('reports why a backup cannot be restored, and changes nothing', async () => {
   expect(fingerprintOf(scene.volume)).toEqual(volume);
   expect(readdirSync(dirname(scene.volume))).toEqual(['_data']);
   expect(JSON.stringify(service.list())).not.toContain('another-password');
-});
-
-it('completes a drill after a kill of its agent, and leaves no temporary files', async () => {
-  // restic needs half a second to open a repository that restic created, which leaves time to kill the agent.
-  await service.stop();
-  scene.close();
-  scene = createBackupScene({ made: false });
-  service = scene.open();
-  writeFileSync(join(scene.volume, 'random'), randomBytes(16 * MIB));
-  const request = scene.verifyRequest(await backUp());
-  const home = createAgentHome({});
-  const first = await home.start();
-  const drills = join(first.home, 'scratch');
-  await first.client.postDrill(scene.podId, request);
-  const folder = join(drills, `.podwright-drill-${request.operation_id}`);
-  await eventually('the scratch', () => existsSync(folder), 60_000);
-  await first.kill();
-  expect(existsSync(folder)).toBe(true);
-  const second = await home.start();
-  const ended = await eventually(
-    'the end',
-    async () => {
-      const view = await second.client.getOperation(request.operation_id);
-      return view.finished_ms === null ? null : view;
-    },
-    60_000,
-  );
-  expect(ended).toMatchObject({ stage: 'done', processed_bytes: 16 * MIB });
-  expect(readdirSync(drills)).toEqual([]);
-  await second.stop();
-  home.remove();
 });

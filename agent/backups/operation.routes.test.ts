@@ -9,6 +9,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createTestAgent, podSpec } from '../../test/fakes/agents/test-agent.ts';
 import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
+import { writeQuickRepository } from '../../test/fakes/external/quick-repository.ts';
 import { PASSWORD } from '../../test/fakes/scenes/backup-scene.ts';
 
 const IMAGE = 'registry.example/one:1';
@@ -45,6 +46,7 @@ it('backs up and restores a running pod and refuses invalid requests', async () 
   writeFileSync(join(volume, 'file'), 'first');
 
   const repository = { location: join(folder, 'repository'), password: PASSWORD };
+  writeQuickRepository(repository.location, PASSWORD);
   const id = systemRandom.uuid();
   const backup = { operation_id: id, path: '/data', repository, create_repository: true };
   const ended = (operation: string) =>

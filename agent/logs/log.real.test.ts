@@ -3,10 +3,6 @@ import { LogFrame } from '#shared/api/agent/pod.ts';
 import type { LiveFrames } from '#shared/http/keep-alive.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { createSequenceCheck, openLog, startLogPod } from '../../test/bench/log-pod.ts';
-import { createAgentHome } from '../../test/fakes/agents/agent-process.ts';
-import { eventually } from '../../test/fakes/eventually.ts';
-import { freePorts } from '../../test/fakes/free-ports.ts';
 import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
 import { LABELS } from '../containers/engine/engine.ts';
 import { ensureBuiltinImage } from '../containers/images/builtin-image.ts';
@@ -14,13 +10,13 @@ import { createLogService } from './log.service.ts';
 import type { LogEngine } from './log-follow.ts';
 import type { FrameText } from './log-frames.ts';
 
-const LINES = 200_000;
+const LINES = 60_000;
 const POD_ID = '3f9f41a6-0002-4000-8000-000000000003';
 const NEVER = new AbortController().signal;
 const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
 const scope = { [LABELS.managed]: '1', [LABELS.executor]: systemRandom.uuid() };
 /** The lines fill two rotations; the engine deletes none of them. */
-const SMALL_FILES = { maxBytes: 8_000_000, count: 3 };
+const SMALL_FILES = { maxBytes: 2_400_000, count: 3 };
 
 const writes = (lines: number) =>
   `awk 'BEGIN { for (i = 1; i <= ${lines}; i++) printf "%06d at full speed\\n", i }'`;
@@ -94,7 +90,7 @@ describe('a container that writes at full speed over rotations', () => {
     for (const tail of [0, 1, 100, 10_000]) {
       expect(await take(await open({ tail }))).toEqual(followed.slice(LINES - tail));
     }
-    for (const number of [1, 77_777, 150_000, LINES]) {
+    for (const number of [1, 23_333, 45_000, LINES]) {
       const seen = followed[number - 1];
       const since = seen !== undefined && 'id' in seen ? seen.id : '';
       expect(numbers(await take(await open({ since })))).toEqual(upTo(number + 1, LINES));
@@ -148,47 +144,3 @@ it('sends the same frames through the engine where the file is not accessible', 
     expect(near.length).toBe('stream' in query ? 1 : 5);
   }
 });
-
-it('ends no stream and loses no line when the agent is frozen while a pod writes', async () => {
-  const { first } = await freePorts(10);
-  const home = createAgentHome({ AGENT_PORT_RANGE: `${first}-${first + 9}` });
-  const owner = { [LABELS.executor]: home.executorId };
-  const agent = await home.start();
-  try {
-    // Sleeps after writing: a pod that exits would be restarted and write everything again.
-    const pod = await startLogPod(agent, `sleep 1; ${writes(LINES)}; exec sleep 600`);
-    const leave = new AbortController();
-    const body = await openLog(agent, pod.id, 'since=0&follow=true', leave.signal);
-    agent.child.kill('SIGSTOP');
-    const beganMs = systemClock.monotonicMs();
-    await eventually(
-      'the pod has written everything',
-      async () => (await lastLine(pod.container_id ?? '')).startsWith(String(LINES)),
-      30_000 - (systemClock.monotonicMs() - beganMs),
-    );
-    agent.child.kill('SIGCONT');
-    const check = createSequenceCheck(/"log":"(\d{6}) /g);
-    for await (const chunk of body) {
-      check.push(chunk);
-      if (check.count() >= LINES) break;
-    }
-    expect(check.count()).toBe(LINES);
-    leave.abort();
-  } finally {
-    agent.child.kill('SIGCONT');
-    await agent.stop();
-    for (const { id } of await engine.listContainers(owner)) await engine.removeContainer(id);
-    for (const { id } of await engine.listNetworks(owner)) await engine.removeNetwork(id);
-    home.remove();
-  }
-});
-
-/** Returns the last line in the engine's log of the container, without its time. */
-async function lastLine(containerId: string): Promise<string> {
-  let text = '';
-  const options = { tail: 1, follow: false };
-  for await (const { data } of engine.containerLogs(containerId, options, NEVER)) {
-    text += Buffer.from(data).toString('utf8');
-  }
-  return text.replace(/^\S+ /, '');
-}

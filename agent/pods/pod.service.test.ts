@@ -8,7 +8,7 @@ import {
   type FakeEngine,
   holdEngine,
 } from '../../test/fakes/engine/fake-engine.ts';
-import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
+import { createJumpingClock, type JumpingClock } from '../../test/fakes/jumping-clock.ts';
 import type { Agent } from '../app.ts';
 import type { EngineError } from '../containers/engine/engine.ts';
 import { TOMBSTONE_MS } from './reconcile.job.ts';
@@ -25,13 +25,13 @@ const LONGEST_BACKOFF_MS = 300_000;
 /** Number of event-loop turns that suffices for any chain of steps on the fake engine. */
 const TURNS = 30;
 
-let clock: ManualClock;
+let clock: JumpingClock;
 let engine: FakeEngine;
 let busyGpus: Set<string>;
 let agent: Agent;
 
 beforeEach(() => {
-  clock = createManualClock();
+  clock = createJumpingClock();
   engine = createFakeEngine(clock);
   engine.addImage(IMAGE, DIGEST);
   engine.addImage(OTHER_IMAGE, OTHER_DIGEST);
@@ -258,7 +258,8 @@ it('deletes the row of a removed pod after a day', async () => {
   await pass(10_000);
   expect(agent.pods.list()).toEqual([]);
   expect(await agent.pods.remove(ID)).toMatchObject({ phase: 'removed', ports: {} });
-  await pass(TOMBSTONE_MS + 20_000);
+  clock.setAhead(TOMBSTONE_MS);
+  await pass(20_000);
   await expect(agent.pods.remove(ID)).rejects.toThrow('no such pod');
 });
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { PodSpec, type PodSpecInput } from '#shared/api/agent/pod.ts';
-import { agentArguments } from '#shared/runtime/node-process.ts';
+import { agentArguments, COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { podSpec } from '../../test/fakes/agents/test-agent.ts';
 import {
@@ -56,6 +56,7 @@ it('prevents the agent’s start on an invalid file, before any file is created'
   const env = {
     AGENT_EXECUTOR_ID: '00000000-0000-4000-8000-00000000000e',
     AGENT_HOME: join(folder, 'home'),
+    NODE_COMPILE_CACHE: COMPILE_CACHE,
     AGENT_POLICY: fileWith('{"max_pids":"many"}'),
   };
   const bounds = { timeoutMs: 30_000, maxOutputBytes: 100_000, env };

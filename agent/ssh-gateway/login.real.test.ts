@@ -7,13 +7,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PodView } from '#shared/api/agent/pod.ts';
 import { publicKeyOf } from '#shared/signing/openssh-key.ts';
 import { runClient, type SshHost, startSshHost } from '../../test/fakes/agents/ssh-host.ts';
+import { longSession } from '../../test/fakes/agents/ssh-session.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import {
   createSecurityKey,
   startSecurityKeyAgent,
 } from '../../test/fakes/external/security-key.ts';
 import { GatewayStatus, gatewayPaths, readJsonFile } from '../access/ssh/gateway-files.ts';
-import { BOUNDS } from './limits.ts';
 import { LOGIN_LIMITS } from './pending-logins.ts';
 
 let host: SshHost;
@@ -24,25 +24,6 @@ beforeAll(async () => {
   pod = await host.launch();
 });
 afterAll(() => host.stop());
-
-/** Opens a session that lasts until it is cut; resolves once it is established. */
-async function longSession(view = pod, key = host.key) {
-  const child = host.spawnSsh(view, ['echo up; cat'], key);
-  const closed = new Promise<number | null>((resolve) => child.once('close', resolve));
-  await new Promise<void>((resolve, reject) => {
-    child.stdout.once('data', () => resolve());
-    child.once('close', (code) => reject(new Error(`the session ended with ${code}`)));
-  });
-  return { child, closed };
-}
-
-async function echoes(session: Awaited<ReturnType<typeof longSession>>, word: string) {
-  const heard = new Promise<string>((resolve) =>
-    session.child.stdout.once('data', (data: Buffer) => resolve(data.toString())),
-  );
-  session.child.stdin.write(`${word}\n`);
-  return heard;
-}
 
 describe('a login', () => {
   it('accepts the keys of the pod, and rejects other keys and passwords', async () => {
@@ -74,23 +55,6 @@ describe('a login', () => {
     expect((await runClient('ssh', args)).code).toBe(255);
     const saved = readFileSync(gatewayPaths(join(host.home, 'agent')).hostKey, 'utf8');
     expect(publicKeyOf(saved)).toBe(pod.ssh?.host_key);
-  });
-
-  it('causes no SSH host key warning at a port that another pod had, even after the agent’s home was deleted', async () => {
-    const other = await startSshHost();
-    try {
-      const first = await other.launch();
-      const known = join(other.home, 'first_known_hosts');
-      writeFileSync(known, `[127.0.0.1]:${other.portOf(first)} ${first.ssh?.host_key}\n`);
-      await other.reinstall();
-      const next = await other.launch();
-      expect([next.id === first.id, other.portOf(next)]).toEqual([false, other.portOf(first)]);
-      const strict = ['-o', 'StrictHostKeyChecking=yes', '-o', `UserKnownHostsFile=${known}`];
-      const args = [...strict, ...other.options(other.portOf(next)), 'root@127.0.0.1', 'echo in'];
-      expect(await runClient('ssh', args)).toMatchObject({ code: 0, stderr: '' });
-    } finally {
-      await other.stop();
-    }
   });
 
   it.each(['sk-ssh-ed25519@openssh.com', 'sk-ecdsa-sha2-nistp256@openssh.com'] as const)(
@@ -137,27 +101,12 @@ describe('a login', () => {
       for (const socket of flood) socket.destroy();
     }
   });
-
-  it(`is limited to ${BOUNDS.sessionsPerPod} sessions per pod, independently of other pods`, async () => {
-    const other = await host.launch();
-    const pods = [pod, other].flatMap((view) =>
-      Array.from({ length: BOUNDS.sessionsPerPod }, () => view),
-    );
-    const sessions = await Promise.all(pods.map((view) => longSession(view)));
-    expect((await host.ssh(pod, ['true'])).code).toBe(255);
-    const answers = await Promise.all(sessions.map((one, index) => echoes(one, `word ${index}`)));
-    expect(answers).toEqual(sessions.map((_, index) => `word ${index}\n`));
-    for (const { child } of sessions) child.kill();
-    await Promise.all(sessions.map(({ closed }) => closed));
-    await eventually('a free slot', async () => (await host.ssh(pod, ['true'])).code === 0);
-    await host.client().deletePod(other.id);
-  });
 });
 
 describe('keys', () => {
   it('take effect at once: a new key is accepted, the sessions of a removed key end', async () => {
     const second = host.newKey('second');
-    const session = await longSession();
+    const session = await longSession(host, pod);
     const changed = await host.client().putSshKeys(pod.id, [second.publicKey]);
     expect(await session.closed).toBe(255);
     expect((await host.ssh(pod, ['true'])).code).toBe(255);
@@ -172,40 +121,6 @@ describe('keys', () => {
 });
 
 describe('sessions', () => {
-  it('continue while the agent restarts, which then finds its pods unchanged', async () => {
-    const session = await longSession();
-    await host.killAgent();
-    expect(await echoes(session, 'alone')).toBe('alone\n');
-    expect((await host.ssh(pod, ['echo new'])).stdout.toString()).toBe('new\n');
-    await host.startAgentAgain();
-    const again = await host.readyPod(pod.id);
-    expect(again.ssh).toEqual(pod.ssh);
-    expect(await echoes(session, 'together')).toBe('together\n');
-    session.child.kill();
-    await session.closed;
-  });
-
-  it('are possible again after a killed gateway has restarted', async () => {
-    const session = await longSession();
-    await host.restartGateway();
-    expect(await session.closed).toBe(255);
-    await eventually('a login', async () => (await host.ssh(pod, ['true'])).code === 0);
-    expect((await host.readyPod(pod.id)).ssh).toEqual(pod.ssh);
-  });
-
-  it('end with a killed gateway, but detached processes keep running', async () => {
-    const marks = 'echo $$ >/tmp/shell; setsid sleep 777 & echo $! >/tmp/detached';
-    const child = host.spawnSsh(pod, [`${marks}; echo up; exec sleep 888`]);
-    await new Promise((resolve) => child.stdout.once('data', resolve));
-    const lives = async (file: string) =>
-      (await host.ssh(pod, [`kill -0 $(cat /tmp/${file})`])).code === 0;
-    expect(await lives('shell')).toBe(true);
-    await host.restartGateway();
-    await eventually('a login', async () => (await host.ssh(pod, ['true'])).code === 0);
-    await eventually('the end of the session', async () => !(await lives('shell')));
-    expect(await lives('detached')).toBe(true);
-  });
-
   it('forward signals', async () => {
     const client = new ssh2.Client();
     await new Promise<void>((resolve, reject) => {
@@ -227,7 +142,7 @@ describe('sessions', () => {
 
   it('end with their pod, whose port is closed', async () => {
     const short = await host.launch();
-    const session = await longSession(short);
+    const session = await longSession(host, short);
     await host.client().deletePod(short.id);
     expect(await session.closed).not.toBe(0);
     await eventually('a closed port', async () => {
@@ -238,16 +153,6 @@ describe('sessions', () => {
 });
 
 describe('a pod', () => {
-  it('retains port and host key over a reboot and a new generation', async () => {
-    await host.client().rebootPod(pod.id, 1);
-    const rebooted = await host.readyPod(
-      pod.id,
-      (view) => view.reboots_done === 1 && view.ssh?.ready === true,
-    );
-    expect(rebooted.ssh).toEqual(pod.ssh);
-    expect((await host.ssh(pod, ['true'])).code).toBe(0);
-  });
-
   it('that brings its own server is not served by the gateway', async () => {
     const own = await host.launch({
       publish_own_sshd: true,

@@ -126,15 +126,23 @@ it('the agent proves product, memory and disk, and leaves no file behind', async
   expect(readdirSync(folder)).toEqual([]);
 });
 
-it.each<[string, (commitment: Commitment) => void, string]>([
-  ['a root', ({ product }) => product?.roots.splice(1, 1, '0'.repeat(64)), 'Round '],
-  ['a missing round', ({ product }) => product?.roots.pop(), 'requested rounds'],
-  ['a product', (commitment) => Object.assign(commitment, { product: null }), 'requested rounds'],
-  ['a walk over memory', ({ memory }) => Object.assign(memory ?? {}, { digest: '0' }), 'memory'],
-  ['a walk over the disk', (commitment) => Object.assign(commitment, { disk: null }), 'disk'],
-])('the validator rejects a wrong result of %s', async (_, change, words) => {
+const PRODUCT = { memory: null, disk: null };
+const MEMORY = { product: null, disk: null };
+const DISK = { product: null, memory: null };
+it.each<[string, Partial<ProofPlan>, (commitment: Commitment) => void, string]>([
+  ['a root', PRODUCT, ({ product }) => product?.roots.splice(1, 1, '0'.repeat(64)), 'Round '],
+  ['a missing round', PRODUCT, ({ product }) => product?.roots.pop(), 'requested rounds'],
+  ['a product', PRODUCT, (whole) => Object.assign(whole, { product: null }), 'requested rounds'],
+  [
+    'a walk over memory',
+    MEMORY,
+    ({ memory }) => Object.assign(memory ?? {}, { digest: '0' }),
+    'memory',
+  ],
+  ['a walk over the disk', DISK, (whole) => Object.assign(whole, { disk: null }), 'disk'],
+])('the validator rejects a wrong result of %s', async (_, plan, change, words) => {
   tamper = change;
-  const proof = await attempt();
+  const proof = await attempt(plan);
   expect(proof).toMatchObject({ status: 'failed', fault: 'POW_MISMATCH' });
   expect('detail' in proof && proof.detail).toContain(words);
 });
@@ -144,7 +152,7 @@ it('the agent aborts a proof at the deadline, and computes the next challenge', 
   const late = await attempt({ deadline_ms: 1_000, product: { n: 4_096, rounds: 16 } });
   expect(late).toMatchObject({ status: 'failed', fault: 'POW_TIMEOUT' });
   expect(systemClock.monotonicMs() - began).toBeLessThan(20_000);
-  expect(await attempt({ memory: null, disk: null })).toMatchObject({ status: 'proven' });
+  expect(await attempt(PRODUCT)).toMatchObject({ status: 'proven' });
 });
 
 it('a proof ends when the agent stops; the next agent removes the file that a killed agent left', async () => {
@@ -178,7 +186,7 @@ it.each([
   tamper = (commitment) => {
     id = commitment.challenge_id;
   };
-  await attempt({ memory: null, disk: null });
+  await attempt(PRODUCT);
   const url = `/v1/challenges/${id}/open`;
   const answer = await server.inject({ method: 'POST', url, payload: { rows: [row] } });
   expect(answer.statusCode).toBe(status);

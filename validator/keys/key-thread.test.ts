@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
@@ -21,12 +21,13 @@ const seedFile = (name: string, seed: Uint8Array) => {
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'podwright-keys-'));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
-beforeEach(() => {
+  // One thread for all tests: loading the chain's library takes most of a second.
   keys = createKeyThread();
 });
-afterEach(() => keys.close());
+afterAll(async () => {
+  await keys.close();
+  rmSync(folder, { recursive: true });
+});
 
 function isSignedBy({ hotkey }: Signer, message: Uint8Array, signature: Uint8Array): boolean {
   return verifySr25519(message, signature, publicKeyOf(hotkey) ?? new Uint8Array(32));

@@ -1,11 +1,10 @@
 /** Moves a volume between hosts, with the real engine and the real restic. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it, vi } from 'vitest';
 import { OperationView } from '#shared/api/agent/operations.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { type AgentHome, createAgentHome } from '../../../test/fakes/agents/agent-process.ts';
 import {
   command,
   createRealHost,
@@ -14,15 +13,14 @@ import {
 } from '../../../test/fakes/agents/real-host.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
 import { attributeAt, writeWithAttribute } from '../../../test/fakes/extended-attributes.ts';
+import { writeQuickRepository } from '../../../test/fakes/external/quick-repository.ts';
 import { fingerprintOf } from '../../../test/fakes/mixed-tree.ts';
 import { PASSWORD } from '../../../test/fakes/scenes/backup-scene.ts';
-import { volumeCopyName } from './volume.service.ts';
+import { copyBackup, copyRestore, folderOfCopy } from '../../../test/fakes/scenes/volume-copy.ts';
 
 // Long, because restic runs at the lowest priority.
 vi.setConfig({ testTimeout: 180_000 });
 const WITHIN_MS = 120_000;
-const MIB = 2 ** 20;
-
 const folder = mkdtempSync(join(tmpdir(), 'podwright-volumes-'));
 const repository = { location: join(folder, 'repository'), password: PASSWORD };
 const ends: (() => Promise<unknown>)[] = [];
@@ -56,32 +54,6 @@ async function done({ agent }: RealHost, id: string): Promise<OperationView> {
   return eventually('the end of an operation', look, WITHIN_MS);
 }
 
-const placeOf = async (copy: string) => {
-  const path = await mustRun(
-    'docker',
-    'volume',
-    'inspect',
-    '-f',
-    '{{.Mountpoint}}',
-    volumeCopyName(copy),
-  );
-  return path.trim();
-};
-
-const backupOf = (id: string) => ({
-  operation_id: id,
-  path: '/mnt',
-  repository,
-  create_repository: true,
-});
-const restoreOf = (id: string, snapshot: string | null) => ({
-  operation_id: id,
-  snapshot_id: snapshot,
-  repository,
-  source_path: '/mnt',
-  target_path: '/mnt',
-});
-
 /** All kinds of files that a pod may have, including cache folders and links that point outside. */
 const WRITE = `cd /mnt && mkdir -p deep/er cache && echo data > deep/er/file && echo any > random && chmod 4711 deep/er/file
 chown 1000:1001 deep && chmod 2750 deep && ln deep/er/file hard && ln -s /etc/passwd out && ln -s ../../.. up
@@ -89,13 +61,14 @@ mkfifo pipe && echo 'Signature: 8a477f597d28d172789f06886806bc55' > cache/CACHED
 chmod 1777 /mnt && chown 7:8 /mnt && touch /mnt/written && sleep 3600`;
 
 it('moves a volume’s data from a pod to a pod on another host', async () => {
+  writeQuickRepository(repository.location, PASSWORD);
   const [from, to] = [await newHost(), await newHost()];
   const volume_id = systemRandom.uuid();
   const [first, second] = [systemRandom.uuid(), systemRandom.uuid()];
   const put = { volume_id, size_bytes: 2 ** 30 };
   expect((await call(from, 'PUT', `/v1/volumes/${first}`, put)).status).toBe(200);
   const pod = await from.launch(WRITE, { volume: { id: first } });
-  const live = await placeOf(first);
+  const live = await folderOfCopy(first);
   const written = async () => (await command('test', '-e', join(live, 'written'))).exitCode === 0;
   await eventually('the pod has written', written);
   const attribute = { key: 'user.podwright', value: 'kept' };
@@ -105,13 +78,13 @@ it('moves a volume’s data from a pod to a pod on another host', async () => {
 
   // A restore is rejected while a pod has the volume.
   const operation = systemRandom.uuid();
-  const early = restoreOf(operation, 'a'.repeat(64));
+  const early = copyRestore(operation, 'a'.repeat(64), repository);
   expect((await call(from, 'POST', `/v1/volumes/${first}/restores`, early)).status).toBe(409);
   expect((await call(from, 'DELETE', `/v1/volumes/${first}`)).status).toBe(409);
   await from.remove(pod.id);
   await eventually('the pod is gone', async () => (await from.view(pod.id)).phase === 'removed');
 
-  await call(from, 'POST', `/v1/volumes/${first}/backups`, backupOf(operation));
+  await call(from, 'POST', `/v1/volumes/${first}/backups`, copyBackup(operation, repository));
   const saved = await done(from, operation);
   expect(saved).toMatchObject({ stage: 'done', quality: 'full', pod_id: first });
   await from.agent.core.volumeWatch.runOnce();
@@ -122,68 +95,17 @@ it('moves a volume’s data from a pod to a pod on another host', async () => {
 
   await call(to, 'PUT', `/v1/volumes/${second}`, put);
   const back = systemRandom.uuid();
-  await call(to, 'POST', `/v1/volumes/${second}/restores`, restoreOf(back, saved.snapshot_id));
+  await call(
+    to,
+    'POST',
+    `/v1/volumes/${second}/restores`,
+    copyRestore(back, saved.snapshot_id, repository),
+  );
   expect(await done(to, back)).toMatchObject({ stage: 'done', error: null });
-  const restored = await placeOf(second);
+  const restored = await folderOfCopy(second);
   expect(fingerprintOf(restored)).toEqual(before);
   expect(attributeAt(join(restored, 'random'), attribute.key)).toBe(attribute.value);
   const reader = await to.launch('cat /mnt/deep/er/file; sleep 3600', { volume: { id: second } });
   const read = await mustRun('docker', 'exec', reader.container_id ?? '', 'cat', '/mnt/hard');
   expect(read).toBe('data\n');
-});
-
-it('completes a backup and a restore even if the agent is killed during each', async () => {
-  const home: AgentHome = createAgentHome({});
-  let agent = await home.start();
-  const copies = [systemRandom.uuid(), systemRandom.uuid()] as const;
-  ends.push(async () => {
-    await agent.kill();
-    home.remove();
-    for (const copy of copies) await command('docker', 'volume', 'rm', volumeCopyName(copy));
-  });
-  const { client } = agent;
-  const put = { volume_id: systemRandom.uuid(), size_bytes: 2 ** 30 };
-  for (const copy of copies) await client.putVolume(copy, put);
-  const live = await placeOf(copies[0]);
-  for (const part of [1, 2, 3])
-    writeFileSync(join(live, `part ${part}`), systemRandom.bytes(12 * MIB));
-  const before = fingerprintOf(live);
-
-  /** Kills the agent during the operation; the next agent completes it. */
-  async function killed(id: string, stage: OperationView['stage']): Promise<OperationView> {
-    const isThere = async () => {
-      const view = await agent.client.getOperation(id);
-      return view.stage === stage || view.finished_ms !== null;
-    };
-    await eventually(stage, isThere, WITHIN_MS);
-    await agent.kill();
-    agent = await home.start();
-    const look = async () => {
-      const view = await agent.client.getOperation(id);
-      return view.finished_ms === null ? null : view;
-    };
-    return eventually('the end of an operation', look, WITHIN_MS);
-  }
-
-  const [save, restore] = [systemRandom.uuid(), systemRandom.uuid()];
-  const own = { ...repository, location: join(folder, 'killed') };
-  await client.postVolumeBackup(copies[0], { ...backupOf(save), repository: own });
-  const saved = await killed(save, 'uploading');
-  expect(saved).toMatchObject({ stage: 'done', quality: 'full' });
-  const request = { ...restoreOf(restore, saved.snapshot_id), repository: own };
-  await agent.client.postVolumeRestore(copies[1], {
-    ...request,
-    snapshot_id: saved.snapshot_id ?? '',
-  });
-  expect(await killed(restore, 'fetching')).toMatchObject({ stage: 'done', error: null });
-  expect(fingerprintOf(await placeOf(copies[1]))).toEqual(before);
-  // A removal during a backup aborts it and leaves nothing.
-  const last = systemRandom.uuid();
-  await agent.client.postVolumeBackup(copies[0], { ...backupOf(last), repository: own });
-  const isRemoved = async () => {
-    const asked = await agent.client.deleteVolume(copies[0]).catch(() => null);
-    return asked === null || asked.state === 'removed';
-  };
-  await eventually('the removal', isRemoved, WITHIN_MS);
-  expect((await agent.client.listVolumes()).map(({ id }) => id)).toEqual([copies[1]]);
 });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
+import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createPostgresDatabase, onPostgres } from '../../../test/fakes/scenes/central-database.ts';
 import { createPodScene, type PodScene } from '../../../test/fakes/scenes/pod-scene.ts';
@@ -101,7 +102,8 @@ describe('ledger verify', () => {
 
 it('runs as a validator command and does not open the evidence store', () => {
   const main = new URL('../../main.ts', import.meta.url).pathname;
-  const env = { PATH: process.env['PATH'] ?? '', CENTRAL_DATABASE: target };
+  const { PATH = '' } = process.env;
+  const env = { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, CENTRAL_DATABASE: target };
   const { status, stdout, stderr } = spawnSync(process.execPath, [main, 'ledger', 'verify'], {
     env,
   });

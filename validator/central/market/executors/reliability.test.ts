@@ -24,10 +24,10 @@ const listed = async (query = '') =>
 const rowOf = async (id: string) => (await listed()).find((row) => row.id === id);
 const UNREACHABLE = { verdict: 'failed', inventory: null } as const;
 
-/** Sends one report per hour. */
-async function hours(node: PodScene['node'], count: number, change: object = {}) {
-  for (let hour = 0; hour < count; hour += 1) {
-    await scene.market.clock.advance(HOUR_MS);
+/** Sends one report per hour, or after every `step` hours. */
+async function hours(node: PodScene['node'], count: number, change: object = {}, step = 1) {
+  for (let hour = 0; hour < count; hour += step) {
+    await scene.market.clock.advance(step * HOUR_MS);
     expect((await scene.market.report(node, change)).status).toBe(200);
   }
 }
@@ -78,7 +78,7 @@ describe('the reliability of a node', () => {
 
   it('ignores events more than 30 days ago, and stores at most 31 rows per node', async () => {
     const { node, market } = scene;
-    await hours(node, 35 * DAY_HOURS);
+    await hours(node, 35 * DAY_HOURS, {}, DAY_HOURS / 2);
     expect(await reliability(node.id)).toMatchObject({ availability: 1, interruptions: 0 });
     await market.central.sweepAccounts();
     const rows = await market.ports.db.selectFrom('node_days').selectAll().execute();
