@@ -184,10 +184,10 @@ export const REACH: Readonly<Record<string, Reach>> = {
   idempotency_in_progress: async ({ market, account }) => {
     const { db, clock } = market.ports;
     await market.rent(account, NOWHERE, {}, KEY);
-    // Sets the row to the state that a process leaves while a request is still running.
-    const working = await db.selectFrom('idempotency').selectAll().executeTakeFirstOrThrow();
-    await db.updateTable('idempotency').set({ state: 'running', status: null }).execute();
-    const living = { boot_id: working.boot_id, beat_at: clock.now() };
+    // Sets the row to the state that another process leaves while a request is still running.
+    const boot_id = 'other';
+    await db.updateTable('idempotency').set({ state: 'running', status: null, boot_id }).execute();
+    const living = { boot_id, beat_at: clock.now() };
     await db
       .insertInto('central_processes')
       .values(living)

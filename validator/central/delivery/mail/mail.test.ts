@@ -30,7 +30,10 @@ afterEach(async () => {
 
 const signUp = () => central.call('POST', '/users', { body: BODY });
 const rows = () => central.ports.db.selectFrom('mails').selectAll().execute();
-const send = () => central.central.sendMails();
+async function send(): Promise<void> {
+  await central.central.settleMailRequests();
+  await central.central.sendMails();
+}
 
 it('sends the verification mail once over SMTP, as text and HTML', async () => {
   await signUp();
