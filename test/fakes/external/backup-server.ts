@@ -39,7 +39,7 @@ export function userOf({ environment }: RepositoryPlace): string {
 export type BackupServer = Awaited<ReturnType<typeof startBackupServer>>;
 
 /**
- * Serves the repositories in a folder of the caller. A request body must arrive within 200 ms, unless the routes set
+ * Serves the repositories in a folder of the caller. A request body must arrive within a second, unless the routes set
  * another limit.
  */
 export async function startBackupServer(given: Partial<BackupFolder> & { folder: string }) {
@@ -51,7 +51,7 @@ export async function startBackupServer(given: Partial<BackupFolder> & { folder:
     clock: systemClock,
     random: systemRandom,
     bodyLimitBytes: 1_000,
-    requestTimeoutMs: 200,
+    requestTimeoutMs: 1_000,
   });
   const backups = await openEmbeddedBackups({
     place: { bytesPerAccount: 1024 ** 3, ...given },
