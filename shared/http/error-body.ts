@@ -270,16 +270,19 @@ const MALFORMED: ClientError = {
   hint: 'Send a well-formed HTTP/1.1 request.',
 };
 
+/** Errors of connections on which no response can be sent. During a TLS handshake, Node would only queue it. */
+const MUTE = /^(?:ECONNRESET$|ERR_(?:TLS|SSL)_)/;
+
 /**
  * Responds to a request that Node could not parse, and closes the connection. The response is written to the socket,
- * because there is no reply object yet. A socket that is already closed is only destroyed.
+ * because there is no reply object yet. A socket on which no response can be sent is only destroyed.
  */
 export function answerClientError(
   error: Error & { code?: string },
   socket: Socket,
   { requestId, nowMs }: { requestId: string; nowMs: number },
 ): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
+  if (!socket.writable || MUTE.test(error.code ?? '')) {
     socket.destroy();
     return;
   }

@@ -108,7 +108,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     headersTimeout: requestTimeoutMs,
     connectionsCheckingInterval: requestTimeoutMs,
   };
-  const secure = options.tls ? { https: { ...listener, ...tlsOptions(options.tls) } } : {};
+  const handshakeTimeout = Math.min(HANDSHAKE_TIMEOUT_MS, requestTimeoutMs);
+  const secure = options.tls
+    ? { https: { ...listener, ...tlsOptions(options.tls), handshakeTimeout } }
+    : {};
   const server: HttpServer = Fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -253,7 +256,6 @@ function tlsOptions({ cert, key }: TlsCertificate) {
     cert,
     key,
     minVersion: 'TLSv1.3' as const,
-    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     ALPNProtocols: ['http/1.1'],
   };
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, getCACertificates, setDefaultCACertificates } from 'node:tls';
@@ -44,7 +45,7 @@ function certificateOf(identity = honest, clock: Clock = systemClock, name = 'lo
   return selfSignedCertificate({ file, privateKey, name, clock, random: systemRandom })();
 }
 
-async function serve(certificate = certificateOf()) {
+async function serve(certificate = certificateOf(), limits: { requestTimeoutMs?: number } = {}) {
   const arrived: string[] = [];
   const server = createHttpServer({
     log,
@@ -52,6 +53,7 @@ async function serve(certificate = certificateOf()) {
     random: systemRandom,
     tls: certificate,
     bodyLimitBytes: 10_000_000,
+    ...limits,
   });
   server.addHook('onRequest', async (request) => void arrived.push(request.url));
   server.post('/echo', async (request) => request.body);
@@ -105,6 +107,13 @@ async function refusalOf(work: Promise<unknown>): Promise<string | undefined> {
     (error) => findPeerRefusal(error)?.reason ?? String(error),
   );
 }
+
+it('closes a connection that does not begin a handshake', async () => {
+  const { port } = await serve(certificateOf(), { requestTimeoutMs: 200 });
+  const silent = createConnection({ host: '127.0.0.1', port });
+  silent.resume();
+  await once(silent, 'close');
+});
 
 it('sends requests, streams and WebSockets to the peer with the pinned key', async () => {
   const { port } = await serve();

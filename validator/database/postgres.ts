@@ -19,6 +19,8 @@ const IDLE_CONNECTION_MS = 60_000;
 /** Time limit of a query. Our queries are short, and a slow one must not hold its locks. */
 const STATEMENT_TIMEOUT_MS = 30_000;
 const LOCK_TIMEOUT_MS = 10_000;
+/** Time after which a query ends although the server, which would have ended it earlier, does not answer. */
+const ANSWER_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 5_000;
 /** Time after which the server ends a transaction of a process that hangs, which releases its locks. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 
@@ -42,6 +44,7 @@ function clientConfig(url: string, applicationName: string): ClientConfig {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     statement_timeout: STATEMENT_TIMEOUT_MS,
+    query_timeout: ANSWER_TIMEOUT_MS,
     lock_timeout: LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     types: { getTypeParser: parserOf },
@@ -67,7 +70,8 @@ export async function postgresDialect(target: DatabaseTarget): Promise<Dialect> 
 
 /**
  * Returns a pool whose `connect` rejects with OverloadError if no connection becomes free in time, or the server
- * accepts none, and whose queries reject with OverloadError at a time limit.
+ * accepts none, and whose queries reject with OverloadError at a time limit, on a read-only server, and if the
+ * connection is lost.
  */
 function withOverload(pool: PostgresPool): PostgresPool {
   return {
@@ -91,18 +95,63 @@ const TIMEOUTS: Record<string, string> = {
   '57014': 'The database did not answer in time',
 };
 
+/**
+ * SQLSTATE of a write on a read-only server, such as a primary that became a standby. A new connection may reach
+ * the new primary.
+ */
+const READ_ONLY = '25006';
+/** SQLSTATEs after which the server closes the connection. */
+const CLOSING = /^(?:08|57P|25P03)/;
+/** Errors of the client for a lost connection, which have no code. */
+const LOST = /^(?:Connection terminated|Client (?:has encountered|was closed)|Query read timeout)/;
+/** Queries that a lost connection cannot have saved, if no transaction has begun. */
+const UNSAVED = /^(?:begin|start|select|set|show)\b/i;
+
 function withQueryOverload(client: PostgresPoolClient): PostgresPoolClient {
-  function rethrow(cause: unknown): never {
-    const message = cause instanceof DatabaseError ? TIMEOUTS[cause.code ?? ''] : undefined;
-    throw message === undefined ? cause : new OverloadError(message, { cause });
+  let inTransaction = false;
+  /** Reported by the rollback too, whose error replaces that of the query. */
+  let lost: OverloadError | null = null;
+
+  function overloadOf(cause: unknown, sql: string): unknown {
+    const code = cause instanceof DatabaseError ? (cause.code ?? '') : null;
+    const timeout = TIMEOUTS[code ?? ''];
+    if (timeout !== undefined) return new OverloadError(timeout, { cause });
+    if (code === READ_ONLY) lost = new OverloadError('The database is read-only', { cause });
+    else if (code === null ? isLostConnection(cause) : CLOSING.test(code)) {
+      const mayBeSaved = sql === 'commit' || !(inTransaction || UNSAVED.test(sql));
+      lost = new OverloadError(mayBeSaved ? MAY_BE_SAVED : NOT_SAVED, { cause });
+    }
+    return lost ?? cause;
   }
+
+  async function run<R>(sql: string, parameters: readonly unknown[]) {
+    if (lost !== null) throw lost;
+    try {
+      const result = await client.query<R>(sql, parameters);
+      if (sql === 'begin') inTransaction = true;
+      if (sql === 'commit' || sql === 'rollback') inTransaction = false;
+      return result;
+    } catch (cause) {
+      throw overloadOf(cause, sql);
+    }
+  }
+
   function query<R>(sql: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>>;
   function query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>;
   function query<R>(what: string | PostgresCursor<R>, parameters: readonly unknown[] = []) {
-    if (typeof what !== 'string') return client.query(what);
-    return client.query<R>(what, parameters).catch(rethrow);
+    return typeof what === 'string' ? run<R>(what, parameters) : client.query(what);
   }
-  return { query, release: (destroy) => client.release(destroy) };
+  return { query, release: (destroy) => client.release(destroy === true || lost !== null) };
+}
+
+const NOT_SAVED = 'The connection to the database was lost';
+const MAY_BE_SAVED =
+  'The connection to the database was lost while it saved the change, so the change may have taken effect: repeat the request with its Idempotency-Key, or read the state first';
+
+/** Returns true for an error of the client that the server did not send: the connection is lost or does not answer. */
+function isLostConnection(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return LOST.test(error.message) || ('syscall' in error && 'code' in error);
 }
 
 /** Opens a connection outside the pool; the event `end` reports its loss. */

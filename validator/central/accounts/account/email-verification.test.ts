@@ -159,6 +159,31 @@ it('rejects the token of a change after a newer change, a reset and a change of 
   expect(await me(body.api_key)).toMatchObject({ email: BODY.email, email_verified: true });
 });
 
+it('rejects the token of a change after a day, after its use, and after the account was deleted', async () => {
+  const { put } = await confirmed();
+  const rejected = [400, 'bad_request'];
+  const tokenTo = (email: string) => mailedToken(central, email, KIND);
+  await put({ email: 'first@example.com' });
+  const first = await tokenTo('first@example.com');
+  await central.clock.advance(24 * 60 * 60 * 1000);
+  expect(await verify(first)).toEqual(rejected);
+
+  await put({ email: 'second@example.com' });
+  const second = await tokenTo('second@example.com');
+  expect([await verify(second), await verify(second)]).toEqual([[200, true], rejected]);
+
+  const { token: session } = (await post('/users/login', { ...BODY, email: 'second@example.com' }))
+    .body;
+  const headers = { authorization: `Bearer ${session}` };
+  const body = { email: 'third@example.com', current_password: BODY.password };
+  await central.call('PUT', '/users/me', { headers, body });
+  const third = await tokenTo('third@example.com');
+  expect((await central.call('DELETE', '/users/me', { headers })).status).toBe(200);
+  expect(await verify(third)).toEqual(rejected);
+  expect((await post('/users', { ...BODY, email: 'third@example.com' })).status).toBe(200);
+  expect(await verify(third)).toEqual(rejected);
+});
+
 it('does not reserve a requested address: the account that confirms it first has it', async () => {
   const { body, put } = await confirmed();
   await put({ email: 'wanted@example.com' });

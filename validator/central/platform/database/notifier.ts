@@ -188,9 +188,14 @@ function openChannel(
   return {
     send(topic) {
       // A process skips its own notifications, which it recognises by the backend pid of the sender.
-      client
+      const present = client;
+      present
         ?.query("select pg_notify($1, pg_backend_pid()::text || ' ' || $2)", [CHANNEL, topic])
-        .catch((error: unknown) => log.warn({ err: error }, 'notification not sent'));
+        .catch((error: unknown) => {
+          log.warn({ err: error }, 'notification not sent');
+          // A server that does not answer, or became a standby, also sends no notifications.
+          void present.end();
+        });
     },
     async close() {
       closing.abort();

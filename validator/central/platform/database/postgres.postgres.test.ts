@@ -5,6 +5,7 @@ import { expect, inject, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
+import { startPostgresProxy } from '../../../../test/fakes/faults/postgres-proxy.ts';
 import {
   createEmptyPostgresDatabase,
   createPostgresDatabase,
@@ -100,11 +101,64 @@ it('queries succeed again after all connections were lost', async () => {
     await onServer(end);
     return tx.selectFrom('meta').selectAll().execute();
   });
-  await expect(cut).rejects.toThrow();
+  await expect(cut).rejects.toMatchObject({
+    name: 'OverloadError',
+    message: 'The connection to the database was lost',
+  });
   await onServer(end);
   const read = () => db.selectFrom('meta').selectAll().execute();
   const rows = await eventually('an answer', () => read().catch(() => null));
   expect(rows).toEqual([{ name: 'schema', value: expect.any(String) }]);
+  await db.destroy();
+});
+
+it('says that the result is unknown if the connection is lost during the commit', async () => {
+  const folder = inject('centralDatabase');
+  const url = await createPostgresDatabase();
+  const proxy = await startPostgresProxy(folder);
+  const db = await openCentralDatabase(proxy.urlOf(url));
+  proxy.watch(async (query, moment) => {
+    if (moment === 'done' && query.includes('commit')) await proxy.close();
+  });
+  const added = db
+    .transaction()
+    .execute((tx) => tx.insertInto('meta').values({ name: 'lost', value: 'x' }).execute());
+  await expect(added).rejects.toMatchObject({
+    name: 'OverloadError',
+    message: expect.stringMatching(/may have taken effect: .* Idempotency-Key/),
+  });
+  await db.destroy();
+  const direct = await openCentralDatabase(url);
+  const rows = direct.selectFrom('meta').select('value').where('name', '=', 'lost');
+  expect(await rows.execute()).toEqual([{ value: 'x' }]);
+  await direct.destroy();
+});
+
+it('answers on a standby with an overload error, and writes again without a restart', async () => {
+  const url = await createPostgresDatabase();
+  const name = new URL(url).pathname.slice(1);
+  const readOnly = (state: string) =>
+    onServer(`alter database ${name} set default_transaction_read_only = ${state}`);
+  const db = await openCentralDatabase(url);
+  await readOnly('on');
+  await onServer(
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
+  );
+  await eventually('a connection to the standby', () =>
+    db
+      .selectFrom('meta')
+      .select('name')
+      .execute()
+      .catch(() => null),
+  );
+  const write = () =>
+    db
+      .transaction()
+      .execute((tx) => tx.insertInto('meta').values({ name: 'after', value: 'x' }).execute());
+  const readOnlyError = { name: 'OverloadError', message: 'The database is read-only' };
+  await expect(write()).rejects.toMatchObject(readOnlyError);
+  await readOnly('off');
+  await write();
   await db.destroy();
 });
 
