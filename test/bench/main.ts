@@ -47,7 +47,7 @@ await measure(
     about:
       'Measures speed and memory beside references, prints a table and writes var/bench.json. Takes about five minutes.',
     resultFile: 'var/bench.json',
-    flags: [],
+    flags: {},
     optionsOf: () => ({}),
     parts: {
       agent,

@@ -20,8 +20,8 @@ export type Measurement<Options> = {
   about: string;
   parts: Record<string, Part<Options>>;
   resultFile: string;
-  /** Options besides --only and --help, each with a value. */
-  flags: readonly string[];
+  /** Options besides --only and --help, each with what --help shows for its value. */
+  flags: Readonly<Record<string, string>>;
   /** Converts the values of `flags`; null if a value is invalid. */
   optionsOf(values: Record<string, string | undefined>): Options | null;
 };
@@ -87,7 +87,7 @@ function parse<Options>(
   words: readonly string[],
 ) {
   const options = Object.fromEntries(
-    ['only', ...flags].map((name) => [name, { type: 'string' as const }]),
+    ['only', ...Object.keys(flags)].map((name) => [name, { type: 'string' as const }]),
   );
   try {
     const { values } = parseArgs({
@@ -108,7 +108,8 @@ function parse<Options>(
 function helpOf<Options>({ command, about, parts, flags }: Measurement<Options>): string {
   const names = Object.keys(parts);
   const width = Math.max(...names.map((name) => name.length));
-  const usage = [`--only ${names.join('|')}`, ...flags.map((flag) => `--${flag} N`)];
+  const valued = Object.entries(flags).map(([flag, value]) => `--${flag} ${value}`);
+  const usage = [`--only ${names.join('|')}`, ...valued];
   const list = Object.entries(parts).map(
     ([name, part]) => `  ${name.padEnd(width)}  ${part.about}`,
   );

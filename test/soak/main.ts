@@ -5,6 +5,8 @@ import { measure, type Part, print, withAgent } from '../measure/runner.ts';
 import { backupKills } from './backup-kills.soak.ts';
 import { backupTree } from './backup-tree.soak.ts';
 import { badRequests } from './bad-requests.soak.ts';
+import { chaosUnderBilling } from './chaos.soak.ts';
+import { isFaultKind } from './chaos-plan.ts';
 import { ledgerPostings } from './ledger.soak.ts';
 import { logFollowers } from './log-followers.soak.ts';
 import { fullKillMatrices, longTests } from './long-tests.soak.ts';
@@ -16,7 +18,7 @@ const POD_PORTS = '28100-28199';
 const DEFAULT_MINUTES = 10;
 const MAX_SEED = 2 ** 31;
 
-type Options = { minutes: number; seed: number };
+type Options = { minutes: number; seed: number; without: string[] };
 
 function rows(about: string, run: (options: Options) => Promise<Row[]>): Part<Options> {
   return {
@@ -38,13 +40,19 @@ const logs: Part<Options> = {
 await measure<Options>(
   {
     command: 'soak',
-    about: `logs, random, backup and ledger last N minutes each (${DEFAULT_MINUTES}). A run without --seed chooses a seed and prints it. Prints a table
-and writes var/soak.json.`,
+    about: `logs, random, backup, ledger and chaos last N minutes each (${DEFAULT_MINUTES}). A run without --seed chooses a seed and prints it. --without
+leaves out faults of chaos, such as clock,postgres. Prints a table and writes var/soak.json.`,
     resultFile: 'var/soak.json',
-    flags: ['minutes', 'seed'],
-    optionsOf({ minutes = String(DEFAULT_MINUTES), seed = String(systemRandom.int(MAX_SEED)) }) {
-      const options = { minutes: Number(minutes), seed: Number(seed) };
-      return options.minutes > 0 && Number.isInteger(options.seed) ? options : null;
+    flags: { minutes: 'N', seed: 'N', without: 'FAULT,…' },
+    optionsOf({
+      minutes = String(DEFAULT_MINUTES),
+      seed = String(systemRandom.int(MAX_SEED)),
+      without = '',
+    }) {
+      const left = without.split(',').filter((kind) => kind !== '');
+      const options = { minutes: Number(minutes), seed: Number(seed), without: left };
+      const isValid = options.minutes > 0 && Number.isInteger(options.seed);
+      return isValid && left.every(isFaultKind) ? options : null;
     },
     parts: {
       logs,
@@ -75,6 +83,10 @@ and writes var/soak.json.`,
       money: rows(
         '10,000 random events around metered pods, and a month of a small market',
         ({ seed }) => moneyMatters({ seed, print }),
+      ),
+      chaos: rows(
+        'kills and wrong clocks of every part of a rented, billed marketplace, then everything must agree (needs root)',
+        chaosUnderBilling,
       ),
       update: rows(
         'an agent under systemd in a container (needs root) updates itself to the image of `npm run image`',

@@ -30,6 +30,8 @@ export type OwnEngineOptions = {
   programs?: string;
   /** More arguments for dockerd, such as `--live-restore`. */
   daemonArguments?: readonly string[];
+  /** The engine shares the network of the caller, which must not be that of the host. */
+  sharesNetwork?: boolean;
 };
 
 const ANSWERS_WITHIN_MS = 30_000;
@@ -38,20 +40,21 @@ const COMMAND_BOUNDS = { timeoutMs: 20_000, maxOutputBytes: 4 * 1024 * 1024 };
 /** First process of the namespaces: it reaps orphans, and its end terminates all other processes. */
 const REAPER =
   'mount -t proc proc /proc && ip link set lo up && while :; do sleep 3600 & wait; done';
-const NAMESPACES = ['--net', '--mount', '--pid'] as const;
+const NAMESPACES = ['--mount', '--pid'] as const;
 
 /** Starts an engine; resolves when it answers. */
 export async function startOwnEngine(options: OwnEngineOptions = {}): Promise<OwnEngine> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-dockerd-'));
   const socketPath = join(folder, 'docker.sock');
   const logFile = join(folder, 'dockerd.log');
+  const namespaces = options.sharesNetwork === true ? NAMESPACES : ['--net', ...NAMESPACES];
   const holder = spawn(
     'unshare',
-    [...NAMESPACES, '--fork', '--kill-child', '--propagation', 'private', 'sh', '-c', REAPER],
+    [...namespaces, '--fork', '--kill-child', '--propagation', 'private', 'sh', '-c', REAPER],
     { stdio: 'ignore' },
   );
   const first = await eventually('the namespaces', () => childOf(holder));
-  const enter = ['--target', String(first), ...NAMESPACES, '--'];
+  const enter = ['--target', String(first), ...namespaces, '--'];
   let daemon: ChildProcess | null = null;
 
   function inside(file: string, ...args: string[]): Promise<CommandResult> {

@@ -10,6 +10,7 @@ import { openSqlite } from '#shared/runtime/sqlite.ts';
 import { openCentralDatabase } from '../../../validator/central/platform/database/database.ts';
 import type { Database, Tables } from '../../../validator/central/platform/database/tables.ts';
 import { dialectOver } from '../../../validator/database/node-sqlite-dialect.ts';
+import { postgresUrl } from '../external/postgres-server.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -28,11 +29,6 @@ type Clone = { url: string; tables: string };
 
 /** Unused clones of this test file: clearing a clone takes 3 ms, creating one takes 300 ms. */
 const idle: Clone[] = [];
-
-/** Returns the URL of a database of the test server in `folder`. */
-export function postgresUrl(folder: string, database: string): string {
-  return `postgres://podwright@localhost/${database}?host=${encodeURIComponent(folder)}`;
-}
 
 /** Returns true if the tests run on PostgreSQL. */
 export function onPostgres(): boolean {

@@ -6,8 +6,10 @@ import { startProgram } from './program-process.ts';
 
 const ANSWER_WITHIN_MS = 30_000;
 
-/** Rate limits are off, because tests poll until a condition is true. */
-const NO_LIMITS = {
+/** Nodes may be on this host, and rate limits are off, because tests poll until a condition is true. */
+export const CENTRAL_TEST_SETTINGS = {
+  CENTRAL_VERIFY_EMAIL: 'false',
+  CENTRAL_NODE_PLACES: 'private',
   CENTRAL_RATE_LIMIT_ADDRESS: '10000000',
   CENTRAL_RATE_LIMIT_CREDENTIAL: '10000000',
   CENTRAL_RATE_LIMIT_LOGIN: '10000000',
@@ -37,9 +39,7 @@ export async function startCentralProcess(
   const { first: port } = await freePorts(1);
   const { child, end } = await startProgram('validator/central/main.ts', 'central API ready', {
     CENTRAL_PORT: String(port),
-    CENTRAL_VERIFY_EMAIL: 'false',
-    CENTRAL_NODE_PLACES: 'private',
-    ...NO_LIMITS,
+    ...CENTRAL_TEST_SETTINGS,
     ...environment,
   });
   const origin = `http://127.0.0.1:${port}`;

@@ -5,11 +5,11 @@ import { expect, inject, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
+import { postgresUrl } from '../../../../test/fakes/external/postgres-server.ts';
 import { startPostgresProxy } from '../../../../test/fakes/faults/postgres-proxy.ts';
 import {
   createEmptyPostgresDatabase,
   createPostgresDatabase,
-  postgresUrl,
 } from '../../../../test/fakes/scenes/central-database.ts';
 import { openEvidenceStore } from '../../../store/evidence-store.ts';
 import { openCentralDatabase } from './database.ts';
