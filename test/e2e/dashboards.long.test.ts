@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import { systemClock } from '#shared/runtime/clock.ts';
+import { systemRandom } from '#shared/runtime/random.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
 import { LABELS } from '../../agent/containers/engine/engine.ts';
 import { runSession, shellBlock } from '../docs/sessions.ts';
@@ -138,7 +139,7 @@ async function followLogs(id: string, meanwhile: () => Promise<void>): Promise<v
 
 async function pullSlowly(): Promise<void> {
   // A layer that the engine already has would not be pulled.
-  registry.publish('slow', '1', home);
+  registry.publish('slow', '1', 'dashboards', { layers: [systemRandom.bytes(1_000)] });
   registry.setStalling(true);
   const template = { name: 'slow', docker_image: `${registry.host}/slow`, docker_image_tag: '1' };
   const { id: templateId } = (await call('POST', '/templates', template)) as { id: string };
