@@ -19,8 +19,9 @@ export type CutDisk = {
 /** Mounts the disk so that only explicit syncs write data to the device. */
 export function mountCutDisk(mib: number): CutDisk {
   const place = mkdtempSync(join(tmpdir(), 'podwright-cut-'));
-  const [image, copy] = [join(place, 'disk'), join(place, 'disk-after')];
+  const image = join(place, 'disk');
   const [folder, after] = [join(place, 'folder'), join(place, 'after')];
+  let cuts = 0;
   for (const path of [folder, after]) mkdirSync(path);
   writeFileSync(image, '');
   truncateSync(image, mib * MIB);
@@ -30,12 +31,17 @@ export function mountCutDisk(mib: number): CutDisk {
   return {
     folder,
     afterCut(look) {
+      // A new file each time: the kernel frees a loop device some time after the umount, and until then mounting the
+      // same file again shows the device's old pages.
+      cuts += 1;
+      const copy = join(place, `disk-after-${cuts}`);
       copyFileSync(image, copy);
       mount(copy, after, 'loop');
       try {
         return look(after);
       } finally {
         execFileSync('umount', [after]);
+        rmSync(copy);
       }
     },
     close() {
