@@ -44,8 +44,8 @@ async function run(words: readonly string[]): Promise<number> {
     process.on(name, () => interruption.abort());
   }
   const { signal } = interruption;
-  const status =
-    (await check(TYPES, signal)) || (await check(LINT, signal)) || (await runTests(words, signal));
+  const [types, lint] = await Promise.all([check(TYPES, signal), check(LINT, signal)]);
+  const status = types || lint || (await runTests(words, signal));
   if (!signal.aborted) return status;
   print('interrupted\n');
   return INTERRUPTED;

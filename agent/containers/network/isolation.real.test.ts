@@ -9,9 +9,6 @@ import { createNeighbour, type Neighbour } from '../../../test/fakes/neighbour-n
 const HTTP = 8000;
 const DNS = 53;
 const SMTP = 25;
-/** Numbers of pods created during the test and of concurrent connections. */
-const CHURN = 4;
-const PROBES = 4;
 /** Path of the file that the neighbour serves. */
 const PATH = 'hostname';
 const PAGE = 'This pod is running.';
@@ -91,18 +88,6 @@ it('lets pods reach public addresses, but no private and link-local ones and no 
     url(addresses.private, DNS),
   ];
   expect(await reachedOf(tried)).toEqual([url(addresses.public), url(addresses.private, DNS)]);
-});
-
-it('blocks connections also while the engine creates and removes networks', async () => {
-  const url = `http://${neighbour.addresses.private}:${HTTP}/${PATH}`;
-  const churn = Array.from({ length: CHURN }, () =>
-    host.launch().then(({ id }) => host.remove(id)),
-  );
-  const seen: string[] = [];
-  const probing = Array.from({ length: CHURN }, () => reachedOf(Array(PROBES).fill(url)));
-  for (const reached of await Promise.all(probing)) seen.push(...reached);
-  await Promise.all(churn);
-  expect(seen).toEqual([]);
 });
 
 it('gives pods no IPv6', async () => {
