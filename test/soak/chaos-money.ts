@@ -14,6 +14,8 @@ import type { ChaosWorld } from './chaos-world.ts';
 import { checkMoney, type Repeated } from './money-checks.ts';
 
 const HOUR_MS = 3_600_000;
+/** A pod that ran is charged for at least this time. */
+const MINIMUM_CHARGE_MS = 60_000;
 /**
  * Accepted difference. The container ran between two observations, whose times are known. The difference therefore
  * contains only the duration of an observation, and the rounding of the times in a statement.
@@ -71,14 +73,17 @@ export async function checkAllMoney(
 function checkStatement({ charges }: MoneyFindings, { id }: ChaosPod, statement: Statement): void {
   let listed = 0;
   let cost = 0;
+  let least = 0;
   for (const line of statement.lines) {
     listed += usdToMicro(line.amount);
     if (!isCharged(line)) continue;
-    cost += (msOf(line) * line.gpu_count * usdToMicro(line.price_per_gpu)) / HOUR_MS;
+    const perMs = (line.gpu_count * usdToMicro(line.price_per_gpu)) / HOUR_MS;
+    cost += msOf(line) * perMs;
+    least = Math.max(least, MINIMUM_CHARGE_MS * perMs);
   }
   // `total` excludes refunds and what the platform has paid, both of which are at most the refund and the cost.
   const total = usdToMicro(statement.total);
-  const wanted = Math.max(0, cost - usdToMicro(statement.refunded));
+  const wanted = Math.max(0, Math.max(cost, least) - usdToMicro(statement.refunded));
   if (Math.abs(total - wanted) > 1 || Math.abs(total - Math.max(0, listed)) > 1) {
     charges.push(`${id}: charged ${total}, its times cost ${wanted}, its lines sum to ${listed}`);
   }

@@ -240,6 +240,18 @@ it('charges nothing when the clock is set back (I18)', async () => {
   expect(await scene.segments(id)).toEqual([[0, 10 * MINUTE_MS, 'running']]);
 });
 
+it('lists the part of the minimum charge that exceeds the use', async () => {
+  const id = await scene.running();
+  await scene.later(10_000);
+  await scene.remove(id);
+  const { total, lines } = (await scene.call('GET', `/pods/${id}/statement`)).body;
+  expect(total).toBe(0.06);
+  expect(lines).toMatchObject([
+    { state: 'running', amount: 0.01 },
+    { state: 'minimum_charge', cause: 'minimum_charge', amount: 0.05 },
+  ]);
+});
+
 it('shows the same amount in rows, statement, provider billing and ledger', async () => {
   const id = await scene.running();
   await scene.live(MINUTE_MS);

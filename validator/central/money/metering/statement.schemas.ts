@@ -31,7 +31,7 @@ export const PodStatement = z
               {
                 from: 'Start of the period (UTC).',
                 to: 'End of the period (UTC); for the current period, the time up to which it is charged.',
-                state: 'State of the pod in the period, or `refund`.',
+                state: 'State of the pod in the period, `minimum_charge` or `refund`.',
                 cause: 'Reason for the start of the period, or for the refund.',
                 gpu_count: 'Number of GPUs that were charged.',
                 price_per_gpu: 'USD per GPU and hour.',
@@ -48,7 +48,7 @@ export const PodStatement = z
         billed_seconds: 'Seconds that were charged.',
         currency: 'Always `USD`.',
         lines:
-          'Periods with one price, oldest first. A refund is a line with the state `refund` and a negative amount.',
+          'Periods with one price, oldest first. A pod that ran for less than a minute has a line with the state `minimum_charge` for the rest of the minute. A refund is a line with the state `refund` and a negative amount.',
       },
     ),
   )

@@ -4,7 +4,7 @@ import { naiveUtc } from '#shared/runtime/clock.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { PortalIdentity, UserIdentity } from '../../platform/identity.ts';
-import { addTime, NO_COST, rateOf } from './cost.ts';
+import { addTime, NO_COST, rateOf, totalOf } from './cost.ts';
 import { providerAccount } from './settlement.plan.ts';
 import { findRefund, type ListedPeriod, listPeriods, type Refund } from './settlement.store.ts';
 import type { BillingQuery, BillingRow, PodStatement } from './statement.schemas.ts';
@@ -14,6 +14,8 @@ import { findMeter, listMeters, listSegments, type Meter, type SegmentRow } from
 const MAX_LINES = 10_000;
 const SECOND_MS = 1_000;
 const PUBLIC_ID_CHARS = 32;
+/** State and cause of the line for the part of the minimum charge that exceeds the use. */
+const MINIMUM = 'minimum_charge';
 
 export type StatementsDeps = {
   db: Database;
@@ -82,7 +84,7 @@ export function createStatements({ db, requirePodOf, paidOutUntil }: StatementsD
  */
 function linesOf(meter: Meter, segments: readonly SegmentRow[]): PodStatement['lines'] {
   let cost = NO_COST;
-  return segments.map((segment) => {
+  const lines = segments.map((segment) => {
     const before = cost;
     if (segment.is_billable === 1) {
       cost = addTime(cost, rateOf(meter), endOf(meter, segment) - segment.from_ms);
@@ -97,17 +99,32 @@ function linesOf(meter: Meter, segments: readonly SegmentRow[]): PodStatement['l
       amount: microToUsd(cost.uusd - before.uusd),
     };
   });
+  const missing = totalOf(cost, rateOf(meter)) - cost.uusd;
+  const [first] = segments;
+  if (missing === 0 || first === undefined) return lines;
+  const period = { fromMs: first.from_ms, toMs: meter.settled_to_ms };
+  return [...lines, extraLine(meter, period, { state: MINIMUM, cause: MINIMUM, uusd: missing })];
 }
 
 function refundLine(meter: Meter, refund: Refund): PodStatement['lines'][number] {
+  const { from_ms: fromMs, to_ms: toMs, cause, amount_uusd: amount } = refund;
+  return extraLine(meter, { fromMs, toMs }, { state: 'refund', cause, uusd: -amount });
+}
+
+/** Returns a line that no segment of the pod has. */
+function extraLine(
+  meter: Meter,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+  { state, cause, uusd }: { state: string; cause: string; uusd: number },
+): PodStatement['lines'][number] {
   return {
-    from: naiveUtc(refund.from_ms),
-    to: naiveUtc(refund.to_ms),
-    state: 'refund',
-    cause: refund.cause,
+    from: naiveUtc(fromMs),
+    to: naiveUtc(toMs),
+    state,
+    cause,
     gpu_count: meter.gpu_count,
     price_per_gpu: microToUsd(meter.price_uusd_per_gpu_hour),
-    amount: -microToUsd(refund.amount_uusd),
+    amount: microToUsd(uusd),
   };
 }
 
