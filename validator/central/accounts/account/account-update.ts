@@ -46,8 +46,9 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
     account: Account,
     body: UpdateUserDto,
   ): Promise<Partial<Account>> {
-    // Clients may send the whole record with an unchanged address.
-    const changesEmail = body.email !== undefined && body.email !== account.email;
+    // Clients may send the whole record with an unchanged address: only with the password does it withdraw a change.
+    const withdraws = account.pending_email !== null && body.current_password !== undefined;
+    const changesEmail = body.email !== undefined && (body.email !== account.email || withdraws);
     if (!changesEmail && body.new_password === undefined) return {};
     await requirePassword(caller, account, body);
     const changes: Partial<Account> = {};
@@ -64,7 +65,7 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
   /** A new address counts only after it is confirmed, where addresses are confirmed. */
   function addressChanges(account: Account, email: string): Partial<Account> {
     const emailNorm = normalEmail(email);
-    if (emailNorm === account.email_norm) return { email };
+    if (emailNorm === account.email_norm) return { email, pending_email: null };
     if (!options.verifyEmailAtSignup) return { pending_email: email };
     const verified = { email_norm: emailNorm, email_verified_at: clock.now() };
     return { email, ...verified, pending_email: null };
@@ -82,7 +83,8 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
       await verification.addNotice(tx, before, emailChangedMail(after.email));
       return 'e-mail address changed';
     }
-    if (requested === null) return null;
+    const isWithdrawn = before.pending_email !== null && after.pending_email === null;
+    if (requested === null) return isWithdrawn ? 'e-mail address change withdrawn' : null;
     await verification.beginChange(tx, before, requested);
     return 'e-mail address change requested';
   }

@@ -232,7 +232,7 @@ export const UpdateUserDto = z
         avatar_url: 'Address of the avatar image (http or https); null clears it.',
         disable_incoming_connections: 'Stored for clients; absent or null leaves it unchanged.',
         email:
-          'New e-mail address. The change needs `current_password` and a session, and the new address counts as unconfirmed.',
+          'New e-mail address. The change needs `current_password` and a session, and the new address counts as unconfirmed. The present address, with `current_password`, withdraws a change that is not confirmed.',
         new_password:
           'New password of 8 to 128 characters. The change needs `current_password` and a session, and ends all other sessions.',
         current_password: 'Present password; required with `email` and `new_password`.',

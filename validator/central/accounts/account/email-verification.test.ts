@@ -159,6 +159,22 @@ it('rejects the token of a change after a newer change, a reset and a change of 
   expect(await me(body.api_key)).toMatchObject({ email: BODY.email, email_verified: true });
 });
 
+it('withdraws a change when the present address is requested with the password', async () => {
+  const { body, put } = await confirmed();
+  const tokenTo = (email: string) => mailedToken(central, email, KIND);
+  await put({ email: 'first@example.com' });
+  // A client that sends the whole record does not withdraw the change.
+  const { email } = await me(body.api_key);
+  await put({ email, current_password: undefined, name: 'Ada' });
+  const headers = { 'x-api-key': body.api_key };
+  const last = async () => (await central.call('GET', '/users/me/events', { headers })).body;
+  expect(JSON.stringify(await last())).not.toContain('withdrawn');
+  expect((await put({ email })).status).toBe(200);
+  expect(JSON.stringify(await last())).toContain('e-mail address change withdrawn');
+  expect(await verify(await tokenTo('first@example.com'))).toEqual([400, 'bad_request']);
+  expect(await me(body.api_key)).toMatchObject({ email, email_verified: true });
+});
+
 it('rejects the token of a change after a day, after its use, and after the account was deleted', async () => {
   const { put } = await confirmed();
   const rejected = [400, 'bad_request'];
