@@ -46,11 +46,26 @@ type AnyDb = Pick<Kysely<unknown>, 'getExecutor'>;
 const MIGRATION_LOCK = 7_306_913;
 const MAX_NAMED_TABLES = 3;
 
-/** Starts a migration inside its transaction. Rejects as `requireOwnDatabase` does. */
+/**
+ * Starts a migration inside its transaction. Rejects as `requireOwnDatabase` does, and with an error after which a retry
+ * may succeed if the server is read-only.
+ */
 export async function beginMigration(tx: AnyDb, location: DatabaseLocation): Promise<void> {
   // SQLite allows one writer at a time, and its transactions begin as writers.
-  if (isPostgres(tx)) await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(tx);
+  if (isPostgres(tx)) {
+    await requireWritable(tx, location);
+    await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(tx);
+  }
   await requireOwnDatabase(tx, location);
+}
+
+async function requireWritable(tx: AnyDb, { variable, kind }: DatabaseLocation): Promise<void> {
+  const { rows } = await sql<{
+    transaction_read_only: string;
+  }>`show transaction_read_only`.execute(tx);
+  if (rows[0]?.transaction_read_only !== 'on') return;
+  const problem = `${variable}: the ${KINDS[kind].name} is read-only on this PostgreSQL server, as on a standby`;
+  throw new Error(`${problem}; name the primary server, or promote this one`);
 }
 
 /**

@@ -162,6 +162,23 @@ it('answers on a standby with an overload error, and writes again without a rest
   await db.destroy();
 });
 
+it('refuses to start on a read-only server with the remedy, so that a restart can succeed', async () => {
+  const url = await createPostgresDatabase();
+  const name = new URL(url).pathname.slice(1);
+  const readOnly = (state: string) =>
+    onServer(`alter database ${name} set default_transaction_read_only = ${state}`);
+  await readOnly('on');
+  const refused = {
+    name: 'Error',
+    message: expect.stringMatching(
+      /^CENTRAL_DATABASE: .* is read-only .*; name the primary server/,
+    ),
+  };
+  await expect(openCentralDatabase(url)).rejects.toMatchObject(refused);
+  await readOnly('off');
+  await (await openCentralDatabase(url)).destroy();
+});
+
 it('rejects a query with an overload error if no connection becomes free in time', async () => {
   const db = await openCentralDatabase(await createPostgresDatabase());
   const release = Promise.withResolvers<void>();
