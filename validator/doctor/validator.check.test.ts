@@ -48,3 +48,17 @@ it('reports facts that cannot be read at all as failures', () => {
     'registry',
   ]);
 });
+
+it.each([
+  ['missing', { place: 'missing', text: 'it was deleted' }, 'fail'],
+  ['not created yet', { place: 'absent' }, 'ok'],
+] as const)('reports an evidence store that is %s in both of its checks', (_, place, status) => {
+  const facts = {
+    ...factsOf({ problem: '' }),
+    ledger: { value: null },
+    storeFile: { value: place },
+  };
+  const findings = findingsOf(VALIDATOR_SERVICE_CHECKS, facts);
+  const ofStore = findings.filter(({ id }) => id === 'ledger' || id === 'ledger-file');
+  expect(ofStore.map((finding) => finding.status)).toEqual([status, status]);
+});

@@ -45,8 +45,7 @@ export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = 
     id: 'ledger-file',
     detects: 'an evidence store that is damaged, was deleted or has no recent backup',
     required: 'an undamaged store, and backups as old as configured at most',
-    judge: ({ storeFile, config }) =>
-      judgeDatabase(storeFile, storeLocation(config), storeBackups(config)),
+    judge: storeFile,
   },
   {
     id: 'policies',
@@ -145,13 +144,19 @@ function home({ home: observed, config: { VALIDATOR_HOME: path } }: ValidatorFac
   return ok(measured);
 }
 
-function evidenceStore({ ledger: observed }: ValidatorFacts): Outcome {
+function storeFile({ storeFile: observed, config }: ValidatorFacts): Outcome {
+  return judgeDatabase(observed, storeLocation(config), storeBackups(config));
+}
+
+function evidenceStore(facts: ValidatorFacts): Outcome {
+  const { ledger: observed } = facts;
   if ('problem' in observed) {
     const remedy =
       'check that the server of VALIDATOR_DATABASE runs and accepts this user; restore a database file';
     return unlessTimedOut(observed, fail(observed.problem, remedy));
   }
-  if (observed.value === null) return ok('does not exist yet: the validator creates it');
+  // A file that is absent never existed or was deleted.
+  if (observed.value === null) return storeFile(facts);
   const { schema, known, tables } = observed.value;
   const rows = tables.reduce((sum, table) => sum + table.rows, 0);
   const measured = `schema ${schema} of ${known}, ${rows} rows`;

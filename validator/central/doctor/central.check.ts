@@ -20,8 +20,7 @@ export const CENTRAL_SERVICE_CHECKS: readonly DoctorCheck<CentralFacts>[] = [
     id: 'database-file',
     detects: 'a database that is damaged, was deleted or has no recent backup',
     required: 'an undamaged database, and backups as old as configured at most',
-    judge: ({ databaseFile, config }) =>
-      judgeDatabase(databaseFile, databaseLocation(config), databaseBackupsOf(config)),
+    judge: databaseFile,
   },
   {
     id: 'key',
@@ -60,15 +59,21 @@ export const CENTRAL_DISK_CHECKS: readonly DoctorCheck<Observed<DiskUse>>[] = [
   },
 ];
 
-function database({ database: observed }: CentralFacts): Outcome {
+function database(facts: CentralFacts): Outcome {
+  const { database: observed } = facts;
   if ('problem' in observed) {
     const remedy =
       'check that the server of CENTRAL_DATABASE runs and accepts this user; restore a database file';
     return unlessTimedOut(observed, fail(observed.problem, remedy));
   }
-  if (observed.value === null) return ok('does not exist yet: the central API creates it');
+  // A file that is absent never existed or was deleted.
+  if (observed.value === null) return databaseFile(facts);
   const rows = observed.value.reduce((sum, table) => sum + table.rows, 0);
   return ok(`${observed.value.length} tables, ${rows} rows`);
+}
+
+function databaseFile({ databaseFile: observed, config }: CentralFacts): Outcome {
+  return judgeDatabase(observed, databaseLocation(config), databaseBackupsOf(config));
 }
 
 function key({ key: observed, config }: CentralFacts): Outcome {
