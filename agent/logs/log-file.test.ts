@@ -8,6 +8,8 @@ import {
   read,
   readFrames,
 } from '../../test/fakes/agents/log-folder.ts';
+import { eventually } from '../../test/fakes/eventually.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
 import { openLogFile, POLL_MS } from './log-file.ts';
 import { startAtOldest } from './log-seek.ts';
@@ -83,6 +85,56 @@ it('wakes readers when the engine writes', async () => {
   }
   // Most wake-ups came from inotify: the poll alone would take its whole interval each time.
   expect(waits.toSorted((a, b) => a - b)[10]).toBeLessThan(POLL_MS / 2);
+});
+
+it('reports changes at most once per pause, however often the engine writes', async () => {
+  const clock = createManualClock(0);
+  const log = await openLogFile(logs.path, CONTAINER, clock);
+  try {
+    const first = log.changed();
+    logs.write('one');
+    await first;
+    let isReported = false;
+    const second = log.changed().then(() => {
+      isReported = true;
+    });
+    logs.write('two');
+    await systemClock.sleep(20);
+    expect(isReported).toBe(false);
+    await clock.advance(10);
+    await second;
+  } finally {
+    await log.close();
+  }
+});
+
+it('lets followers read 8 MiB at once and the rest batch by batch, and other readers everything', async () => {
+  const MIB = 1024 * 1024;
+  const entry = logs.writer().entry(`${'x'.repeat(1_000)}\n`, 'stdout');
+  logs.writer().writeRaw(entry.repeat((12 * MIB) / entry.length));
+  const clock = createManualClock(0);
+  const log = await openLogFile(logs.path, CONTAINER, clock);
+  const leave = new AbortController();
+  try {
+    let { cursor } = startAtOldest(log);
+    const reading = (async () => {
+      for (;;) cursor = (await log.follow(cursor, leave.signal)).next;
+    })().catch(() => undefined);
+    const readMib = () => Math.round(cursor.offset / MIB);
+    await eventually('the burst', () => readMib() === 8);
+    await systemClock.sleep(20);
+    expect(readMib()).toBe(8);
+    const { offset } = cursor;
+    await clock.advance(50);
+    await eventually('the next batch', () => cursor.offset > offset);
+    expect(readMib()).toBe(8);
+    expect(await read(log, startAtOldest(log))).toHaveLength(Math.floor((12 * MIB) / entry.length));
+    leave.abort();
+    await reading;
+  } finally {
+    leave.abort();
+    await log.close();
+  }
 });
 
 it('shares one read between readers at the same position', async () => {

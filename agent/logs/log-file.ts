@@ -1,5 +1,5 @@
 /** A container's json-file log, shared by all its readers: each has its own cursor, the batches are shared. */
-import { watch } from 'node:fs';
+import { type FSWatcher, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { ContainerState } from '../containers/engine/engine.ts';
@@ -29,6 +29,17 @@ const RING_CHARS = 512 * 1024;
 const CHARS_PER_LINE = 16;
 /** Poll interval for changes that inotify does not report. */
 export const POLL_MS = 500;
+/** Pause after each reported change: the engine writes a file once per line, and each report costs the event loop a turn. */
+const WATCH_PAUSE_MS = 10;
+/**
+ * Rate at which all followers of a container together read its files, in bytes per second, and multiple of the time
+ * of a read that must pass until the next one, both after a burst: a pod that floods its log would otherwise occupy
+ * the event loop that serves all pods.
+ */
+const FOLLOW_BYTES_PER_S = 4 * 1024 * 1024;
+const FOLLOW_PAUSES = 5;
+const FOLLOW_BURST_MS = 2_000;
+const MS_PER_S = 1_000;
 const NEWLINE = 0x0a;
 const NS_PER_S = 1e9;
 
@@ -46,10 +57,11 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
   let changed = Promise.withResolvers<void>();
   const closing = new AbortController();
   let poll: Promise<void> | null = null;
-  const stopWatching = watchFolder(path, (event) => {
+  const pace = createPace(clock);
+  const stopWatching = watchFolder(path, clock, () => {
     wake();
-    // Rotated: opens the new file before the next rotation can remove it.
-    if (event === 'rename') void chain.refresh().catch(() => undefined);
+    // After a rotation, opens the new file before the next rotation can remove it.
+    void chain.refresh().catch(() => undefined);
   });
 
   function wake(): void {
@@ -143,18 +155,33 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
     }
   }
 
+  function read(cursor: Cursor): Promise<Batch> {
+    const key = keyOf(cursor);
+    const known = ring.get(key);
+    if (known !== undefined) return known;
+    const batch = serialized(() => readOnce(cursor));
+    ring.set(key, batch);
+    batch.then(
+      (result) => (result.block.text === '' ? ring.delete(key) : cache(key, result)),
+      () => ring.delete(key),
+    );
+    return batch;
+  }
+
   return {
     /** Reads at most READ_BYTES after the cursor. Concurrent reads of one cursor share the result. */
-    read(cursor: Cursor): Promise<Batch> {
-      const key = keyOf(cursor);
-      const known = ring.get(key);
-      if (known !== undefined) return known;
-      const batch = serialized(() => readOnce(cursor));
-      ring.set(key, batch);
-      batch.then(
-        (result) => (result.block.text === '' ? ring.delete(key) : cache(key, result)),
-        () => ring.delete(key),
-      );
+    read,
+    /** Reads like `read`, at FOLLOW_BYTES_PER_S unless the result is cached. Rejects when `signal` aborts. */
+    async follow(cursor: Cursor, signal: AbortSignal): Promise<Batch> {
+      if (ring.has(keyOf(cursor))) return read(cursor);
+      await pace.wait(signal);
+      // Another follower may have read it in the meantime.
+      const isCached = ring.has(keyOf(cursor));
+      const beganMs = clock.monotonicMs();
+      const batch = await read(cursor);
+      const { order, offset } = batch.next;
+      const bytes = order === cursor.order ? offset - cursor.offset : 0;
+      if (!isCached) pace.count(bytes, clock.monotonicMs() - beganMs);
       return batch;
     },
 
@@ -202,15 +229,54 @@ function keyOf({ order, offset, state: { open } }: Cursor): string {
   return `${order}:${offset}:${open.stdout?.bytes.length ?? 0}:${open.stderr?.bytes.length ?? 0}`;
 }
 
-/** Reports changes in the folder. Without inotify (its instances are limited) readers only poll. */
-function watchFolder(path: string, onEvent: (event: string) => void): () => void {
-  try {
-    const watcher = watch(dirname(path), { persistent: false }, onEvent);
-    watcher.on('error', () => watcher.close());
-    return () => watcher.close();
-  } catch {
-    return () => undefined;
+/** Limits the rate of reads, after a burst. */
+function createPace(clock: Clock) {
+  let nextMs = Number.NEGATIVE_INFINITY;
+  return {
+    /** Waits until earlier reads are paid for. */
+    async wait(signal: AbortSignal): Promise<void> {
+      const nowMs = clock.monotonicMs();
+      nextMs = Math.max(nextMs, nowMs - FOLLOW_BURST_MS);
+      if (nextMs > nowMs) await clock.sleep(nextMs - nowMs, signal);
+    },
+    count(bytes: number, tookMs: number): void {
+      nextMs += Math.max((bytes * MS_PER_S) / FOLLOW_BYTES_PER_S, tookMs * FOLLOW_PAUSES);
+    },
+  };
+}
+
+/**
+ * Reports changes in the folder, each after at most WATCH_PAUSE_MS, until the returned function is called. Without
+ * inotify (its instances are limited) readers only poll.
+ */
+function watchFolder(path: string, clock: Clock, onChange: () => void): () => void {
+  const closing = new AbortController();
+  let watcher: FSWatcher | null = null;
+
+  function open(): void {
+    try {
+      watcher = watch(dirname(path), { persistent: false });
+    } catch {
+      return;
+    }
+    watcher.on('error', () => watcher?.close());
+    watcher.once('change', () => void pause().catch(() => undefined));
   }
+
+  async function pause(): Promise<void> {
+    watcher?.close();
+    onChange();
+    await clock.sleep(WATCH_PAUSE_MS, closing.signal);
+    open();
+    // The folder may have changed while it was not watched.
+    onChange();
+  }
+
+  open();
+  return () => {
+    closing.abort();
+    watcher?.close();
+  };
 }
 
 export type LogFilePool = ReturnType<typeof createLogFilePool>;

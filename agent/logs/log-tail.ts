@@ -74,7 +74,9 @@ export async function* readFromFile(
   start.gap = false;
   signal.addEventListener('abort', log.wake, { once: true });
   while (!signal.aborted) {
-    const { block, next, atEnd, gap } = await log.read(start.cursor);
+    const { block, next, atEnd, gap } = isLive
+      ? await log.follow(start.cursor, signal)
+      : await log.read(start.cursor);
     start.cursor = next;
     if (gap !== null) {
       start.drop = 0;

@@ -8,7 +8,7 @@ import { type BuildLogSource, NO_BUILDS } from './build-frames.ts';
 import { createLogFilePool } from './log-file.ts';
 import { followPodLog, type LogEngine, type LogStart, type PodLogSource } from './log-follow.ts';
 import { countFrames, type FrameCounts, type FrameText, parseFrameId } from './log-frames.ts';
-import { createContainerStates } from './log-tail.ts';
+import { type ContainerStates, createContainerStates } from './log-tail.ts';
 
 export type LogService = ReturnType<typeof createLogService>;
 
@@ -69,7 +69,7 @@ export function createLogService({
       const since = startFrom(query.since);
       const pod = await podLogSource(podId);
       if (pod === null) throw new ApiError('pod_not_found', 'There is no such pod on this node');
-      if (!follow && pod.containerId !== null) await requireEngine(engine, pod.containerId);
+      if (!follow && pod.containerId !== null) await requireEngine(stateOf, pod.containerId);
       const removeFollower = follow ? addFollower(podId) : () => undefined;
       const stream = query.stream ?? null;
       const ports = { clock, engine, stateOf, files, source: podLogSource, builds };
@@ -97,10 +97,9 @@ export function createLogService({
 }
 
 /** Throws unless the engine answers. An HTTP error status can be sent only before the first frame. */
-async function requireEngine(engine: LogEngine, containerId: string): Promise<void> {
-  await engine.inspectContainer(containerId).catch((cause: unknown) => {
-    throw new ApiError('upstream_unavailable', 'The container engine does not answer', { cause });
-  });
+async function requireEngine(stateOf: ContainerStates, containerId: string): Promise<void> {
+  if ((await stateOf(containerId)) !== 'unknown') return;
+  throw new ApiError('upstream_unavailable', 'The container engine does not answer');
 }
 
 function startFrom(since: string | undefined): LogStart {

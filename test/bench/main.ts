@@ -8,6 +8,7 @@ import { centralRequests } from './central-requests.bench.ts';
 import { createToRunning } from './create-to-running.bench.ts';
 import { executorList } from './executor-list.bench.ts';
 import { ledgerCosts } from './ledger.bench.ts';
+import { logFlood } from './log-flood.bench.ts';
 import { logLatency } from './log-latency.bench.ts';
 import { logMemory } from './log-memory.bench.ts';
 import { logRead } from './log-read.bench.ts';
@@ -32,6 +33,14 @@ const agent: Part<object> = {
     }),
 };
 
+const flood: Part<object> = {
+  about: "the agent's answers about a pod while its neighbour floods its log",
+  run: (_, note) =>
+    withAgent(POD_PORTS, async (process) => {
+      for (const row of await logFlood(process)) note(row);
+    }),
+};
+
 function rows(about: string, run: () => Promise<Row[]>): Part<object> {
   return {
     about,
@@ -51,6 +60,7 @@ await measure(
     optionsOf: () => ({}),
     parts: {
       agent,
+      flood,
       list: rows('pages and filters of the node list', executorList),
       requests: rows('requests and rentals of the central API', centralRequests),
       proof: rows('verification of a proof of work', proofOfWork),
