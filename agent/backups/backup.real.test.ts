@@ -232,6 +232,7 @@ function neverEnding(): ReturnType<typeof import('./restic.ts').createRestic> {
     unlock: never,
     backup: never,
     statsOf: never,
+    readTrees: never,
     restore: never,
     list: never,
     check: never,

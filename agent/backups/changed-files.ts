@@ -12,6 +12,9 @@ import type { ListedNode } from './restic-output.ts';
 
 /** Bounds of the list of candidates; beyond them the result is unknown. */
 const FIND = { timeoutMs: 30 * 60_000, maxOutputBytes: 32 * 1024 * 1024 };
+/** Candidates that are listed by their paths; more are found in a listing of the whole snapshot. */
+const MOST_PATHS = 200;
+const MOST_PATH_CHARS = 32_000;
 const MS_PER_SECOND = 1_000;
 const NANOS_PER_MS = 1_000_000n;
 
@@ -48,14 +51,16 @@ function candidateIn(line: string, name: string): [string, bigint][] {
 }
 
 /**
- * Compares the files of a snapshot with the candidates. `podPathOf` converts a path in the snapshot to one in the pod.
+ * Compares the files of a snapshot with the candidates. `paths`: entries of the snapshot to list, all if empty.
+ * `podPathOf` converts a path in the snapshot to one in the pod.
  */
 export function createChangedFiles(
   candidates: Candidates,
   podPathOf: (path: string) => string,
-): { add(node: ListedNode): void; found(): FileList } {
+): { paths: readonly string[]; add(node: ListedNode): void; found(): FileList } {
   const changed = createFileList();
   return {
+    paths: pathsToList(candidates),
     add({ type, path, ctime }) {
       const nowNanos = type === 'file' ? candidates.get(path) : undefined;
       if (nowNanos === undefined || nowNanos === nanosOf(ctime)) return;
@@ -63,6 +68,14 @@ export function createChangedFiles(
     },
     found: () => changed.list,
   };
+}
+
+/** Returns the paths of a few candidates, the root folder for none, and no path if a command line cannot hold them. */
+function pathsToList(candidates: Candidates): string[] {
+  if (candidates.size === 0) return ['/'];
+  if (candidates.size > MOST_PATHS) return [];
+  const paths = [...candidates.keys()];
+  return paths.join().length > MOST_PATH_CHARS ? [] : paths;
 }
 
 /** Converts a time that restic printed to nanoseconds; null if the text is not a valid time. */

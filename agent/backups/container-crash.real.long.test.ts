@@ -31,6 +31,7 @@ function fakeRestic({ folder }: ContainerScene): Restic {
     unlock: async () => undefined,
     statsOf: async () => ({ total_size: CONTENT.length, total_file_count: 2 }),
     backup: never,
+    readTrees: never,
     list: never,
     check: never,
     async restore(_session, { jail, target }) {

@@ -38,9 +38,10 @@ function fakeRestic(restore: Restic['restore'] = putFile('12345')): Restic {
     unlock: never,
     backup: never,
     statsOf: never,
+    readTrees: never,
     check: async () => undefined,
     async list(_talk, id, onNode) {
-      onNode?.(NODE);
+      onNode(NODE);
       return id;
     },
     restore,

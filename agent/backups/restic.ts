@@ -275,23 +275,32 @@ export function createRestic(ports: ResticPorts) {
     },
 
     /**
-     * Returns the snapshot's full id and reports every entry to `onNode`. Reads every directory; a damaged one rejects
-     * with RepositoryCorrupt. Writes nothing to the repository, not even a lock.
+     * Reads every directory of the snapshot, several at a time, because each costs a request to the storage; a damaged one
+     * rejects with RepositoryCorrupt.
+     */
+    async readTrees(session: ResticSession, id: string): Promise<void> {
+      await ask(session, ['stats', '--mode', 'raw-data', id], WALK_MS);
+    },
+
+    /**
+     * Returns the snapshot's full id and reports every entry to `onNode`, or only the entries at and in `paths`. Reads
+     * these directories one after the other; a damaged one rejects with RepositoryCorrupt. Writes nothing to the
+     * repository, not even a lock.
      */
     async list(
       session: ResticSession,
       id: string,
-      onNode: ((node: ListedNode) => void) | null,
+      onNode: (node: ListedNode) => void,
+      paths: readonly string[] = [],
     ): Promise<string> {
       let found: string | null = null;
       await run(session, {
-        args: ['ls', '--json', '--no-cache', '--no-lock', id],
+        args: ['ls', '--json', '--no-cache', '--no-lock', id, ...paths],
         timeoutMs: WALK_MS,
         onLine: (text) => {
-          if (found !== null && onNode === null) return;
           const line = ListLine.safeParse(parseJson(text)).data;
           if (line?.struct_type === 'snapshot') found = line.id;
-          if (line?.struct_type === 'node') onNode?.(line);
+          if (line?.struct_type === 'node') onNode(line);
         },
       });
       // For a missing snapshot, restic 0.14 lists nothing and exits with 0.

@@ -20,6 +20,7 @@ function fakeRestic(): Restic {
     unlock: async () => undefined,
     backup: () => Promise.reject(new Error('not expected in this test')),
     statsOf: async () => ({ total_size: CONTENT.length, total_file_count: 2 }),
+    readTrees: () => Promise.reject(new Error('not expected in this test')),
     list: () => Promise.reject(new Error('not expected in this test')),
     check: () => Promise.reject(new Error('not expected in this test')),
     async restore(_talk, { target }) {

@@ -71,11 +71,13 @@ async function backUp(
   if (summary === null) throw new OperationFailure('EngineFailed', 'restic reported no snapshot');
 
   work.move('verifying', {});
-  const changes = await unlessAborted(work.signal, () =>
-    createChanges(place, request.path, { beganMs, ports }),
-  );
-  const snapshot_id = await restic.list(session, summary.snapshot_id, changes?.add ?? null);
-  const changed = changes?.found() ?? null;
+  const written = { place, session, beganMs, id: summary.snapshot_id };
+  const listing = listChanges(written, work, ports);
+  const reading = restic.readTrees(session, summary.snapshot_id);
+  // Both have ended before the operation ends, also when one fails.
+  await Promise.allSettled([listing, reading]);
+  await reading;
+  const { snapshot_id, changed } = await listing;
   const { total_files_processed: files, total_bytes_processed: bytes } = summary;
   const quality = partial ? 'partial' : 'full';
   work.appendLog(
@@ -116,22 +118,25 @@ async function checkContainer(
 
 /** Margin for the kernel's clock, which advances in steps. */
 const CLOCK_STEP_MS = 1_000;
-const NOTHING_CHANGED = {
-  add: null,
-  found: (): FileList => ({ count: 0, paths: [] }),
-};
 
-/** Returns null if the files that changed since the start cannot be listed. */
-async function createChanges(
-  { jail, name }: DataPlace,
-  podPath: string,
-  { beganMs, ports: { runCommand } }: { beganMs: number; ports: RunPorts },
-) {
-  const candidates = await findCandidates({ jail, name }, beganMs - CLOCK_STEP_MS, runCommand);
-  if (candidates === null) return null;
-  // Without candidates, the long listing of the snapshot need not be parsed.
-  if (candidates.size === 0) return NOTHING_CHANGED;
-  return createChangedFiles(candidates, (path) => podPath + path.slice(name.length + 1));
+type Written = { place: DataPlace; session: ResticSession; beganMs: number; id: string };
+
+/**
+ * Returns the snapshot's full id, and the files that changed since `beganMs` or null if they cannot be determined.
+ */
+async function listChanges(
+  { place: { jail, name }, session, beganMs, id }: Written,
+  work: OperationContext<BackupRow>,
+  { restic, runCommand }: RunPorts,
+): Promise<{ snapshot_id: string; changed: FileList | null }> {
+  const { path: podPath } = work.row().request;
+  const candidates = await unlessAborted(work.signal, () =>
+    findCandidates({ jail, name }, beganMs - CLOCK_STEP_MS, runCommand),
+  );
+  const podPathOf = (path: string) => podPath + path.slice(name.length + 1);
+  const { paths, add, found } = createChangedFiles(candidates ?? new Map(), podPathOf);
+  const snapshot_id = await restic.list(session, id, add, paths);
+  return { snapshot_id, changed: candidates === null ? null : found() };
 }
 
 /** Returns true if a killed restic may have left a lock. Other backups skip the check, which takes half a second. */
