@@ -18,6 +18,8 @@ export type TreeMeasure = {
   sparse: string[];
 };
 
+/** Files that are measured at once, or passed to one program. */
+const BATCH = 100;
 const SLASH = Buffer.from('/');
 /** Encoding of names, one character per byte: names in pods need not be UTF-8. */
 const BYTES = 'latin1';
@@ -30,8 +32,26 @@ export async function measureTree(folder: string, signal: AbortSignal): Promise<
   const measure: TreeMeasure = { entries: 0, bytes: 0, removedDevices: 0, sparse: [] };
   const linked = new Set<number>();
   const waiting = [Buffer.from(folder)];
+  let files: Buffer[] = [];
+
+  async function addFile(path: Buffer): Promise<void> {
+    const { size, nlink, ino } = await lstat(path);
+    const isNew = nlink === 1 || !linked.has(ino);
+    if (nlink > 1) linked.add(ino);
+    if (!isNew) return;
+    measure.bytes += size;
+    // Other names cannot be passed to a program.
+    const isNamed = size >= SPARSE_FROM_BYTES && isUtf8(path);
+    if (isNamed && (await looksSparse(path, size))) measure.sparse.push(path.toString());
+  }
+
+  async function addFiles(): Promise<void> {
+    await Promise.all(files.map(addFile));
+    files = [];
+  }
+
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    for await (const entry of await opendir(next, { encoding: BYTES })) {
+    for await (const entry of await opendir(next, { encoding: BYTES, bufferSize: BATCH })) {
       signal.throwIfAborted();
       const path = Buffer.concat([next, SLASH, Buffer.from(entry.name, BYTES)]);
       measure.entries += 1;
@@ -41,17 +61,13 @@ export async function measureTree(folder: string, signal: AbortSignal): Promise<
         await unlink(path);
         measure.removedDevices += 1;
       } else if (entry.isFile()) {
-        const { size, nlink, ino } = await lstat(path);
-        const isNew = nlink === 1 || !linked.has(ino);
-        if (nlink > 1) linked.add(ino);
-        if (!isNew) continue;
-        measure.bytes += size;
-        // Other names cannot be passed to a program.
-        const isNamed = size >= SPARSE_FROM_BYTES && isUtf8(path);
-        if (isNamed && (await looksSparse(path, size))) measure.sparse.push(path.toString());
+        files.push(path);
+        // One after the other, the files would take four times as long.
+        if (files.length === BATCH) await addFiles();
       }
     }
   }
+  await addFiles();
   return measure;
 }
 
@@ -59,7 +75,6 @@ export async function measureTree(folder: string, signal: AbortSignal): Promise<
 export const SPARSE_FROM_BYTES = 1024 * 1024;
 const LOOK_EVERY_BYTES = 512 * 1024;
 const LOOK_BYTES = 4_096;
-const BATCH = 100;
 const DIG_MS = 30 * 60_000;
 const ZEROS = Buffer.alloc(LOOK_BYTES);
 
