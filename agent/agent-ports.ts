@@ -9,6 +9,7 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import { openIdentity } from '#shared/signing/identity.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
+import { sshPortsIn } from './access/ssh/gateway-files.ts';
 import { certificatesOf, gpuPortsOf, secretFilesOf, sshPortsOf } from './adapters-from-config.ts';
 import type { AgentPorts } from './app.ts';
 import { createResticVersion } from './backups/restic-command.ts';
@@ -87,6 +88,7 @@ export async function createAgentPorts(
     firewall,
     firewallRequired: config.AGENT_REQUIRE_FIREWALL,
     busyboxPath: config.AGENT_BUSYBOX,
+    sshPorts: sshPortsIn(home),
     secret: openSecretKey(home, random),
     secretFiles: secretFilesOf(config),
     imageMarks: config.AGENT_IMAGE_GC,

@@ -97,8 +97,9 @@ export function createAgent(options: AgentPorts) {
     volumeOperations: volumeOperationsOf(operationStore),
   });
   const { images, firewall } = containers;
-  const access = createAccess(ports, { records, portLeases, images });
   const rebuild = createStoreRebuild({ ...ports, records, leases });
+  const isRebuilding = rebuild.isPending;
+  const access = createAccess(ports, { records, portLeases, images, isRebuilding });
   const pods = createPods(ports, {
     rebuild,
     records,

@@ -13,6 +13,7 @@ import { createValidator } from './app.ts';
 import type { CheckPolicy } from './checks/check-policy.ts';
 import { storeBackups, storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from './config.ts';
 import { openWatchedDatabase } from './database/database-watch.ts';
+import { requireKeyFile } from './database/open-database.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
 import { FULL_LINE } from './inspection/lines/measure-line.ts';
 import { FULL_PROOF } from './inspection/proof/host-proof.ts';
@@ -62,9 +63,11 @@ export async function serve(
     log,
   });
   const keys = createKeyThread();
-  const signer = await keys.open(ownKeyLocation(config));
   const target = storeTarget(config);
   const variable = 'VALIDATOR_DATABASE';
+  const key = ownKeyLocation(config);
+  requireKeyFile(key.path, { address: target, variable }, { isNew });
+  const signer = await keys.open(key);
   const database = await openWatchedDatabase(
     {
       location: { address: target, variable, kind: 'evidence' },

@@ -6,7 +6,6 @@ import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import type { ContainerEngine } from '../containers/engine/engine.ts';
 import type { ExecEngine } from '../containers/engine/exec.ts';
 import type { Images } from '../containers/images/images.ts';
-import { rebuildOf } from '../database/database.ts';
 import type { PortService } from '../leases/port.service.ts';
 import { registerLogRoutes } from '../logs/log.routes.ts';
 import { createLogService } from '../logs/log.service.ts';
@@ -49,7 +48,13 @@ export type Access = ReturnType<typeof createAccess>;
 /** Serves no client before `register` and `start` are called. */
 export function createAccess(
   ports: AccessPorts,
-  deps: { records: PodRecords; portLeases: PortService; images: Images },
+  deps: {
+    records: PodRecords;
+    portLeases: PortService;
+    images: Images;
+    /** True while the store may lack pods. */
+    isRebuilding(): boolean;
+  },
 ) {
   const { clock, log, database } = ports;
   const { records, portLeases, images } = deps;
@@ -68,7 +73,7 @@ export function createAccess(
     link: ports.gatewayLink,
     hostKey: ports.hostKey,
     sftp: ports.sftpFolder !== null,
-    isRebuilding: () => rebuildOf(database) !== null,
+    isRebuilding: deps.isRebuilding,
     clock,
     log,
   });

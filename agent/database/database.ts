@@ -7,9 +7,11 @@ import { ConfigError } from '#shared/runtime/config.ts';
 import { hasCode, messageOf } from '#shared/runtime/errors.ts';
 import { requireWritableFolder, syncFolder } from '#shared/runtime/files.ts';
 import {
+  checkpoint,
   type DatabaseSync,
   findDamage,
   inTransaction,
+  isEmptyDatabase,
   lockExclusively,
   openSqlite,
 } from '#shared/runtime/sqlite.ts';
@@ -67,25 +69,34 @@ const Rebuild = z.object({
 export type Rebuild = z.output<typeof Rebuild>;
 
 const REBUILD_ROW = 'rebuild';
-/** Shows that the store existed: a missing one is built anew, as a damaged one is. */
+/** Files that make a home the home of one agent. */
+const KEY_FILES = ['identity.key', 'secret.key'];
+/** Shows that the store existed: a missing or empty one is built anew, as a damaged one is. */
 const CREATED = '.created';
 const JOURNALS = ['-wal', '-shm'];
+/** Pages of the journal that a lost journal can cost; the agent writes a few of them at a time. */
+const CHECKPOINT_PAGES = 50;
 /** Number of damaged stores that are kept. */
 const KEPT = 3;
 
 /**
- * Opens the store of a home folder exclusively. A damaged store is moved aside and, like a missing one, replaced by an
- * empty one that has a `rebuildOf`. Throws if another agent uses the home, and ConfigError if it is not writable.
+ * Opens the store of a home folder exclusively. A damaged store, or one that lost its tables, is moved aside and, like a
+ * missing one, replaced by an empty one that has a `rebuildOf`. Throws if another agent uses the home, and ConfigError if
+ * it is not writable.
  */
 export function openHome(
   home: string,
   { nowMs, sshPorts }: { nowMs: number; sshPorts(): Rebuild['ssh_ports'] },
 ): { database: DatabaseSync; close(): void } {
   const lock = lockHome(home);
+  requireKeyFiles(home);
   const path = join(home, STORE_FILE);
   const cause = lossOf(path, nowMs);
   const database = openDatabase(path);
-  if (cause !== null) setRebuild(database, { cause, ssh_ports: sshPorts() });
+  if (cause !== null) beginRebuild(database, { cause, ssh_ports: sshPorts() });
+  // A lost journal then costs only the newest changes.
+  database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+  checkpoint(database);
   writeFileSync(`${path}${CREATED}`, '', { mode: 0o600 });
   return {
     database,
@@ -98,9 +109,10 @@ export function openHome(
 
 /** Moves a damaged store aside. Returns why the store is lost; null if it is intact or this is the first start. */
 function lossOf(path: string, nowMs: number): string | null {
-  const finding = existsSync(path) ? findDamage(path) : null;
+  const existed = existsSync(`${path}${CREATED}`);
+  const finding = existsSync(path) ? findingIn(path, existed) : null;
   if (existsSync(path) && finding === null) return null;
-  if (finding === null && !existsSync(`${path}${CREATED}`)) return null;
+  if (finding === null && !existed) return null;
   const aside = `${path}.damaged-${fileTime(nowMs)}`;
   try {
     // The journal goes first: an empty store beside an old journal would get the contents of that journal.
@@ -115,6 +127,10 @@ function lossOf(path: string, nowMs: number): string | null {
   }
   if (finding === null) return `the store ${path} was missing`;
   return `the store ${path} was damaged (${finding}) and was moved to ${aside}`;
+}
+
+function findingIn(path: string, existed: boolean): string | null {
+  return findDamage(path) ?? (existed && isEmptyDatabase(path) ? 'it lost its tables' : null);
 }
 
 function dropOldest(path: string): void {
@@ -134,7 +150,8 @@ export function rebuildOf(database: DatabaseSync): Rebuild | null {
   return typeof text === 'string' ? Rebuild.parse(JSON.parse(text)) : null;
 }
 
-function setRebuild(database: DatabaseSync, rebuild: Rebuild): void {
+/** Records why the store must be built anew. */
+export function beginRebuild(database: DatabaseSync, rebuild: Rebuild): void {
   database
     .prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (:name, :value)')
     .run({ name: REBUILD_ROW, value: JSON.stringify(rebuild) });
@@ -143,6 +160,17 @@ function setRebuild(database: DatabaseSync, rebuild: Rebuild): void {
 /** Records that all pods of the store are known again. */
 export function endRebuild(database: DatabaseSync): void {
   database.prepare('DELETE FROM meta WHERE name = :name').run({ name: REBUILD_ROW });
+}
+
+/** Throws ConfigError if a key file of a home with a store is missing, because another key would take its place. */
+function requireKeyFiles(home: string): void {
+  const marker = `${join(home, STORE_FILE)}${CREATED}`;
+  const missing = KEY_FILES.map((name) => join(home, name)).find((path) => !existsSync(path));
+  if (missing === undefined || !existsSync(marker)) return;
+  throw new ConfigError(
+    `the key ${missing} is missing, although ${marker} shows that this agent has run. Restore the file from a backup. ` +
+      `To begin with a new key, delete ${marker}; the provider must then enrol the agent again.`,
+  );
 }
 
 function lockHome(home: string): DatabaseSync {

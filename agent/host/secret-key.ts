@@ -1,7 +1,7 @@
 /** The key with which the agent encrypts secrets at rest: 32 random bytes in a file of the agent's home. */
 import { join } from 'node:path';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { readOrCreatePrivateFile } from '#shared/runtime/files.ts';
+import { isBlank, readOrCreatePrivateFile } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 
 const KEY_FILE = 'secret.key';
@@ -14,6 +14,8 @@ const KEY_BYTES = 32;
 export function openSecretKey(home: string, random: Random): Uint8Array {
   const path = join(home, KEY_FILE);
   const key = readOrCreatePrivateFile(path, () => random.bytes(KEY_BYTES), random);
-  if (key.length === KEY_BYTES) return key;
-  throw new ConfigError(`${path} is not a key of ${KEY_BYTES} bytes: restore the original file`);
+  if (key.length === KEY_BYTES && !isBlank(key)) return key;
+  throw new ConfigError(
+    `${path} is not a key of ${KEY_BYTES} random bytes: restore the original file`,
+  );
 }

@@ -42,8 +42,8 @@ export function createPodService(deps: {
   gpuMode(): GpuMode;
   supervisor: PodSupervisor;
   lost: LostPods;
-  /** Throws while a lost store is rebuilt and the ports of its pods are unknown. */
-  requireSeeded(): void;
+  /** Rejects while the ports of pods that the store has lost are unknown. */
+  requireSeeded(): Promise<void>;
   clock: Clock;
   host: HostLimits;
   pulls: Pick<PodPulls, 'presentOf' | 'lastOf'>;
@@ -155,7 +155,7 @@ export function createPodService(deps: {
       const present = records.get(id);
       const repeat = present !== null && isRepeat(present, spec.generation, specHash(spec));
       if (repeat) return repeated(present, spec, auth);
-      deps.requireSeeded();
+      await deps.requireSeeded();
       checkPolicy(spec, deps.host);
       if (auth !== undefined) checkLogin(spec, auth);
       deps.secrets.check(id, spec.secret_names, secrets);

@@ -36,6 +36,8 @@ export type PodsPorts = WatchesPorts & {
   /** Folder with sftp-server, which is mounted into every pod; null if the host has none. */
   sftpFolder: string | null;
   database: DatabaseSync;
+  /** Ports of the SSH gateway by pod id that the last run of the agent left. */
+  sshPorts: Record<string, number>;
   /** The agent's key, which seals secrets at rest. */
   secret: Uint8Array;
   secretFiles: SecretFiles;
@@ -159,9 +161,16 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
   };
   const work: PeriodicWork[] = [
     { name: 'lifetimes', intervalMs: LIFETIME_INTERVAL_MS, run: () => lifetimes.runOnce() },
-    rebuild.work,
+    { ...rebuild.work, run: () => rebuild.work.run().then(dropSecrets) },
     ...watches.work,
   ];
+  let hasDropped = false;
+  /** Removes the secrets of pods that ended while the agent did not run. The pods of a lost store still use theirs. */
+  function dropSecrets(): void {
+    if (hasDropped || rebuild.isPending()) return;
+    secrets.retain(new Set(records.live().map(({ id }) => id)));
+    hasDropped = true;
+  }
   const stopping = new AbortController();
   let loops: Loop[] = [];
   let events = Promise.resolve();
@@ -183,8 +192,6 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
 
     /** Starts the loops. Never waits for the engine. */
     start(): void {
-      // The pods of a lost store still use their secrets.
-      if (!rebuild.isPending()) secrets.retain(new Set(records.live().map(({ id }) => id)));
       const relist = startWork(reconcileWork, { clock, log });
       loops = [relist, ...work.map((each) => startWork(each, { clock, log }))];
       let isFirst = true;

@@ -1,15 +1,16 @@
 /** An agent whose store is lost keeps the running pods, their ports and their files. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { PodSpec } from '#shared/api/agent/pod.ts';
+import { isEmptyDatabase } from '#shared/runtime/sqlite.ts';
 import { createTestAgent, podSpec } from '../../test/fakes/agents/test-agent.ts';
 import { createFakeEngine, type FakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { damageTable } from '../../test/fakes/faults/damage-file.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import type { Agent } from '../app.ts';
-import { openHome } from '../database/database.ts';
+import { openHome, rebuildOf } from '../database/database.ts';
 
 const IMAGE = 'registry.example/one:1';
 const ID = '00000000-0000-4000-8000-000000000001';
@@ -33,12 +34,13 @@ afterEach(() => {
 });
 
 function start(sshPorts: Record<string, number> = {}): Agent {
+  for (const name of ['identity.key', 'secret.key']) writeFileSync(join(home, name), 'key');
   const { database, close } = openHome(home, { nowMs: clock.now(), sshPorts: () => sshPorts });
   closeHome = () => {
     closeHome = () => undefined;
     close();
   };
-  const agent = createTestAgent({ engine, clock, executorId: EXECUTOR, database });
+  const agent = createTestAgent({ engine, clock, executorId: EXECUTOR, database, sshPorts });
   agent.start();
   return agent;
 }
@@ -99,4 +101,54 @@ it('keeps a running container, its ports and its SSH port when the store was dam
     message: 'knows all running pods',
   });
   await stop(second);
+});
+
+const SILENT = { nowMs: 0, sshPorts: () => ({}) };
+
+it.each([0, 1])('builds the store anew if %i bytes of it are left', async (bytes) => {
+  await stop(start());
+  truncateSync(join(home, 'agent.sqlite'), bytes);
+  const { database, close } = openHome(home, SILENT);
+  expect(rebuildOf(database)?.cause).toContain('it lost its tables');
+  close();
+});
+
+it('has its tables in the file, so that a lost journal costs only the newest changes', async () => {
+  const first = start();
+  copyFileSync(join(home, 'agent.sqlite'), join(home, 'copy.sqlite'));
+  await stop(first);
+  expect(isEmptyDatabase(join(home, 'copy.sqlite'))).toBe(false);
+});
+
+it('keeps a running container and its ports when the store lost its newest changes', async () => {
+  const first = start();
+  copyFileSync(join(home, 'agent.sqlite'), join(home, 'copy.sqlite'));
+  await first.pods.put(ID_2, spec());
+  await first.pods.put(ID, spec());
+  await settle();
+  const before = first.pods.get(ID);
+  const containers = [...engine.containers.keys()];
+  await stop(first);
+  copyFileSync(join(home, 'copy.sqlite'), join(home, 'agent.sqlite'));
+
+  const second = start({ [ID]: before.ports['22'] ?? 0 });
+  await second.pods.put(ID, spec());
+  await settle(10_000);
+  expect(second.pods.get(ID)).toMatchObject({ phase: 'running', ports: before.ports });
+  expect([...engine.containers.keys()]).toEqual(containers);
+  expect(await ready(second)).toMatchObject({
+    ready: false,
+    components: {
+      store: { message: expect.stringContaining('the store lost its newest changes') },
+    },
+  });
+  await stop(second);
+});
+
+it('refuses a home with a store in which a key is missing', async () => {
+  await stop(start());
+  rmSync(join(home, 'identity.key'));
+  expect(() => openHome(home, SILENT)).toThrow(
+    `the key ${join(home, 'identity.key')} is missing, although`,
+  );
 });

@@ -1,5 +1,5 @@
 /**
- * Rebuilds a lost store. Containers show the ports and GPUs that their pods lease; the central API, which does not find
+ * Rebuilds a store that is lost, or that lacks pods because it lost its newest changes. Containers show the ports and GPUs that their pods lease; the central API, which does not find
  * its pods in the agent's list, sends their specs again. A pod whose ports were leased anew would get a new container
  * and lose its files.
  */
@@ -7,9 +7,14 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type DatabaseSync, inTransaction } from '#shared/runtime/sqlite.ts';
-import { type ContainerEngine, type ContainerState, LABELS } from '../containers/engine/engine.ts';
+import {
+  type ContainerEngine,
+  type ContainerState,
+  EngineError,
+  LABELS,
+} from '../containers/engine/engine.ts';
 import { podLabels } from '../containers/engine/labels.ts';
-import { endRebuild, rebuildOf } from '../database/database.ts';
+import { beginRebuild, endRebuild, rebuildOf } from '../database/database.ts';
 import type { LeaseKind, LeaseStore } from '../leases/lease.store.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
 import { isAlive } from './plan-facts.ts';
@@ -30,12 +35,14 @@ export function createStoreRebuild(deps: {
   records: Pick<PodRecords, 'get'>;
   leases: LeaseStore;
   database: DatabaseSync;
+  /** Ports of the SSH gateway by pod id at the start, which no container shows. */
+  sshPorts: Record<string, number>;
   clock: Clock;
   log: Log;
 }) {
   const { engine, records, leases, database, log } = deps;
   let rebuild = rebuildOf(database);
-  let isSeeded = rebuild === null;
+  let isSeeded = false;
   if (rebuild !== null) log.error({ detail: rebuild.cause }, 'building the store anew');
 
   const lostContainers = async () =>
@@ -60,9 +67,21 @@ export function createStoreRebuild(deps: {
     return [...ports, ...gpus.map((key): Lease => ({ kind: 'gpu', key, podId, slot: '' }))];
   }
 
+  /** A row is written before its container is created, so a container without a row shows that the store lost changes. */
+  function noteLoss(containers: readonly ContainerState[]): void {
+    if (rebuild !== null || containers.length === 0) return;
+    const names = containers.map(({ name }) => name).join(', ');
+    const cause = `the store lost its newest changes: it has no pod for ${names}`;
+    rebuild = { cause, ssh_ports: deps.sshPorts };
+    beginRebuild(database, rebuild);
+    log.error({ detail: cause }, 'building the store anew');
+  }
+
   /** Leases what the containers of lost pods use. Rejects with EngineError. */
   async function seed(): Promise<void> {
-    const wanted = (await Promise.all((await lostContainers()).map(leasesOf))).flat();
+    const lost = await lostContainers();
+    noteLoss(lost);
+    const wanted = (await Promise.all(lost.map(leasesOf))).flat();
     inTransaction(database, () => {
       // Two containers of a pod whose change was in progress share its ports.
       for (const lease of wanted)
@@ -72,9 +91,8 @@ export function createStoreRebuild(deps: {
   }
 
   async function runOnce(): Promise<void> {
-    if (rebuild === null) return;
     if (!isSeeded) await seed();
-    if ((await lostContainers()).some(isAlive)) return;
+    if (rebuild === null || (await lostContainers()).some(isAlive)) return;
     endRebuild(database);
     rebuild = null;
     log.info('the store knows all running pods again');
@@ -83,13 +101,20 @@ export function createStoreRebuild(deps: {
   const work: PeriodicWork = { name: 'store rebuild', intervalMs: INTERVAL_MS, run: runOnce };
   return {
     work,
-    /** True until all running containers belong to known pods. */
-    isPending: () => rebuild !== null,
-    /** Throws while the ports of lost pods are unknown: a new pod could get them. */
-    requireSeeded(): void {
-      if (isSeeded) return;
-      const message = 'The agent rebuilds its store and waits for the container engine';
-      throw new ApiError('upstream_unavailable', message);
+    /** True until the engine has answered and all running containers belong to known pods. */
+    isPending: () => !isSeeded || rebuild !== null,
+    /**
+     * Compares the store with the containers, once. Rejects with upstream_unavailable while the engine does not answer: a
+     * new pod could get the ports of a lost pod.
+     */
+    async requireSeeded(): Promise<void> {
+      try {
+        if (!isSeeded) await seed();
+      } catch (cause) {
+        if (!(cause instanceof EngineError)) throw cause;
+        const message = 'The agent waits for the container engine before it accepts new pods';
+        throw new ApiError('upstream_unavailable', message, { cause });
+      }
     },
     /** Text for /readyz. Throws until all running containers belong to known pods. */
     async describe(): Promise<string> {

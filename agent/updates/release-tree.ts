@@ -134,10 +134,16 @@ export function createReleaseTree(root: string) {
       return old.length > 0;
     },
 
-    /** The last accepted target; null before the first update. */
+    /** The last accepted target; null before the first update. Throws an error with the file's name if it is damaged. */
     accepted(): Target | null {
       if (!existsSync(journal)) return null;
-      return Accepted.parse(JSON.parse(readFileSync(journal, 'utf8')));
+      try {
+        return Accepted.parse(JSON.parse(readFileSync(journal, 'utf8')));
+      } catch (cause) {
+        // An empty history would let an older version be installed.
+        const message = `${journal} is damaged: delete it if this host runs the newest version`;
+        throw new Error(message, { cause });
+      }
     },
     accept({ sequence, digest }: Target): void {
       writeDurably(journal, `${JSON.stringify({ sequence, digest })}\n`);

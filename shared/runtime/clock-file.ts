@@ -34,10 +34,16 @@ export type StoredClock = z.output<typeof StoredClock>;
 const recordFile = (home: string) => join(home, 'clock.json');
 const confirmationFile = (home: string) => join(home, 'clock.confirmed');
 
-/** Returns null if there is no file. Throws if the file is damaged. */
+/** Returns null if there is no file. Throws an error with the file's name if it is damaged. */
 export function readStoredClock(home: string): StoredClock | null {
   const bytes = readPrivateFile(recordFile(home));
-  return bytes === null ? null : StoredClock.parse(JSON.parse(Buffer.from(bytes).toString()));
+  if (bytes === null) return null;
+  try {
+    return StoredClock.parse(JSON.parse(Buffer.from(bytes).toString()));
+  } catch (cause) {
+    const message = `${recordFile(home)} is damaged; the running process replaces it within a minute`;
+    throw new Error(message, { cause });
+  }
 }
 
 /** A damaged file counts as absent, and is replaced. */

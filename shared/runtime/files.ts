@@ -43,6 +43,14 @@ export function readOrCreatePrivateFile(
   return made;
 }
 
+/**
+ * Returns true if all bytes are equal, as in a block that a file system did not write before a power failure. No key is
+ * random and like that.
+ */
+export function isBlank(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === bytes[0]);
+}
+
 /** Creates a file atomically, mode 0600. Throws EEXIST if it exists. */
 export function createPrivateFile(
   path: string,

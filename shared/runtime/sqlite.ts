@@ -95,6 +95,24 @@ export function findAnyDamage(path: string): string | null {
   }
 }
 
+/**
+ * Returns true if a database file has no tables. An empty file is a valid database, and so is a file whose tables were
+ * only in a journal that is lost. Throws if the file cannot be read.
+ */
+export function isEmptyDatabase(path: string): boolean {
+  const database = openSqliteReadOnly(path);
+  try {
+    return database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
+  } finally {
+    database.close();
+  }
+}
+
+/** Copies the journal into the database file as far as no other connection reads or writes. Never waits. */
+export function checkpoint(database: DatabaseSync): void {
+  database.exec('PRAGMA wal_checkpoint(PASSIVE)');
+}
+
 function checkOne(database: DatabaseSync, pragma: string): string | null {
   const found = Object.values(database.prepare(`PRAGMA ${pragma}`).get() ?? {})[0];
   return found === 'ok' ? null : String(found).replaceAll(/\s+/g, ' ').trim();

@@ -2,7 +2,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { join } from 'node:path';
 import { ConfigError } from '../runtime/config.ts';
-import { readOrCreatePrivateFile, readPrivateFile } from '../runtime/files.ts';
+import { isBlank, readOrCreatePrivateFile, readPrivateFile } from '../runtime/files.ts';
 import type { Random } from '../runtime/random.ts';
 import { type Pin, pinOf } from '../tls/peer.ts';
 import { sha256Hex } from './signed-request.ts';
@@ -38,8 +38,10 @@ export function readIdentity(home: string): Identity | null {
 }
 
 function requireSeed(seed: Uint8Array, path: string): Uint8Array {
-  if (seed.length === SEED_BYTES) return seed;
-  throw new ConfigError(`${path} must contain ${SEED_BYTES} bytes: restore it from a backup`);
+  if (seed.length === SEED_BYTES && !isBlank(seed)) return seed;
+  throw new ConfigError(
+    `${path} must contain ${SEED_BYTES} random bytes: restore it from a backup`,
+  );
 }
 
 /** Derives the identity from a 32-byte seed. */

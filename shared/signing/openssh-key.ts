@@ -57,7 +57,9 @@ export function createSshKeyPair(random: Random, comment: string): SshKeyPair {
 /** Returns the public key (`ssh-ed25519 AAAA…`) of a file that `createSshKeyPair` made; null for other content. */
 export function publicKeyOf(privateKeyPem: string): string | null {
   const [, body = ''] =
-    /^-----BEGIN OPENSSH PRIVATE KEY-----\n([^-]+)-----END/.exec(privateKeyPem) ?? [];
+    /^-----BEGIN OPENSSH PRIVATE KEY-----\n([^-]+)-----END OPENSSH PRIVATE KEY-----/.exec(
+      privateKeyPem,
+    ) ?? [];
   const file = Buffer.from(body, 'base64');
   const at = file.indexOf(field(KEY_TYPE));
   const blob = file.subarray(

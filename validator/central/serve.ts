@@ -16,6 +16,7 @@ import { startTracing } from '#shared/telemetry/tracing.ts';
 
 import { isLoopback } from '#shared/tls/tls-mode.ts';
 import { openWatchedDatabase } from '../database/database-watch.ts';
+import { requireKeyFile } from '../database/open-database.ts';
 import { observeHotkey } from '../doctor/observed-hotkey.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { type Adapters, createAdapters } from './adapters-from-config.ts';
@@ -70,6 +71,11 @@ export async function serve(
     log,
   });
   const { clock } = guard;
+  const target = centralDatabaseOf(config);
+  const variable = 'CENTRAL_DATABASE';
+  for (const file of [centralSeedFile(config), centralSecretFile(config)]) {
+    requireKeyFile(file, { address: target, variable }, { isNew });
+  }
   const signer = await createKeyThread().open({ kind: 'seed', path: centralSeedFile(config) });
   const secret = centralSecret(centralSecretFile(config), systemRandom);
   const adapters = createAdapters(config, {
@@ -78,8 +84,6 @@ export async function serve(
     objectFolder: inHome('objects'),
     backupFolder: inHome('backups'),
   });
-  const target = centralDatabaseOf(config);
-  const variable = 'CENTRAL_DATABASE';
   const database = await openWatchedDatabase(
     {
       location: { address: target, variable, kind: 'central' },

@@ -6,6 +6,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +19,7 @@ import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { openEvidenceStore } from '../store/evidence-store.ts';
 import { runBackupCommand } from './backup-command.ts';
 import { backUpFile, isBackupDue, listBackups, sha256Of, verifyBackup } from './database-backup.ts';
-import { lockDatabaseFile } from './open-database.ts';
+import { lockDatabaseFile, requireKeyFile } from './open-database.ts';
 import { restoreDatabase } from './restore-database.ts';
 
 /** 2026-11-27 07:00:00 UTC. */
@@ -129,6 +130,24 @@ it('restores a backup over a damaged database and keeps the replaced one with it
   expect(again.replaced).toBe(`${path}.replaced-20261127T070000Z-2`);
   expect(noted()).toBe('newer');
   (await lockDatabaseFile(location())).close();
+});
+
+it.each([0, 1])('refuses a database of which %i bytes are left', async (bytes) => {
+  truncateSync(path, bytes);
+  await expect(lockDatabaseFile(location())).rejects.toThrow(
+    `${path} is empty, although ${path}.created shows that it had contents. Restore a backup: `,
+  );
+  (await lockDatabaseFile(location(), { isNew: true })).close();
+});
+
+it('refuses a start without the key of a database that was created', () => {
+  const key = join(home, 'hotkey.seed');
+  expect(() => requireKeyFile(key, location(), { isNew: false })).toThrow(
+    `the key ${key} is missing, although ${path}.created shows that this process has run`,
+  );
+  requireKeyFile(key, location(), { isNew: true });
+  rmSync(`${path}.created`);
+  requireKeyFile(key, location(), { isNew: false });
 });
 
 it('restores nothing while a process uses the database, and nothing damaged or foreign', async () => {

@@ -1,7 +1,8 @@
 /**
- * Periodic work on a process's database: checks of its file for damage, and backups. On PostgreSQL neither happens: the
+ * Periodic work on a process's database: checkpoints, checks of its file for damage, and backups. On PostgreSQL none happens: the
  * server checks its data itself, and its operator makes the backups.
  */
+import type { Kysely } from 'kysely';
 import type { ReadinessProbe } from '#shared/api/readiness.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createDatabaseDamage, type DatabaseDamage } from '#shared/runtime/database-damage.ts';
@@ -9,6 +10,7 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import { backupFolderOf, isBackupDue, listBackups } from './database-backup.ts';
+import { checkpoint } from './engine.ts';
 import { inFileThread } from './file-thread.ts';
 import { damageWords, isFileAddress, lockDatabaseFile } from './open-database.ts';
 import type { DatabaseLocation } from './ownership.ts';
@@ -30,10 +32,13 @@ export type WatchOptions = {
 };
 
 type Watched = WatchOptions & {
+  db: AnyDatabase;
   damage: DatabaseDamage;
   /** True if the file was just checked. */
   isChecked: boolean;
 };
+
+type AnyDatabase = Pick<Kysely<unknown>, 'getExecutor' | 'destroy'>;
 
 /** State of a process's database. */
 export type DatabaseHealth = {
@@ -59,12 +64,14 @@ const HOUR_MS = 3_600_000;
 const CHECK_INTERVAL_MS = HOUR_MS;
 /** Short, because the time of the newest backup decides whether one is due. */
 const BACKUP_POLL_MS = 300_000;
+/** Age of the oldest change that a lost journal can cost. */
+const CHECKPOINT_INTERVAL_MS = 60_000;
 
 /**
  * Locks a database, opens it with `open`, and starts its checks and backups. Rejects as `lockDatabaseFile` does. `isNew`
  * accepts a missing file in a place that had one.
  */
-export async function openWatchedDatabase<T extends { destroy(): Promise<void> }>(
+export async function openWatchedDatabase<T extends AnyDatabase>(
   options: WatchOptions & { isNew: boolean },
   open: (damage: DatabaseDamage) => Promise<T>,
 ): Promise<WatchedDatabase<T>> {
@@ -73,7 +80,7 @@ export async function openWatchedDatabase<T extends { destroy(): Promise<void> }
   try {
     const damage = createDatabaseDamage({ ...damageWords(location.address, location.kind), log });
     const db = await open(damage);
-    const watch = watchDatabase({ ...options, damage, isChecked: lock.isChecked });
+    const watch = watchDatabase({ ...options, db, damage, isChecked: lock.isChecked });
     return {
       db,
       health: watch,
@@ -106,6 +113,14 @@ function watchDatabase(options: Watched): DatabaseHealth & { stop(): Promise<voi
         isChecked = false;
       },
       onError: (error) => log.error({ err: error }, 'the check of the database failed'),
+    }),
+    startLoop({
+      clock,
+      intervalMs: CHECKPOINT_INTERVAL_MS,
+      async run() {
+        if (damage.problem() === null) await checkpoint(options.db);
+      },
+      onError: (error) => log.error({ err: error }, 'the checkpoint of the database failed'),
     }),
     startLoop({
       clock,

@@ -7,7 +7,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { backupFolderOf, listBackups } from './database-backup.ts';
 import type { BackupPlan } from './database-watch.ts';
 import { inFileThread } from './file-thread.ts';
-import { damageWords, isPostgresAddress, missingText, openDatabase } from './open-database.ts';
+import { damageWords, isPostgresAddress, lossText, openDatabase } from './open-database.ts';
 import type { DatabaseLocation } from './ownership.ts';
 
 type Known =
@@ -37,10 +37,9 @@ export function readDatabaseFacts(
 
 async function readFile(clock: Clock, location: DatabaseLocation, folder: string | undefined) {
   const { address } = location;
-  if (!existsSync(address)) {
-    const text = missingText(location);
-    return text === null ? ({ place: 'absent' } as const) : ({ place: 'missing', text } as const);
-  }
+  const text = lossText(location);
+  if (text !== null) return { place: 'missing', text } as const;
+  if (!existsSync(address)) return { place: 'absent' } as const;
   const finding = await inFileThread({ kind: 'check', path: address });
   const backups = listBackups(address, folder ?? backupFolderOf(address));
   const [newest] = backups;

@@ -77,6 +77,14 @@ export function isDamage(error: unknown): boolean {
   return error instanceof Error && DAMAGE_CODES.includes((error as { code?: unknown }).code);
 }
 
+/**
+ * Copies the journal of a SQLite database into its file, as far as no other process reads it: a lost journal then costs
+ * only the newest changes.
+ */
+export async function checkpoint(db: Pick<Kysely<unknown>, 'getExecutor'>): Promise<void> {
+  await sql`pragma wal_checkpoint(passive)`.execute(db);
+}
+
 /** Rejects every later write of this connection to a SQLite database, also in a transaction that has begun. */
 export async function stopWrites(db: Pick<Kysely<unknown>, 'getExecutor'>): Promise<void> {
   await sql`pragma query_only = on`.execute(db);

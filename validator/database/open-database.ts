@@ -8,6 +8,7 @@ import { hasCode, messageOf } from '#shared/runtime/errors.ts';
 import { giveToOwnerOfFolder, replacePrivateFile } from '#shared/runtime/files.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import {
+  isEmptyDatabase,
   isNotADatabase,
   isOpenFailure,
   lockExclusively,
@@ -173,8 +174,8 @@ export function lockFile({ address, variable, kind }: DatabaseLocation): FileLoc
 
 /**
  * Locks a database file as `lockFile` does. Rejects also as `openDatabase` does for a database of another kind, beside
- * which no lock file remains, and with ConfigError for a file that is damaged, or missing although it once existed.
- * `isNew` accepts a missing file. `isChecked` of the result is false if the file was too large to check it in time.
+ * which no lock file remains, and with ConfigError for a file that is damaged, or missing or empty although it once had
+ * contents. `isNew` accepts a missing or empty file. `isChecked` of the result is false if the file was too large to check it in time.
  */
 export async function lockDatabaseFile(
   location: DatabaseLocation,
@@ -185,9 +186,9 @@ export async function lockDatabaseFile(
   await checkFile(location);
   const lock = lockFile(location);
   try {
-    const isPresent = existsSync(address);
-    if (!isPresent) requireNew(location, isNew);
-    return { ...lock, isChecked: !isPresent || (await requireIntact(location)) };
+    const loss = isNew ? null : lossText(location);
+    if (loss !== null) throw new ConfigError(loss);
+    return { ...lock, isChecked: !existsSync(address) || (await requireIntact(location)) };
   } catch (error) {
     lock.close();
     throw error;
@@ -212,18 +213,44 @@ export function markCreated({ address, variable }: Omit<DatabaseLocation, 'kind'
   giveToOwnerOfFolder(marker);
 }
 
-function requireNew(location: DatabaseLocation, isNew: boolean): void {
-  const problem = missingText(location);
-  if (problem !== null && !isNew) throw new ConfigError(problem);
-}
-
-/** Describes that a file is missing although it once existed; null if it exists or never existed. */
-export function missingText({ address, kind }: DatabaseLocation): string | null {
-  if (existsSync(address) || !existsSync(`${address}${CREATED}`)) return null;
+/**
+ * Describes that a file is missing, or empty, although it once had contents; null if it is intact or never existed. A
+ * damaged file counts as intact here.
+ */
+export function lossText({ address, kind }: Omit<DatabaseLocation, 'variable'>): string | null {
+  if (!existsSync(`${address}${CREATED}`)) return null;
+  const state = existsSync(address) ? (isEmptied(address) ? 'empty' : null) : 'missing';
+  if (state === null) return null;
   return (
-    `the ${KINDS[kind].name} ${address} is missing, although ${address}${CREATED} shows that it existed. ` +
+    `the ${KINDS[kind].name} ${address} is ${state}, although ${address}${CREATED} shows that it had contents. ` +
     `Restore a backup: ${KINDS[kind].restore} ${address}. To begin with an empty database, start once with --fresh.`
   );
+}
+
+/**
+ * Throws ConfigError for a missing key file of a process whose database was created, because another key would take its
+ * place. `isNew` accepts a missing file.
+ */
+export function requireKeyFile(
+  path: string,
+  { address, variable }: Omit<DatabaseLocation, 'kind'>,
+  { isNew }: { isNew: boolean },
+): void {
+  const marker = `${address}${CREATED}`;
+  if (isNew || existsSync(path) || !isFileAddress(variable, address) || !existsSync(marker)) return;
+  throw new ConfigError(
+    `the key ${path} is missing, although ${marker} shows that this process has run. ` +
+      'Restore the file from a backup. To begin with a new key, start once with --fresh.',
+  );
+}
+
+function isEmptied(address: string): boolean {
+  try {
+    return isEmptyDatabase(address);
+  } catch (error) {
+    if (isNotADatabase(error) || needsRollback(error)) return false;
+    throw error;
+  }
 }
 
 /** Time that the start waits for the check of the file. A larger file is checked further while the process serves. */

@@ -11,6 +11,7 @@ import type { Random } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner, type Signer } from '#shared/signing/sr25519.ts';
 import { createAdapters } from '../central/adapters-from-config.ts';
+import { requireKeyFile } from '../database/open-database.ts';
 import { readOrCreateSeedFile } from '../keys/key-file.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { type LocalAgent, startAgents } from './agents.ts';
@@ -57,6 +58,10 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
   const guard = openGuardedClock(home.root, { clock: parts.clock, random, log });
   const { clock } = guard;
   const keys = createKeyThread();
+  const place = { address: home.centralDatabase, variable: '--home' };
+  for (const file of [home.centralSeed, home.centralSecret, home.validatorSeed]) {
+    requireKeyFile(file, place, { isNew: options.fresh });
+  }
   const signers = {
     central: await keys.open({ kind: 'seed', path: home.centralSeed }),
     validator: await keys.open({ kind: 'seed', path: home.validatorSeed }),

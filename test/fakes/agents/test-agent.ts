@@ -59,6 +59,7 @@ export function createTestAgent(
     random: systemRandom,
     log: createLog({ name: 'test-agent', level: 'silent' }),
     database: openDatabase(':memory:'),
+    sshPorts: {},
     gpus: fakeGpus([]),
     endLeftoverTask: async () => false,
     gpuShare: { split: 'any', minimum: 0 },

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ConfigError, type Environment, parseConfig, secret } from '#shared/runtime/config.ts';
-import { readOrCreatePrivateFile, readPrivateFile } from '#shared/runtime/files.ts';
+import { isBlank, readOrCreatePrivateFile, readPrivateFile } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { BackupPlan } from '../../database/database-watch.ts';
 import { isPostgresAddress } from '../../database/open-database.ts';
@@ -100,6 +100,9 @@ export function readCentralSecret(path: string): Uint8Array | null {
 }
 
 function requireWhole(path: string, secret: Uint8Array): Uint8Array {
+  if (isBlank(secret) && secret.length > 0) {
+    throw new ConfigError(`${path} has no random bytes: restore the original file`);
+  }
   if (secret.length >= SECRET_BYTES) return secret;
   throw new ConfigError(
     `${path} has ${secret.length} of at least ${SECRET_BYTES} bytes: restore the original file`,

@@ -7,7 +7,7 @@ import type { Sealing } from '#shared/signing/sealing.ts';
 import { isPostgres } from '../../database/engine.ts';
 import type { CentralPorts } from './central-deps.ts';
 import { createNotifier, withNotifier } from './database/notifier.ts';
-import { sealStoredRows, withSealedColumns } from './database/sealed-columns.ts';
+import { requireOwnSecret, sealStoredRows, withSealedColumns } from './database/sealed-columns.ts';
 import { createIdempotency } from './idempotency/idempotency.ts';
 import { createProcesses } from './processes.ts';
 import { createRetention, type Sweeps } from './schedule/retention.ts';
@@ -34,7 +34,10 @@ export function createPlatform(
     idempotency,
 
     /** Must complete before the first request is served. */
-    prepare: () => sealStoredRows(db),
+    async prepare() {
+      await requireOwnSecret(db, sealing);
+      await sealStoredRows(db);
+    },
 
     /** Creates the schedule of all work that is due at a time, which includes the removal of old rows. */
     createSchedule({ handlers, sweeps }: { handlers: DueHandlers; sweeps: Sweeps }) {

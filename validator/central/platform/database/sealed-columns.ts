@@ -3,6 +3,7 @@
  * pods and in stored responses. The handle opens them in every result; the stores seal them before every write.
  */
 import { type KyselyPlugin, sql } from 'kysely';
+import { ConfigError } from '#shared/runtime/config.ts';
 import type { Sealing } from '#shared/signing/sealing.ts';
 import type { Database, Db } from './tables.ts';
 
@@ -59,6 +60,34 @@ export function sealed<Values extends object>(db: Db, row: Values): Values {
 function sealingOf(db: Db): Sealing | null {
   const plugin = db.getExecutor().plugins.find((each) => 'columnSealing' in each);
   return plugin === undefined ? null : (plugin as SealingPlugin).columnSealing;
+}
+
+/** Row of the table `meta` with a text that was sealed with the secret of this database. */
+const PROOF = 'secret_proof';
+
+/**
+ * Rejects with ConfigError if the database was sealed with another secret: nothing could be read, and new rows would be
+ * sealed with a second secret. The first start records the secret.
+ */
+export async function requireOwnSecret(db: Database, sealing: Sealing): Promise<void> {
+  await db
+    .insertInto('meta')
+    .values({ name: PROOF, value: sealing.seal(PROOF, PROOF) })
+    .onConflict((conflict) => conflict.column('name').doNothing())
+    .execute();
+  const { value } = await db
+    .selectFrom('meta')
+    .select('value')
+    .where('name', '=', PROOF)
+    .executeTakeFirstOrThrow();
+  try {
+    sealing.open(value, PROOF);
+  } catch (cause) {
+    throw new ConfigError(
+      'the secret (CENTRAL_SECRET_FILE) is not the one with which this database was written: restore the original file',
+      { cause },
+    );
+  }
 }
 
 const BATCH = 200;
