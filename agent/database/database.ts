@@ -93,7 +93,7 @@ export function openHome(
   const path = join(home, STORE_FILE);
   const cause = lossOf(path, nowMs);
   const database = openDatabase(path);
-  if (cause !== null) beginRebuild(database, { cause, ssh_ports: sshPorts() });
+  if (cause !== null) setRebuild(database, { cause, ssh_ports: sshPorts() });
   // A lost journal then costs only the newest changes.
   database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   checkpoint(database);
@@ -150,8 +150,7 @@ export function rebuildOf(database: DatabaseSync): Rebuild | null {
   return typeof text === 'string' ? Rebuild.parse(JSON.parse(text)) : null;
 }
 
-/** Records why the store must be built anew. */
-export function beginRebuild(database: DatabaseSync, rebuild: Rebuild): void {
+function setRebuild(database: DatabaseSync, rebuild: Rebuild): void {
   database
     .prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (:name, :value)')
     .run({ name: REBUILD_ROW, value: JSON.stringify(rebuild) });

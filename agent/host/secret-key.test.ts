@@ -26,5 +26,8 @@ it('rejects a key that others can read, and an invalid file', () => {
   expect(() => openSecretKey(home, systemRandom)).toThrow(/chmod 600/);
   chmodSync(path, 0o600);
   writeFileSync(path, 'short');
-  expect(() => openSecretKey(home, systemRandom)).toThrow(/32 bytes/);
+  expect(() => openSecretKey(home, systemRandom)).toThrow(/32 random bytes/);
+  // A file system may fill a file that it did not write before a power failure with zeros.
+  writeFileSync(path, new Uint8Array(32));
+  expect(() => openSecretKey(home, systemRandom)).toThrow(/32 random bytes/);
 });

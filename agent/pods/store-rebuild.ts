@@ -14,7 +14,7 @@ import {
   LABELS,
 } from '../containers/engine/engine.ts';
 import { podLabels } from '../containers/engine/labels.ts';
-import { beginRebuild, endRebuild, rebuildOf } from '../database/database.ts';
+import { endRebuild, rebuildOf } from '../database/database.ts';
 import type { LeaseKind, LeaseStore } from '../leases/lease.store.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
 import { isAlive } from './plan-facts.ts';
@@ -42,7 +42,10 @@ export function createStoreRebuild(deps: {
 }) {
   const { engine, records, leases, database, log } = deps;
   let rebuild = rebuildOf(database);
+  /** True once the ports and GPUs of all containers have leases. */
   let isSeeded = false;
+  /** True while a container runs whose pod the store lacks. */
+  let hasLost = false;
   if (rebuild !== null) log.error({ detail: rebuild.cause }, 'building the store anew');
 
   const lostContainers = async () =>
@@ -56,7 +59,7 @@ export function createStoreRebuild(deps: {
     const ports = (launch?.ports ?? []).map(({ internal, host }): Lease => {
       return { kind: 'port', key: String(host), podId, slot: String(internal) };
     });
-    const ssh = rebuild?.ssh_ports[podId];
+    const ssh = (rebuild?.ssh_ports ?? deps.sshPorts)[podId];
     const isPublished = ports.some(({ slot }) => slot === String(SSH_PORT));
     if (ssh !== undefined && !isPublished) {
       ports.push({ kind: 'port', key: String(ssh), podId, slot: String(SSH_PORT) });
@@ -67,20 +70,15 @@ export function createStoreRebuild(deps: {
     return [...ports, ...gpus.map((key): Lease => ({ kind: 'gpu', key, podId, slot: '' }))];
   }
 
-  /** A row is written before its container is created, so a container without a row shows that the store lost changes. */
-  function noteLoss(containers: readonly ContainerState[]): void {
-    if (rebuild !== null || containers.length === 0) return;
-    const names = containers.map(({ name }) => name).join(', ');
-    const cause = `the store lost its newest changes: it has no pod for ${names}`;
-    rebuild = { cause, ssh_ports: deps.sshPorts };
-    beginRebuild(database, rebuild);
-    log.error({ detail: cause }, 'building the store anew');
-  }
-
   /** Leases what the containers of lost pods use. Rejects with EngineError. */
   async function seed(): Promise<void> {
     const lost = await lostContainers();
-    noteLoss(lost);
+    // A row is written before its container is created: the store lost its newest changes.
+    hasLost = lost.length > 0;
+    if (hasLost && rebuild === null) {
+      const names = lost.map(({ name }) => name).join(', ');
+      log.error({ detail: names }, 'the store lacks the pods of these containers');
+    }
     const wanted = (await Promise.all(lost.map(leasesOf))).flat();
     inTransaction(database, () => {
       // Two containers of a pod whose change was in progress share its ports.
@@ -92,7 +90,9 @@ export function createStoreRebuild(deps: {
 
   async function runOnce(): Promise<void> {
     if (!isSeeded) await seed();
-    if (rebuild === null || (await lostContainers()).some(isAlive)) return;
+    if (rebuild === null && !hasLost) return;
+    hasLost = (await lostContainers()).some(isAlive);
+    if (rebuild === null || hasLost) return;
     endRebuild(database);
     rebuild = null;
     log.info('the store knows all running pods again');
@@ -102,7 +102,7 @@ export function createStoreRebuild(deps: {
   return {
     work,
     /** True until the engine has answered and all running containers belong to known pods. */
-    isPending: () => !isSeeded || rebuild !== null,
+    isPending: () => !isSeeded || hasLost || rebuild !== null,
     /**
      * Compares the store with the containers, once. Rejects with upstream_unavailable while the engine does not answer: a
      * new pod could get the ports of a lost pod.

@@ -7,7 +7,9 @@ import {
   readFileSync,
   readlinkSync,
   rmSync,
+  statSync,
   symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
@@ -263,4 +265,13 @@ it('leaves no files of a release that rejects the variables or whose image is mi
     false,
     false,
   ]);
+});
+
+it('names a damaged file of the last accepted update, and stages nothing', async () => {
+  const { tree, stage } = createStaging();
+  await stage(TARGET, signedDigest());
+  const file = join(root, 'update.json');
+  truncateSync(file, statSync(file).size / 2);
+  await expect(stage(TARGET, signedDigest())).rejects.toThrow(`${file} is damaged: delete it if`);
+  expect(tree.has(TARGET)).toBe(true);
 });

@@ -120,6 +120,9 @@ it('believes the clock within seconds of the command, which also shows the state
 it('replaces a damaged file, and says so', async () => {
   writeFileSync(join(home, 'clock.json'), '{"timeMs":', { mode: 0o600 });
   const guard = open();
+  expect(() => runClockCommand([], home, systemRandom)).toThrow(
+    `${join(home, 'clock.json')} is damaged`,
+  );
   expect(guard.isSuspect()).toBe(false);
   expect(logged('the stored time is damaged')).toBe(1);
   guard.start();

@@ -1,6 +1,6 @@
 import { createPublicKey, sign, verify } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { createSshKeyPair } from './openssh-key.ts';
+import { createSshKeyPair, publicKeyOf } from './openssh-key.ts';
 
 /** Reads one length-prefixed field at `offset`. */
 function fieldAt(bytes: Buffer, offset: number): { value: Buffer; next: number } {
@@ -44,4 +44,16 @@ it('writes a private key that matches the public key', () => {
     type: 'spki',
   });
   expect(verify(null, message, publicKey, sign(null, message, privateKey))).toBe(true);
+});
+
+it('reads no key from a file that was cut at any byte', () => {
+  const bytes = (length: number) => new Uint8Array(length).fill(7);
+  const pair = createSshKeyPair({ uuid: () => '', bytes, int: () => 0 }, 'someone');
+  const pem = pair.privateKeyPem;
+  expect(`${publicKeyOf(pem)} someone`).toBe(pair.publicKey);
+  // Only the line break at the end may be missing.
+  const readable = [...pem].flatMap((_, end) =>
+    publicKeyOf(pem.slice(0, end)) === null ? [] : [end],
+  );
+  expect(readable).toEqual([pem.length - 1]);
 });

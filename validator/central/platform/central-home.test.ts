@@ -20,5 +20,7 @@ it('creates the secret once with access for its owner only, and rejects a change
   writeFileSync(file, 'x');
   expect(open).toThrow(/has 1 of at least 32 bytes/);
   expect(open).toThrow(ConfigError);
+  writeFileSync(file, new Uint8Array(32));
+  expect(open).toThrow(`${file} has no random bytes: restore the original file`);
   rmSync(folder, { recursive: true });
 });

@@ -100,10 +100,10 @@ export function readCentralSecret(path: string): Uint8Array | null {
 }
 
 function requireWhole(path: string, secret: Uint8Array): Uint8Array {
-  if (isBlank(secret) && secret.length > 0) {
+  if (secret.length >= SECRET_BYTES) {
+    if (!isBlank(secret)) return secret;
     throw new ConfigError(`${path} has no random bytes: restore the original file`);
   }
-  if (secret.length >= SECRET_BYTES) return secret;
   throw new ConfigError(
     `${path} has ${secret.length} of at least ${SECRET_BYTES} bytes: restore the original file`,
   );

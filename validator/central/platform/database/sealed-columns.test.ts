@@ -1,10 +1,13 @@
 /** No environment of a template is stored in clear text, neither in the template nor in a copy of it. */
 import { sql } from 'kysely';
 import { expect, it } from 'vitest';
+import { systemRandom } from '#shared/runtime/random.ts';
+import { createSealing } from '#shared/signing/sealing.ts';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import { createTestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { isPostgres } from '../../../database/engine.ts';
 import { createCentral } from '../../app.ts';
+import { requireOwnSecret } from './sealed-columns.ts';
 import type { Database } from './tables.ts';
 
 const WORD = 'hf_a1b2c3d4e5';
@@ -64,4 +67,16 @@ it('seals the rows of earlier versions at the start, and reads rows that are not
   expect(await environment()).toEqual({ HF_TOKEN: WORD });
   await restarted.close();
   await market.close();
+});
+
+it('rejects a database that was written with another secret', async () => {
+  const db = await createTestDatabase();
+  const sealingOf = (byte: number) =>
+    createSealing({ key: new Uint8Array(32).fill(byte), random: systemRandom });
+  await requireOwnSecret(db, sealingOf(1));
+  await requireOwnSecret(db, sealingOf(1));
+  await expect(requireOwnSecret(db, sealingOf(2))).rejects.toThrow(
+    'the secret (CENTRAL_SECRET_FILE) is not the one with which this database was written',
+  );
+  await db.destroy();
 });
