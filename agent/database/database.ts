@@ -130,7 +130,7 @@ function lossOf(path: string, nowMs: number): string | null {
 }
 
 function findingIn(path: string, existed: boolean): string | null {
-  return findDamage(path) ?? (existed && isEmptyDatabase(path) ? 'it lost its tables' : null);
+  return existed && isEmptyDatabase(path) ? 'it lost its tables' : findDamage(path);
 }
 
 function dropOldest(path: string): void {

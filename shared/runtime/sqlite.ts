@@ -1,5 +1,5 @@
 /** Opens SQLite databases; the only file that imports node:sqlite. */
-import { closeSync, fsyncSync, openSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { messageOf } from './errors.ts';
@@ -95,16 +95,26 @@ export function findAnyDamage(path: string): string | null {
   }
 }
 
+/** Size of the smallest page, and so of the smallest database. */
+const MIN_PAGE_BYTES = 512;
+
 /**
- * Returns true if a database file has no tables. An empty file is a valid database, and so is a file whose tables were
- * only in a journal that is lost. Throws if the file cannot be read.
+ * Returns true if an existing database file has no tables: an empty file is a valid database, and so is a file whose
+ * tables were only in a journal that is lost. Returns false for a file that is no database.
  */
 export function isEmptyDatabase(path: string): boolean {
-  const database = openSqliteReadOnly(path);
+  // SQLite would delete the journal of a file without a page, also when it only reads.
+  if (statSync(path).size < MIN_PAGE_BYTES) return true;
   try {
-    return database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
-  } finally {
-    database.close();
+    const database = openSqliteReadOnly(path);
+    try {
+      return database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    if (isNotADatabase(error) || needsRollback(error)) return false;
+    throw error;
   }
 }
 

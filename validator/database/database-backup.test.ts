@@ -134,9 +134,11 @@ it('restores a backup over a damaged database and keeps the replaced one with it
 
 it.each([0, 1])('refuses a database of which %i bytes are left', async (bytes) => {
   truncateSync(path, bytes);
+  writeFileSync(`${path}-wal`, 'journal');
   await expect(lockDatabaseFile(location())).rejects.toThrow(
     `${path} is empty, although ${path}.created shows that it had contents. Restore a backup: `,
   );
+  expect(readFileSync(`${path}-wal`, 'utf8')).toBe('journal');
   (await lockDatabaseFile(location(), { isNew: true })).close();
 });
 

@@ -183,11 +183,11 @@ export async function lockDatabaseFile(
 ): Promise<FileLock & { isChecked: boolean }> {
   const { address, variable } = location;
   if (!isFileAddress(variable, address)) return { ...lockFile(location), isChecked: true };
+  const loss = isNew ? null : lossText(location);
+  if (loss !== null) throw new ConfigError(loss);
   await checkFile(location);
   const lock = lockFile(location);
   try {
-    const loss = isNew ? null : lossText(location);
-    if (loss !== null) throw new ConfigError(loss);
     return { ...lock, isChecked: !existsSync(address) || (await requireIntact(location)) };
   } catch (error) {
     lock.close();
@@ -219,7 +219,7 @@ export function markCreated({ address, variable }: Omit<DatabaseLocation, 'kind'
  */
 export function lossText({ address, kind }: Omit<DatabaseLocation, 'variable'>): string | null {
   if (!existsSync(`${address}${CREATED}`)) return null;
-  const state = existsSync(address) ? (isEmptied(address) ? 'empty' : null) : 'missing';
+  const state = existsSync(address) ? (isEmptyDatabase(address) ? 'empty' : null) : 'missing';
   if (state === null) return null;
   return (
     `the ${KINDS[kind].name} ${address} is ${state}, although ${address}${CREATED} shows that it had contents. ` +
@@ -242,15 +242,6 @@ export function requireKeyFile(
     `the key ${path} is missing, although ${marker} shows that this process has run. ` +
       'Restore the file from a backup. To begin with a new key, start once with --fresh.',
   );
-}
-
-function isEmptied(address: string): boolean {
-  try {
-    return isEmptyDatabase(address);
-  } catch (error) {
-    if (isNotADatabase(error) || needsRollback(error)) return false;
-    throw error;
-  }
 }
 
 /** Time that the start waits for the check of the file. A larger file is checked further while the process serves. */
