@@ -1,4 +1,5 @@
 /** Runs the validator process from reading its configuration to its shutdown. Other commands do not load this file. */
+import { join } from 'node:path';
 import { listenOn } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { openGuardedClock } from '#shared/runtime/clock-file.ts';
@@ -13,7 +14,7 @@ import { createValidator } from './app.ts';
 import type { CheckPolicy } from './checks/check-policy.ts';
 import { storeBackups, storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from './config.ts';
 import { openWatchedDatabase } from './database/database-watch.ts';
-import { requireKeyFile } from './database/open-database.ts';
+import { lockHome, requireKeyFile } from './database/open-database.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
 import { FULL_LINE } from './inspection/lines/measure-line.ts';
 import { FULL_PROOF } from './inspection/proof/host-proof.ts';
@@ -65,6 +66,14 @@ export async function serve(
   const keys = createKeyThread();
   const target = storeTarget(config);
   const variable = 'VALIDATOR_DATABASE';
+  const homeLock = lockHome(
+    {
+      address: join(config.VALIDATOR_HOME, 'ledger.db'),
+      variable: 'VALIDATOR_HOME',
+      kind: 'evidence',
+    },
+    target,
+  );
   const key = ownKeyLocation(config);
   requireKeyFile(key.path, { address: target, variable }, { isNew });
   const signer = await keys.open(key);
@@ -109,6 +118,7 @@ export async function serve(
     await validator.close();
     await guard.stop();
     await database.close();
+    homeLock.close();
     await keys.close();
     await tracing.close();
   };

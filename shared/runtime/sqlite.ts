@@ -100,7 +100,7 @@ const MIN_PAGE_BYTES = 512;
 
 /**
  * Returns true if an existing database file has no tables: an empty file is a valid database, and so is a file whose
- * tables were only in a journal that is lost. Returns false for a file that is no database.
+ * tables were only in a journal that is lost. Returns false for a file of another format.
  */
 export function isEmptyDatabase(path: string): boolean {
   // SQLite would delete the journal of a file without a page, also when it only reads.

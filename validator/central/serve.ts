@@ -16,7 +16,7 @@ import { startTracing } from '#shared/telemetry/tracing.ts';
 
 import { isLoopback } from '#shared/tls/tls-mode.ts';
 import { openWatchedDatabase } from '../database/database-watch.ts';
-import { requireKeyFile } from '../database/open-database.ts';
+import { lockHome, requireKeyFile } from '../database/open-database.ts';
 import { observeHotkey } from '../doctor/observed-hotkey.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { type Adapters, createAdapters } from './adapters-from-config.ts';
@@ -73,6 +73,10 @@ export async function serve(
   const { clock } = guard;
   const target = centralDatabaseOf(config);
   const variable = 'CENTRAL_DATABASE';
+  const homeLock = lockHome(
+    { address: inHome('central.db'), variable: 'CENTRAL_HOME', kind: 'central' },
+    target,
+  );
   for (const file of [centralSeedFile(config), centralSecretFile(config)]) {
     requireKeyFile(file, { address: target, variable }, { isNew });
   }
@@ -99,6 +103,7 @@ export async function serve(
   const closeStorage = async () => {
     await notifier.close();
     await database.close();
+    homeLock.close();
   };
   try {
     const metrics = createCentralMetrics(clock);

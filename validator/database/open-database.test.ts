@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { lockDatabaseFile } from './open-database.ts';
+import { lockDatabaseFile, lockHome } from './open-database.ts';
 
 const have = (address: string) =>
   lockDatabaseFile({ address, variable: 'PLACE', kind: 'evidence' });
@@ -29,4 +29,21 @@ it('allows one process at a time on a database file, and many on a server', asyn
   await expect(have(letter)).rejects.toThrow('letter.txt cannot be read as the evidence store');
   expect(readdirSync(folder).filter((name) => name.startsWith('letter'))).toEqual(['letter.txt']);
   rmSync(folder, { recursive: true });
+});
+
+it('allows one process at a time in a home, whatever file has its database', async () => {
+  const home = mkdtempSync(join(tmpdir(), 'podwright-'));
+  const address = join(home, 'ledger.db');
+  const usual = { address, variable: 'VALIDATOR_HOME', kind: 'evidence' } as const;
+  const words = `${address}: stop it, or name another place with VALIDATOR_HOME`;
+  const first = lockHome(usual, join(home, 'other.db'));
+  expect(() => lockHome(usual, join(home, 'third.db'))).toThrow(words);
+  await expect(have(address)).rejects.toThrow('another process runs on');
+  lockHome(usual, 'postgres://me@there/x').close();
+  first.close();
+  const second = await have(address);
+  expect(() => lockHome(usual, join(home, 'other.db'))).toThrow(words);
+  lockHome(usual, address).close();
+  second.close();
+  rmSync(home, { recursive: true });
 });

@@ -1,5 +1,6 @@
 /** Opens the database at a configured address: a PostgreSQL server or a SQLite file, which one process at a time may lock. */
 import { existsSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { Kysely, type LogEvent } from 'kysely';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { ConfigError, type ConfigProblem } from '#shared/runtime/config.ts';
@@ -170,6 +171,17 @@ export function lockFile({ address, variable, kind }: DatabaseLocation): FileLoc
     const message = `another process runs on the ${KINDS[kind].name} in ${address}: stop it, or name another place with ${variable}`;
     throw new Error(message, { cause });
   }
+}
+
+/**
+ * Locks a home whose process has its database in another file: a second process would use the same keys and folders.
+ * `usual` is the database that the home has by default. Processes on a server share a home without a lock. Rejects as
+ * `lockFile` does.
+ */
+export function lockHome(usual: DatabaseLocation, address: string): FileLock {
+  const isUsual = resolve(address) === resolve(usual.address);
+  if (isUsual || !isFileAddress(usual.variable, address)) return { close: () => undefined };
+  return lockFile(usual);
 }
 
 /**
