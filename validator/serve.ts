@@ -63,7 +63,6 @@ export async function serve(
     random: systemRandom,
     log,
   });
-  const keys = createKeyThread();
   const target = storeTarget(config);
   const variable = 'VALIDATOR_DATABASE';
   const homeLock = lockHome(
@@ -76,6 +75,7 @@ export async function serve(
   );
   const key = ownKeyLocation(config);
   requireKeyFile(key.path, { address: target, variable }, { isNew });
+  const keys = createKeyThread();
   const signer = await keys.open(key);
   const database = await openWatchedDatabase(
     {

@@ -57,11 +57,11 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
   const log = createLog({ name: 'marketplace', level: 'info' }, output);
   const guard = openGuardedClock(home.root, { clock: parts.clock, random, log });
   const { clock } = guard;
-  const keys = createKeyThread();
   const place = { address: home.centralDatabase, variable: '--home' };
   for (const file of [home.centralSeed, home.centralSecret, home.validatorSeed]) {
     requireKeyFile(file, place, { isNew: options.fresh });
   }
+  const keys = createKeyThread();
   const signers = {
     central: await keys.open({ kind: 'seed', path: home.centralSeed }),
     validator: await keys.open({ kind: 'seed', path: home.validatorSeed }),

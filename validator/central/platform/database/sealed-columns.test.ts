@@ -69,14 +69,16 @@ it('seals the rows of earlier versions at the start, and reads rows that are not
   await market.close();
 });
 
-it('rejects a database that was written with another secret', async () => {
+it('rejects a database that was written with another secret, also by an earlier version', async () => {
   const db = await createTestDatabase();
-  const sealingOf = (byte: number) =>
-    createSealing({ key: new Uint8Array(32).fill(byte), random: systemRandom });
-  await requireOwnSecret(db, sealingOf(1));
-  await requireOwnSecret(db, sealingOf(1));
-  await expect(requireOwnSecret(db, sealingOf(2))).rejects.toThrow(
-    'the secret (CENTRAL_SECRET_FILE) is not the one with which this database was written',
-  );
-  await db.destroy();
+  const market = await createTestMarket({ db });
+  const other = createSealing({ key: new Uint8Array(32).fill(2), random: systemRandom });
+  const refusal = 'the secret (CENTRAL_SECRET_FILE) is not the one with which this database was';
+  await expect(requireOwnSecret(db, other)).rejects.toThrow(refusal);
+  const { key: headers } = await market.renter();
+  const body = { name: 'mine', docker_image: 'ubuntu', environment: {} };
+  await market.call('POST', '/templates', { headers, body });
+  await db.deleteFrom('meta').where('name', '=', 'secret_proof').execute();
+  await expect(requireOwnSecret(db, other)).rejects.toThrow(refusal);
+  await market.close();
 });

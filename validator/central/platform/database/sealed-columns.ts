@@ -67,21 +67,33 @@ const PROOF = 'secret_proof';
 
 /**
  * Rejects with ConfigError if the database was sealed with another secret: nothing could be read, and new rows would be
- * sealed with a second secret. The first start records the secret.
+ * sealed with a second secret. The first start records the secret, if it opens what an earlier version has sealed.
  */
 export async function requireOwnSecret(db: Database, sealing: Sealing): Promise<void> {
-  await db
+  const plain = db.withoutPlugins();
+  const readProof = () =>
+    plain.selectFrom('meta').select('value').where('name', '=', PROOF).executeTakeFirst();
+  const proof = await readProof();
+  if (proof !== undefined) return requireOpens(sealing, proof.value, PROOF);
+  const earlier = await plain
+    .selectFrom('templates')
+    .select('environment_json as value')
+    .where('environment_json', 'like', `${PREFIX}%`)
+    .executeTakeFirst();
+  if (earlier !== undefined)
+    requireOpens(sealing, earlier.value.slice(PREFIX.length), 'environment_json');
+  await plain
     .insertInto('meta')
     .values({ name: PROOF, value: sealing.seal(PROOF, PROOF) })
     .onConflict((conflict) => conflict.column('name').doNothing())
     .execute();
-  const { value } = await db
-    .selectFrom('meta')
-    .select('value')
-    .where('name', '=', PROOF)
-    .executeTakeFirstOrThrow();
+  // Another process may have recorded its secret first.
+  requireOpens(sealing, (await readProof())?.value ?? '', PROOF);
+}
+
+function requireOpens(sealing: Sealing, text: string, place: string): void {
   try {
-    sealing.open(value, PROOF);
+    sealing.open(text, place);
   } catch (cause) {
     throw new ConfigError(
       'the secret (CENTRAL_SECRET_FILE) is not the one with which this database was written: restore the original file',
