@@ -79,7 +79,7 @@ function makeRelease(
 it('switches to a release and ends its trial, even if every step is repeated', async () => {
   const { tree, unit, side } = createScene();
   makeRelease(tree);
-  tree.accept(TARGET);
+  tree.accept({ ...TARGET, trust: null });
   for (const _ of [1, 2]) {
     expect(await side.refusal(TARGET, POINT)).toBeNull();
     await side.stopOld(TARGET, POINT);
@@ -118,7 +118,7 @@ it('rolls back after an interruption at any point, and does not stop the old ver
 it('does not change a release that was installed during the update', async () => {
   const { tree, unit, side } = createScene();
   makeRelease(tree);
-  tree.accept(TARGET);
+  tree.accept({ ...TARGET, trust: null });
   rmSync(join(root, 'current'));
   symlinkSync('releases/third', join(root, 'current'));
   unit.runs = 'third';
@@ -131,9 +131,9 @@ it('refuses a version that the switcher has not verified', async () => {
   const { tree, side } = createScene();
   makeRelease(tree);
   expect(await side.refusal(TARGET, POINT)).toMatch(/not the version that was verified/);
-  tree.accept({ ...TARGET, sequence: 8 });
+  tree.accept({ ...TARGET, sequence: 8, trust: null });
   expect(await side.refusal(TARGET, POINT)).toMatch(/not the version that was verified/);
-  tree.accept(TARGET);
+  tree.accept({ ...TARGET, trust: null });
   tree.drop(TARGET);
   expect(await side.refusal(TARGET, POINT)).toMatch(/removed/);
 });
@@ -196,6 +196,7 @@ function createStaging({ isPresent = true, status = 0 as 0 | 1 } = {}) {
       agentVersion: '0.1.0',
       platform: 'linux/amd64',
       keys: [{ hotkey: validatorKey.hotkey, roles: ['validator-control'] }],
+      root: null,
     },
   });
   return { tree, stage };
@@ -249,7 +250,7 @@ it.each([
 
 it('refuses a version older than the accepted one', async () => {
   const { tree, stage } = createStaging();
-  tree.accept({ sequence: 8, digest: digestOf('c') });
+  tree.accept({ sequence: 8, digest: digestOf('c'), trust: null });
   await expect(stage(TARGET, signedDigest())).rejects.toThrow(/newer manifest was accepted/);
 });
 

@@ -15,6 +15,7 @@ import {
 } from '#shared/updates/update-manifest.ts';
 import type { Measured } from '../checks/measured.ts';
 import type { ValidatorConfig } from '../config.ts';
+import { publishedChain } from '../keys/key-set.store.ts';
 import type { AgentReleaseRow, EvidenceStore } from '../store/tables.ts';
 import type { ReadTag, TagContent } from './image-registry.ts';
 import { releaseOf, targetOf } from './release.state.ts';
@@ -65,7 +66,9 @@ export function createReleases(options: ReleaseServiceOptions) {
       throw new ApiError('upstream_unavailable', message, { cause });
     });
     const release = await releaseFor(found, from);
-    return signUpdate(manifestOf(release, from, clock.now()), signer, from.keyId);
+    const signed = await signUpdate(manifestOf(release, from, clock.now()), signer, from.keyId);
+    const keySets = await publishedChain(store);
+    return keySets.length === 0 ? signed : { ...signed, keySets };
   }
 
   /** Stores a new sequence before it is published. */
