@@ -54,7 +54,9 @@ export const KEY_SET_CHECKS: readonly DoctorCheck<KeySetFacts>[] = [
 ];
 
 function judge({ nowMs, hasRoot, keySet: observed }: KeySetFacts): Outcome {
-  if ('problem' in observed) return unread(observed, observed.problem);
+  if ('problem' in observed) {
+    return unread(observed, observed.problem, 'run the doctor as the agent’s user');
+  }
   const set = observed.value;
   const remedy =
     'read `reason` in GET /update-status; if it is null, the marketplace has to publish its next key set';

@@ -168,7 +168,10 @@ function evidenceStore({ ledger: observed }: ValidatorFacts): Outcome {
 }
 
 function keySet({ keySet: observed, key: own, config, nowMs }: ValidatorFacts): Outcome {
-  if ('problem' in observed) return unread(observed, observed.problem);
+  if ('problem' in observed) {
+    const remedy = 'check the evidence store: see the line `ledger`';
+    return unread(observed, `the published key set cannot be read: ${observed.problem}`, remedy);
+  }
   const set = observed.value;
   const remedy = 'publish the next one: key-set in npm run validator -- --help';
   if (set === null) {
