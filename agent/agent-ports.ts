@@ -9,7 +9,7 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import { openIdentity } from '#shared/signing/identity.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
-import { requestKeys } from '#shared/signing/root-key-set.ts';
+import { requestKeys } from '#shared/updates/root-key-set.ts';
 import { certificatesOf, gpuPortsOf, secretFilesOf, sshPortsOf } from './adapters-from-config.ts';
 import type { AgentPorts } from './app.ts';
 import { createResticVersion } from './backups/restic-command.ts';

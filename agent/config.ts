@@ -14,8 +14,8 @@ import {
 import { withoutUrlSecrets } from '#shared/runtime/secrets.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
-import { RootKeys } from '#shared/signing/root-key-set.ts';
 import { TLS_MODES, tlsProblems } from '#shared/tls/tls-mode.ts';
+import { RootKeys } from '#shared/updates/root-key-set.ts';
 import { ImageName } from '#shared/updates/update-manifest.ts';
 import { formatCidr, isPrivateRange, parseCidr, parsePool } from './containers/network/subnets.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';

@@ -234,7 +234,7 @@ function storeLocationOf(ledger: string | undefined): StoreLocation {
 }
 
 async function runKeySet(words: readonly string[], ledger: string | undefined): Promise<void> {
-  const { runKeySetCommand } = await import('./keys/key-set-commands.ts');
+  const { runKeySetCommand } = await import('./updates/key-set-commands.ts');
   const text = await runKeySetCommand(words, {
     nowMs: systemClock.now(),
     random: systemRandom,

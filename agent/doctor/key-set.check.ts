@@ -6,7 +6,7 @@ import type { DoctorCheck } from '#shared/check/doctor.ts';
 import { type Observed, observe } from '#shared/check/observe.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { openSqliteReadOnly } from '#shared/runtime/sqlite.ts';
-import type { RootKeySet, RootKeys } from '#shared/signing/root-key-set.ts';
+import type { RootKeySet, RootKeys } from '#shared/updates/root-key-set.ts';
 import { STORE_FILE } from '../database/database.ts';
 import { keySetOf, trustUnder } from '../updates/key-trust.ts';
 import { createUpdateStore } from '../updates/update.store.ts';

@@ -7,7 +7,7 @@ import {
   type RootKeySet,
   RootKeys,
   SignedRootKeySet,
-} from '#shared/signing/root-key-set.ts';
+} from '#shared/updates/root-key-set.ts';
 
 export const Trust = z.object({
   /** AGENT_ROOT_KEYS at the time of acceptance. */

@@ -7,7 +7,7 @@ import {
   type RootKeySet,
   type RootKeys,
   SIGNING_ROLE,
-} from '#shared/signing/root-key-set.ts';
+} from '#shared/updates/root-key-set.ts';
 import {
   isSignatureGood,
   MAX_LIFETIME_MS,

@@ -1,7 +1,7 @@
 /** Attacks on the updates of an agent by a thief of the validator's key or a proxy, and the recovery from each. */
 import { expect, it } from 'vitest';
-import { requestKeys, type SignedRootKeySet } from '#shared/signing/root-key-set.ts';
 import type { LocalSigner } from '#shared/signing/sr25519.ts';
+import { requestKeys, type SignedRootKeySet } from '#shared/updates/root-key-set.ts';
 import type { UpdateManifest } from '#shared/updates/update-manifest.ts';
 import { createUpdatingHost, INTERVAL_MS } from '../../test/fakes/agents/updating-host.ts';
 import {

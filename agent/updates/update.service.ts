@@ -11,7 +11,7 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
-import type { RootKeys } from '#shared/signing/root-key-set.ts';
+import type { RootKeys } from '#shared/updates/root-key-set.ts';
 import { SignedDigest } from '#shared/updates/update-manifest.ts';
 import type { Installation } from './installation.ts';
 import type { Trust } from './key-trust.ts';

@@ -5,8 +5,8 @@ import { described } from '#shared/api/described.ts';
 import { canonicalJson } from '../signing/canonical-json.ts';
 import { HotkeyText, publicKeyOf } from '../signing/hotkey.ts';
 import { KeyId } from '../signing/key-set.ts';
-import { MAX_CHAIN, SignedRootKeySet } from '../signing/root-key-set.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '../signing/sr25519.ts';
+import { MAX_CHAIN, SignedRootKeySet } from './root-key-set.ts';
 
 /** Prefix of the signed text, so that the signature cannot be used for another purpose. */
 const SIGNED_AS = 'podwright-digest-v1\n';

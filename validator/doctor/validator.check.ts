@@ -17,7 +17,7 @@ import { naiveUtc } from '#shared/runtime/clock.ts';
 import { REJECTED_REMEDY } from '../central-client.ts';
 import { storeBackups } from '../config.ts';
 import { judgeDatabase } from '../database/database.check.ts';
-import { nextExpiry } from '../keys/key-set.rules.ts';
+import { nextExpiry } from '../updates/key-set.rules.ts';
 import { storeLocation, type ValidatorFacts } from './validator-facts.ts';
 
 const OTHERS = 0o077;

@@ -15,9 +15,9 @@ import {
 } from '#shared/updates/update-manifest.ts';
 import type { Measured } from '../checks/measured.ts';
 import type { ValidatorConfig } from '../config.ts';
-import { publishedChain } from '../keys/key-set.store.ts';
 import type { AgentReleaseRow, EvidenceStore } from '../store/tables.ts';
 import type { ReadTag, TagContent } from './image-registry.ts';
+import { publishedChain } from './key-set.store.ts';
 import { releaseOf, targetOf } from './release.state.ts';
 import { addRelease, newestRelease, wasReleased } from './release.store.ts';
 

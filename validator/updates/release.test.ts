@@ -23,9 +23,9 @@ import { rootA, rootB, rootKeySet, signedBy } from '../../test/fixtures/root-key
 import { createValidator } from '../app.ts';
 import { createGatewayAgents } from '../central/platform/adapters/gateway-agents.ts';
 import { readCheckPolicy } from '../checks/check-policy.ts';
-import { addKeySet } from '../keys/key-set.store.ts';
 import { openEvidenceStore, withStore } from '../store/evidence-store.ts';
 import { createReadTag } from './image-registry.ts';
+import { addKeySet } from './key-set.store.ts';
 import { runReleaseCommand } from './release-command.ts';
 
 const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';

@@ -1,5 +1,5 @@
 /** Queries of the published key sets. */
-import { chainOf, SignedRootKeySet } from '#shared/signing/root-key-set.ts';
+import { chainOf, SignedRootKeySet } from '#shared/updates/root-key-set.ts';
 import type { StoreDb } from '../store/tables.ts';
 
 /** Returns the key sets that agents need, oldest first. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { LocalSigner } from '#shared/signing/sr25519.ts';
 import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
 import {
   freshKey,
@@ -21,7 +22,6 @@ import {
   requestKeys,
   SignedRootKeySet,
 } from './root-key-set.ts';
-import type { LocalSigner } from './sr25519.ts';
 
 const FACTS: ChainFacts = { root: ROOT, pinned: [], accepted: null, nowMs: NOW_MS };
 const PINNED = [{ hotkey: validatorKey.hotkey, roles: ['validator-control'] as const }];

@@ -9,7 +9,7 @@ import {
   SIGNING_ROLE,
   type SignedRootKeySet,
   signersAmong,
-} from '#shared/signing/root-key-set.ts';
+} from '#shared/updates/root-key-set.ts';
 import { MAX_DIGEST_BYTES, MAX_SEQUENCE_JUMP } from '#shared/updates/update-manifest.ts';
 
 const DAY_MS = 86_400_000;

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { followKeySets, RootKeySet, type SignedRootKeySet } from '#shared/signing/root-key-set.ts';
 import type { LocalSigner } from '#shared/signing/sr25519.ts';
+import { followKeySets, RootKeySet, type SignedRootKeySet } from '#shared/updates/root-key-set.ts';
 import {
   freshKey,
   listedKey,
@@ -17,8 +17,8 @@ import {
   signedBy,
 } from '../../test/fixtures/root-key-set.ts';
 import { NOW_MS, validatorKey } from '../../test/fixtures/update-manifest.ts';
+import { writeKeyFile } from '../keys/key-file.ts';
 import { openEvidenceStore, withStore } from '../store/evidence-store.ts';
-import { writeKeyFile } from './key-file.ts';
 import { nextExpiry, nextSet, publishProblem, recoverySet } from './key-set.rules.ts';
 import { publishedChain } from './key-set.store.ts';
 import { runKeySetCommand } from './key-set-commands.ts';
@@ -97,7 +97,7 @@ describe('a ceremony', () => {
       keys: [{ ss58: freshKey.hotkey }],
       revoked: [validatorKey.hotkey],
     });
-    // An agent that knows only the validator's key follows from the first set on.
+    // An agent that trusts only the validator's key follows from the first set on.
     const pinned = [{ hotkey: validatorKey.hotkey, roles: ['validator-control'] as const }];
     const old = followKeySets(chain, { ...agent, root: null, pinned });
     expect([old.accepted?.key_set.sequence, old.isRefused]).toEqual([2, false]);

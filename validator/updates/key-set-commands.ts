@@ -10,6 +10,7 @@ import { createPrivateFile, fileProblem } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { HotkeyText } from '#shared/signing/hotkey.ts';
+import type { LocalSigner } from '#shared/signing/sr25519.ts';
 import {
   RootKeySet,
   RootKeys,
@@ -17,12 +18,10 @@ import {
   signersAmong,
   signRootKeySet,
   withSignatures,
-} from '#shared/signing/root-key-set.ts';
-import type { LocalSigner } from '#shared/signing/sr25519.ts';
+} from '#shared/updates/root-key-set.ts';
+import { keyringSigner, openKey, SEED_BYTES } from '../keys/key-file.ts';
 import { type StoreLocation, withStore } from '../store/evidence-store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
-import { newestRelease } from '../updates/release.store.ts';
-import { keyringSigner, openKey, SEED_BYTES } from './key-file.ts';
 import {
   describeSigners,
   firstSet,
@@ -31,6 +30,7 @@ import {
   recoverySet,
 } from './key-set.rules.ts';
 import { addKeySet, publishedChain } from './key-set.store.ts';
+import { newestRelease } from './release.store.ts';
 
 export type KeySetPorts = {
   nowMs: number;

@@ -1,15 +1,15 @@
 /**
  * Key sets of version 2: the keys that may command agents and sign manifests, signed by a threshold of root keys that
- * are kept offline (README.md). The root keys of each set sign the next one. Pure.
+ * are kept offline (shared/signing/README.md). The root keys of each set sign the next one. Pure.
  */
 
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
-import { canonicalJson } from './canonical-json.ts';
-import { type Hotkey, HotkeyText, publicKeyOf } from './hotkey.ts';
-import { KeyId } from './key-set.ts';
-import { isKeyValidAt, ROLES, type TrustedKey } from './request-verifier.ts';
-import { type LocalSigner, signatureFromHex, toHex, verifySr25519 } from './sr25519.ts';
+import { canonicalJson } from '../signing/canonical-json.ts';
+import { type Hotkey, HotkeyText, publicKeyOf } from '../signing/hotkey.ts';
+import { KeyId } from '../signing/key-set.ts';
+import { isKeyValidAt, ROLES, type TrustedKey } from '../signing/request-verifier.ts';
+import { type LocalSigner, signatureFromHex, toHex, verifySr25519 } from '../signing/sr25519.ts';
 
 /** The prefix prevents reuse of signatures made for other purposes. */
 const SIGNED_AS = 'podwright-key-set-v2\n';
@@ -19,7 +19,7 @@ const MAX_REVOKED = 200;
 /** Signatures of the root keys of two sets, and of the validator's key. */
 const MAX_SIGNATURES = 2 * MAX_ROOT_KEYS + 1;
 const MAX_SEQUENCE = 1_000_000_000;
-/** Longest validity of a set: somebody has to hold the ceremony once a year. */
+/** Longest validity of a set: the ceremony takes place once a year. */
 export const MAX_VALIDITY_MS: number = 400 * 86_400_000;
 /** Number of key sets in an answer. */
 export const MAX_CHAIN = 8;
@@ -193,7 +193,7 @@ export type ChainFacts = {
 /**
  * Follows the sets from the accepted one to the newest. The root of the accepted set, or else the configured root, has to
  * sign the next set; without either, a configured key with the role `validator-control` introduces the first one. Every
- * set also needs its own root, so that nobody appoints a root whose keys are lost. `isRefused`: the newest set lacks
+ * set also needs its own root, so that a mistake cannot appoint a root whose keys are lost. `isRefused`: the newest set lacks
  * signatures.
  */
 export function followKeySets(
