@@ -45,7 +45,7 @@ it('retains every completed step of a switch or rollback after a power cut', () 
     current: 'old',
     before: null,
     isOnTrial: false,
-    accepted: TARGET,
+    accepted: { ...TARGET, trust: null },
   });
   tree.openDraft();
   tree.keepDraft(TARGET, NOW_MS);
