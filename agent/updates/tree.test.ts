@@ -19,6 +19,14 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import {
+  freshKey,
+  recovery,
+  rootA,
+  rootB,
+  rootKeySet,
+  signedBy,
+} from '../../test/fixtures/root-key-set.ts';
+import {
   AGENT_IMAGE,
   digestOf,
   NOW_MS,
@@ -252,6 +260,23 @@ it('refuses a version older than the accepted one', async () => {
   const { tree, stage } = createStaging();
   tree.accept({ sequence: 8, digest: digestOf('c'), trust: null });
   await expect(stage(TARGET, signedDigest())).rejects.toThrow(/newer manifest was accepted/);
+});
+
+it('stores the accepted key set apart from the agent, and accepts no manifest by a revoked key', async () => {
+  const { tree, stage } = createStaging();
+  const introduced = signedBy(rootKeySet(), rootA, rootB, validatorKey);
+  const signed = { ...signedDigest({}, freshKey), keySets: [introduced, recovery()] };
+  await stage(TARGET, signed);
+  expect(tree.accepted()?.trust?.signed).toEqual(recovery());
+  const next = { sequence: 8, digest: digestOf('e') };
+  await expect(stage(next, signedDigest(next))).rejects.toThrow(/signed by no key/);
+  await stage(next, signedDigest(next, freshKey));
+  expect(tree.accepted()).toMatchObject(next);
+});
+
+it('reads the file of a version without key sets', () => {
+  writeFileSync(join(root, 'update.json'), JSON.stringify(TARGET));
+  expect(createReleaseTree(root).accepted()).toEqual({ ...TARGET, trust: null });
 });
 
 it('leaves no files of a release that rejects the variables or whose image is missing', async () => {
