@@ -63,6 +63,14 @@ describe('a key set', () => {
     expect(sequenceAfter([signedBy(rootKeySet(), ...signers)])).toBe(result);
   });
 
+  it('with two signatures by one key is invalid', () => {
+    const parse = (document: SignedRootKeySet) => SignedRootKeySet.safeParse(document).success;
+    expect([parse(first), parse(signedBy(rootKeySet(), rootA, rootB, rootA))]).toEqual([
+      true,
+      false,
+    ]);
+  });
+
   it('needs the root keys of the set before and its own', () => {
     const root = { threshold: 2, keys: [rootB.hotkey, rootC.hotkey, rootD.hotkey] };
     const next = rootKeySet({ sequence: 2, root });

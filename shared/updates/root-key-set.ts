@@ -118,16 +118,22 @@ export const KeySetSignature = z.strictObject(
 );
 export type KeySetSignature = z.output<typeof KeySetSignature>;
 
-export const SignedRootKeySet = z.strictObject(
-  described(
-    { key_set: RootKeySet, signatures: z.array(KeySetSignature).max(MAX_SIGNATURES) },
-    {
-      key_set: 'The key set.',
-      signatures:
-        'Signatures of root keys of the set and of the set before. The first set also has one of a key that agents trust by their configuration.',
-    },
-  ),
-);
+export const SignedRootKeySet = z
+  .strictObject(
+    described(
+      { key_set: RootKeySet, signatures: z.array(KeySetSignature).max(MAX_SIGNATURES) },
+      {
+        key_set: 'The key set.',
+        signatures:
+          'Signatures of root keys of the set and of the set before. The first set also has one of a key that agents trust by their configuration.',
+      },
+    ),
+  )
+  // Each signature costs a verification, also in a forged answer.
+  .refine(
+    ({ signatures }) => new Set(signatures.map(({ ss58 }) => ss58)).size === signatures.length,
+    'A key has signed twice',
+  );
 export type SignedRootKeySet = z.output<typeof SignedRootKeySet>;
 
 type Listed = {
