@@ -9,6 +9,7 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import type { DatabaseSync } from '#shared/runtime/sqlite.ts';
 import { openIdentity } from '#shared/signing/identity.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
+import { requestKeys } from '#shared/updates/root-key-set.ts';
 import { sshPortsIn } from './access/ssh/gateway-files.ts';
 import { certificatesOf, gpuPortsOf, secretFilesOf, sshPortsOf } from './adapters-from-config.ts';
 import type { AgentPorts } from './app.ts';
@@ -27,6 +28,8 @@ import { createAuth } from './identity/auth.ts';
 import { probePort } from './leases/port.service.ts';
 import { createFolderBytes, createFolderEntries } from './pods/folder-size.ts';
 import type { ProviderPolicy } from './pods/provider-policy.ts';
+import { keySetOf, type Trust, trustUnder } from './updates/key-trust.ts';
+import { createUpdateStore } from './updates/update.store.ts';
 import { updatesOf } from './updates/updates-from-config.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
@@ -51,6 +54,17 @@ export async function createAgentPorts(
   const identity = openIdentity(home, random);
   const engine = createDockerodeEngine({ socketPath, clock });
   const scratchFolder = join(home, 'scratch');
+  const keysUnder = (trust: Trust | null) => requestKeys(keys, keySetOf(trust));
+  const { trust } = createUpdateStore(database).get();
+  const auth = createAuth({
+    clock,
+    executorId,
+    keys: keysUnder(trustUnder(config.AGENT_ROOT_KEYS ?? null, trust)),
+    log,
+    metrics,
+    onPeerTime: guard.heardFrom,
+  });
+  const trustChanged = (changed: Trust | null) => auth.replaceKeys(keysUnder(changed));
   return {
     executorId,
     clock,
@@ -75,7 +89,7 @@ export async function createAgentPorts(
       sideDisk: createSideDisk({ clock, engineBytes: engine.engineDiskBytes }),
     }),
     probePort,
-    auth: createAuth({ clock, executorId, keys, log, metrics, onPeerTime: guard.heardFrom }),
+    auth,
     metrics,
     identity,
     readEnrolment: () => readEnrolment(home),
@@ -94,7 +108,7 @@ export async function createAgentPorts(
     imageMarks: config.AGENT_IMAGE_GC,
     buildsFolder: join(home, 'builds'),
     scratchFolder,
-    updates: updatesOf(config, keys, socketPath),
+    updates: updatesOf(config, { keys, socketPath, trustChanged }),
     gpuProofImage: config.AGENT_GPU_PROOF_IMAGE,
     host: {
       sharePercent,

@@ -1,9 +1,11 @@
 import { expect, it } from 'vitest';
 import { ConfigError } from '#shared/runtime/config.ts';
+import { validatorKey } from '../test/fixtures/update-manifest.ts';
 import { CONFIG_HELP, dockerSocketOf, isSecure, readConfig, updateOf } from './config.ts';
 
 const ID = '00000000-0000-4000-8000-000000000000';
 const HOTKEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
+const OTHER_HOTKEY = validatorKey.hotkey;
 const read = (change: Record<string, string> = {}) =>
   readConfig({ AGENT_EXECUTOR_ID: ID, HOME: '/root', ...change });
 
@@ -23,11 +25,13 @@ it('reads ranges, keys and simulated GPUs', () => {
   const config = read({
     AGENT_PORT_RANGE: '30000-30009',
     AGENT_TRUSTED_KEYS: `${HOTKEY}=validator-control+validator-read`,
+    AGENT_ROOT_KEYS: `2/${HOTKEY}, ${OTHER_HOTKEY}`,
     AGENT_SIMULATED_GPUS: 'NVIDIA H100 80GB HBM3*2, NVIDIA L40S',
   });
   expect(config.AGENT_PORT_RANGE).toEqual({ first: 30_000, last: 30_009 });
   const roles = ['validator-control', 'validator-read'];
   expect(config.AGENT_TRUSTED_KEYS).toEqual([{ hotkey: HOTKEY, roles }]);
+  expect(config.AGENT_ROOT_KEYS).toEqual({ threshold: 2, keys: [HOTKEY, OTHER_HOTKEY] });
   const h100 = 'NVIDIA H100 80GB HBM3';
   expect(config.AGENT_SIMULATED_GPUS).toEqual([h100, h100, 'NVIDIA L40S']);
 });
@@ -38,6 +42,10 @@ it.each([
   ['AGENT_PORT', '70000'],
   ['AGENT_TRUSTED_KEYS', `${HOTKEY}=root`],
   ['AGENT_TRUSTED_KEYS', 'x=validator-read'],
+  ['AGENT_ROOT_KEYS', '2'],
+  ['AGENT_ROOT_KEYS', `1/${HOTKEY},${OTHER_HOTKEY}`],
+  ['AGENT_ROOT_KEYS', `2/${HOTKEY},${HOTKEY}`],
+  ['AGENT_ROOT_KEYS', `2/${HOTKEY},x`],
   ['AGENT_SIMULATED_GPUS', 'X*99'],
   ['AGENT_GPU', 'amd'],
   ['AGENT_HOME', 'here'],

@@ -15,6 +15,7 @@ import { withoutUrlSecrets } from '#shared/runtime/secrets.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { ROLES, type TrustedKey } from '#shared/signing/request-verifier.ts';
 import { TLS_MODES, tlsProblems } from '#shared/tls/tls-mode.ts';
+import { RootKeys } from '#shared/updates/root-key-set.ts';
 import { ImageName } from '#shared/updates/update-manifest.ts';
 import { formatCidr, isPrivateRange, parseCidr, parsePool } from './containers/network/subnets.ts';
 import { GPU_MODES } from './gpu/choose-gpu-driver.ts';
@@ -60,6 +61,17 @@ const TrustedKeys = z.string().transform((text, context): TrustedKey[] => {
     context.addIssue(`"${entry}" is not ss58=role+role: ${problem}`);
     return [];
   });
+});
+
+/** Format: `2/ss58,ss58,ss58`: the threshold and the root keys. */
+const Root = z.string().transform((text, context): RootKeys => {
+  const [threshold = '', addresses = ''] = text.split('/');
+  const keys = addresses.split(',').map((entry) => entry.trim());
+  const parsed = RootKeys.safeParse({ threshold: Number(threshold), keys });
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ message }) => message);
+  context.addIssue(`Not like 2/ss58,ss58,ss58: ${[...new Set(problems)].join(', ')}`);
+  return z.NEVER;
 });
 
 /** Format: `NVIDIA H100 80GB HBM3*2, NVIDIA L40S, NVIDIA H100 80GB HBM3[3g.40gb+1g.10gb*4]`. */
@@ -124,6 +136,7 @@ const Schema = z.object({
   AGENT_REQUIRE_FIREWALL: z.stringbool().default(false),
   AGENT_TRUSTED_KEYS: TrustedKeys.default([]),
   AGENT_KEY_SET: z.string().startsWith('/', 'Not an absolute path').optional(),
+  AGENT_ROOT_KEYS: Root.optional(),
   AGENT_GPU: z.enum(GPU_MODES).default('auto'),
   AGENT_SIMULATED_GPUS: SimulatedGpus.prefault('NVIDIA H100 80GB HBM3*2'),
   AGENT_GPU_SPLIT: z.enum(GPU_SPLITS).default('any'),
@@ -274,6 +287,7 @@ AGENT_EGRESS_ALLOW        private ranges that pods may reach: 10.20.0.0/24,… (
 AGENT_REQUIRE_FIREWALL    start no pod without firewall rules (false)
 AGENT_TRUSTED_KEYS        keys that may call the agent: ss58=role+role,ss58=role (none)
 AGENT_KEY_SET             JSON file of keys with validity periods, signed by a trusted key (none)
+AGENT_ROOT_KEYS           root keys that sign key sets: threshold/ss58,ss58 (those of the first key set)
 AGENT_GPU                 auto, nvidia, simulated or none (auto)
 AGENT_SIMULATED_GPUS      names of simulated GPUs (NVIDIA H100 80GB HBM3*2); split by MIG:
                           NVIDIA H100 80GB HBM3[3g.40gb+1g.10gb*4]

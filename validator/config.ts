@@ -12,11 +12,12 @@ import {
   secret,
 } from '#shared/runtime/config.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
+import { KeyId } from '#shared/signing/key-set.ts';
 import { isSecureUrl, TLS_MODES, tlsProblems } from '#shared/tls/tls-mode.ts';
 import {
   ImageName,
   ImageTag,
-  KeyId,
+  MAX_LIFETIME_MS,
   Permille,
   ROLLOUT_PARTS,
 } from '#shared/updates/update-manifest.ts';
@@ -114,7 +115,12 @@ const Schema = z.object({
   /** Share of agents, in thousandths, that install a new digest first. */
   VALIDATOR_AGENT_ROLLOUT: z.coerce.number().pipe(Permille).default(ROLLOUT_PARTS),
   /** Validity of a signed digest in seconds. */
-  VALIDATOR_AGENT_EXPIRY_S: z.coerce.number().int().min(600).max(604_800).default(3_600),
+  VALIDATOR_AGENT_EXPIRY_S: z.coerce
+    .number()
+    .int()
+    .min(600)
+    .max(MAX_LIFETIME_MS / 1_000)
+    .default(3_600),
   /** Id of the hotkey in key sets; default: its ss58. */
   VALIDATOR_KEY_ID: KeyId.optional(),
   VALIDATOR_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace']).default('info'),

@@ -28,7 +28,9 @@ import {
 } from './config.ts';
 import { checkGatewayFiles } from './gateway/gateway-certificate.ts';
 import { encryptSeed, proveAccountOf, showHotkey, signKeySetFile } from './keys/key-commands.ts';
+import { openKey } from './keys/key-file.ts';
 import { evidenceKeys, keyProblem, ownKeyLocation } from './keys/own-key.ts';
+import type { StoreLocation } from './store/evidence-store.ts';
 import { releaseLoginOf } from './updates/release.service.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from './weights/weight-policy.ts';
@@ -65,6 +67,21 @@ commands to agents.
   npm run validator -- encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE
                                                write the key of a seed to an encrypted key file
   npm run validator -- sign-key-set FILE       sign and print a set of keys that may command agents
+  npm run validator -- key-set new-root SEED_FILE
+                                               create a root key (mode 0600) and print its ss58, on an offline machine
+  npm run validator -- key-set draft VALIDATOR_SS58 THRESHOLD ROOT_SS58 …
+                                               print a first key set, to be signed by THRESHOLD of the root keys
+  npm run validator -- key-set next FILE       print the key set after the one in FILE, valid for another year
+  npm run validator -- key-set recover FILE STOLEN_SS58 NEW_SS58
+                                               print the next key set: it revokes a key, and agents forget its sequences
+  npm run validator -- key-set check FILE      print what a key set contains and which root keys have signed it
+  npm run validator -- key-set sign FILE SEED_FILE
+  npm run validator -- key-set sign FILE KEY_FILE PASSPHRASE_FILE
+                                               print the key set with the signature of one more root key
+  npm run validator -- key-set combine FILE FILE …
+                                               print one key set with the signatures of all files
+  npm run validator -- key-set publish FILE    check a signed key set and give it to agents
+  npm run validator -- key-set show            print the published key set
   npm run validator -- prove-account ACCOUNT   prove that an account of the central API belongs to this validator
   npm run validator -- release show            show the release that agents should run, and earlier ones
   npm run validator -- release rollout PERMILLE
@@ -89,6 +106,7 @@ var/validator.db of npm start. Evidence must be signed with the validator's own 
 it is valid; --hotkey SS58, which may be repeated, names other keys instead, for the store of another validator.
 ledger and payout work on the central API's database, also beside a running one: CENTRAL_DATABASE, or central.db in
 CENTRAL_HOME; --database FILE names another, such as var/central.db of npm start. They exit with 1 if they find a problem.
+key-set publish and show use the evidence store, too; the other key-set commands only read the named files.
 payout run needs the CENTRAL_PAYOUTS of the central API, which then calls the payment processor.
 `;
 
@@ -124,6 +142,7 @@ async function run(argv: readonly string[]): Promise<void> {
     const location = ownKeyLocation(keyConfigIn(process.env));
     return print(await showHotkey(words, location, systemRandom));
   }
+  if (command === 'key-set') return runKeySet(words, values.ledger);
   if (command === 'encrypt-key') return print(await encryptSeed(words, systemRandom));
   const isKeyCommand = command === 'sign-key-set' || command === 'prove-account';
   if (command !== undefined && !isKeyCommand) return runStoreCommand(positionals, values);
@@ -197,12 +216,9 @@ async function runStoreCommand(
   words: readonly string[],
   { ledger, policy, hotkey = [] }: StoreCommandOptions,
 ): Promise<void> {
-  const location =
-    ledger === undefined
-      ? { address: storeTargetIn(process.env), variable: 'VALIDATOR_DATABASE' }
-      : { address: ledger, variable: '--ledger' };
   const keys = () => evidenceKeys(hotkey, () => keyConfigIn(process.env));
-  const request = { words, store: location, policyFile: policy ?? null, keys };
+  const store = storeLocationOf(ledger);
+  const request = { words, store, policyFile: policy ?? null, keys };
   const { runReleaseCommand } = await import('./updates/release-command.ts');
   const { runEvidenceCommand } = await import('./weights/evidence-commands.ts');
   const run = words[0] === 'release' ? runReleaseCommand : runEvidenceCommand;
@@ -210,6 +226,22 @@ async function runStoreCommand(
     run(request, output),
   );
   if (!isOk) process.exitCode = 1;
+}
+
+function storeLocationOf(ledger: string | undefined): StoreLocation {
+  if (ledger !== undefined) return { address: ledger, variable: '--ledger' };
+  return { address: storeTargetIn(process.env), variable: 'VALIDATOR_DATABASE' };
+}
+
+async function runKeySet(words: readonly string[], ledger: string | undefined): Promise<void> {
+  const { runKeySetCommand } = await import('./updates/key-set-commands.ts');
+  const text = await runKeySetCommand(words, {
+    nowMs: systemClock.now(),
+    random: systemRandom,
+    store: () => storeLocationOf(ledger),
+    ownKey: () => openKey(ownKeyLocation(keyConfigIn(process.env)), null),
+  });
+  print(text);
 }
 
 async function runBackup(args: readonly string[]): Promise<void> {

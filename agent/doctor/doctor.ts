@@ -40,6 +40,7 @@ import {
   readDiskFacts,
   readHostFacts,
 } from './host.check.ts';
+import { KEY_SET_CHECKS, readKeySetFacts } from './key-set.check.ts';
 import { NETWORK_CHECKS, readNetworkFacts } from './network.check.ts';
 import { PORT_CHECKS, readPortFacts } from './ports.check.ts';
 
@@ -60,6 +61,7 @@ type Examination = Pick<AgentDoctorOptions, 'container' | 'address' | 'timeFrom'
 /** Every check of the agent's doctor, in the order of the report. */
 export const AGENT_CHECKS: readonly CheckDefinition[] = [
   ...CONFIGURATION_CHECKS,
+  ...KEY_SET_CHECKS,
   ...ENROLMENT_CHECKS,
   ...HOST_CHECKS,
   ...ENGINE_CHECKS,
@@ -166,7 +168,7 @@ async function readIndependentFacts(
   { config, executorId }: ConfigurationFacts,
 ) {
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
-  const [report, gpu, network, time, home, enrolment] = await Promise.all([
+  const [report, gpu, network, time, home, enrolment, keySet] = await Promise.all([
     observe(clock, ENGINE_MS, () => readEngineReport(socketPath, clock.deadline(ENGINE_MS))),
     readGpuFacts({
       clock,
@@ -180,8 +182,9 @@ async function readIndependentFacts(
     readClockFacts({ clock, runCommand, timeFrom, home: config.AGENT_HOME }),
     readHomeFacts({ clock, home: config.AGENT_HOME, busybox: config.AGENT_BUSYBOX }),
     readEnrolmentFacts(clock, config.AGENT_HOME, executorId),
+    readKeySetFacts({ clock, home: config.AGENT_HOME, root: config.AGENT_ROOT_KEYS ?? null }),
   ]);
-  return { socketPath, report, gpu, network, time, home, enrolment };
+  return { socketPath, report, gpu, network, time, home, enrolment, keySet };
 }
 
 /** Collects the facts that depend on the engine's report, or on whether the agent runs. */
@@ -239,6 +242,7 @@ function judge(
   const { quota } = container;
   return [
     ...findingsOf(CONFIGURATION_CHECKS, configuration),
+    ...findingsOf(KEY_SET_CHECKS, facts.keySet),
     ...findingsOf(ENROLMENT_CHECKS, facts.enrolment),
     ...findingsOf(HOST_CHECKS, readHostFacts(config.AGENT_MEMORY_RESERVE_MIB * BYTES_PER_MIB)),
     ...findingsOf(ENGINE_CHECKS, {

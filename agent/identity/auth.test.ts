@@ -37,7 +37,7 @@ afterEach(async () => {
 
 function createApp(clock = createManualClock()) {
   const calls: (string | null)[] = [];
-  const { server, failures } = createGuardedServer(clock, [
+  const { server, failures, replaceKeys } = createGuardedServer(clock, [
     { hotkey: controller.hotkey, roles: ['validator-control'] },
     { hotkey: reader.hotkey, roles: ['validator-read'] },
     { hotkey: edSigner.hotkey, roles: ['validator-control'] },
@@ -51,7 +51,7 @@ function createApp(clock = createManualClock()) {
   server.get('/forgotten', handler);
   server.get('/healthz', handler);
   servers.push(server);
-  return { server, clock, calls, failures };
+  return { server, clock, calls, failures, replaceKeys };
 }
 
 type App = ReturnType<typeof createApp>;
@@ -75,6 +75,15 @@ it('accepts a correctly signed request and records its caller', async () => {
   const app = createApp();
   expect((await post(app, signatureHeaders(controller, freshParts(app)))).status).toBe(200);
   expect(app.calls).toEqual([controller.hotkey]);
+});
+
+it('accepts only the new keys after a new key set, without a restart', async () => {
+  const app = createApp();
+  app.replaceKeys([{ hotkey: stranger.hotkey, roles: ['validator-control'] }]);
+  const statusBy = async (signer: typeof controller) =>
+    (await post(app, signatureHeaders(signer, freshParts(app, {}, signer)))).status;
+  expect([await statusBy(stranger), await statusBy(controller)]).toEqual([200, 401]);
+  expect(app.failures).toEqual(['signer']);
 });
 
 it('accepts a reordered query, but not a changed one', async () => {

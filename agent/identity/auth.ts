@@ -66,6 +66,9 @@ export function createAuth(options: AuthOptions) {
   });
 
   return {
+    /** Replaces the keys that may call the agent. */
+    replaceKeys: verifier.replaceKeys,
+
     /**
      * Checks everything that does not depend on the body. Unknown paths pass, so that the router answers 404 or 405.
      */

@@ -9,7 +9,7 @@ import {
   signedDigest,
   validatorKey,
 } from '../../test/fixtures/update-manifest.ts';
-import { judgeManifest, type ManifestFacts, rolloutPosition } from './manifest-rules.ts';
+import { judgeAnswer, type ManifestFacts, rolloutPosition } from './manifest-rules.ts';
 
 const CONTROL = { hotkey: validatorKey.hotkey, roles: ['validator-control'] as const };
 const other = createSigner(new Uint8Array(32).fill(8));
@@ -17,17 +17,18 @@ const other = createSigner(new Uint8Array(32).fill(8));
 /** Facts about an agent that accepted sequence 6, digest `a…`, and runs it. */
 const FACTS: ManifestFacts = {
   keys: [CONTROL],
+  root: null,
   nowMs: NOW_MS + 1_000,
   image: AGENT_IMAGE,
   executorId: '3f9f41a6-0001-4000-8000-000000000001',
   agentVersion: '0.1.0',
   platform: 'linux/amd64',
   running: [digestOf('a')],
-  row: { sequence: 6, digest: digestOf('a'), target: null, denied_until_ms: 0 },
+  row: { sequence: 6, digest: digestOf('a'), target: null, denied_until_ms: 0, trust: null },
 };
 
 const rule = (change: Partial<UpdateManifest>, facts: Partial<ManifestFacts> = {}) =>
-  judgeManifest(signedDigest(change), { ...FACTS, ...facts });
+  judgeAnswer(signedDigest(change), { ...FACTS, ...facts }).ruling;
 const refused = (reason: string) => ({ outcome: 'refused', reason });
 const accepted = (sequence: number, digit: string) => ({
   outcome: 'accepted',
@@ -50,6 +51,20 @@ describe('a manifest', () => {
     ['of another image is refused', { image: 'evil.example/agent' }, {}, refused('IMAGE_OTHER')],
     ['that has expired is refused', { expiresAt: NOW_MS }, {}, refused('EXPIRED')],
     ['issued in the future is refused', { issuedAt: NOW_MS + 700_000 }, {}, refused('EXPIRED')],
+    [
+      'valid for more than seven days is refused',
+      { expiresAt: NOW_MS + 604_800_001 },
+      {},
+      refused('LIFETIME_TOO_LONG'),
+    ],
+    ['up to a thousand sequences later is accepted', { sequence: 1_006 }, {}, accepted(1_006, 'b')],
+    ['of a later sequence is refused', { sequence: 1_007 }, {}, refused('SEQUENCE_JUMP')],
+    [
+      'of any sequence is accepted by a new agent',
+      { sequence: 5_000 },
+      having(0, 'a'),
+      accepted(5_000, 'b'),
+    ],
     ['of a lower sequence is refused', {}, having(8, 'e'), refused('SEQUENCE_OLD')],
     [
       'of a lower sequence is refused even as a rollback',
@@ -146,7 +161,7 @@ describe('a manifest', () => {
   it('that was altered is refused', () => {
     const signed = signedDigest();
     const altered = { ...signed, manifest: { ...signed.manifest, rolloutPermille: 999 } };
-    expect(judgeManifest(altered, FACTS)).toEqual(refused('SIGNATURE_BAD'));
+    expect(judgeAnswer(altered, FACTS).ruling).toEqual(refused('SIGNATURE_BAD'));
   });
 
   it('signed by another key under the hotkey of a trusted key is refused', () => {
@@ -155,7 +170,7 @@ describe('a manifest', () => {
       ...signedDigest(),
       signatures: [{ ...signature, ss58: CONTROL.hotkey, keyId: CONTROL.hotkey }],
     };
-    expect(judgeManifest(forged, FACTS)).toEqual(refused('SIGNATURE_BAD'));
+    expect(judgeAnswer(forged, FACTS).ruling).toEqual(refused('SIGNATURE_BAD'));
   });
 
   it('is accepted with one valid signature among invalid ones', () => {
@@ -164,13 +179,13 @@ describe('a manifest', () => {
       ...signed,
       signatures: [...signedDigest({}, other).signatures, ...signed.signatures],
     };
-    expect(judgeManifest(both, FACTS)).toEqual(accepted(7, 'b'));
+    expect(judgeAnswer(both, FACTS).ruling).toEqual(accepted(7, 'b'));
   });
 
   it('may name its key by the id in the key set, but by no other id', () => {
     const keys = [{ ...CONTROL, keyId: '2027' }];
     const named = (keyId: string) =>
-      judgeManifest(signedDigest({}, validatorKey, keyId), { ...FACTS, keys });
+      judgeAnswer(signedDigest({}, validatorKey, keyId), { ...FACTS, keys }).ruling;
     expect([named('2027'), named('2026')]).toEqual([accepted(7, 'b'), refused('KEY_UNKNOWN')]);
   });
 
@@ -181,7 +196,7 @@ describe('a manifest', () => {
     ['an unknown member', { ...signedDigest(), manifest: { ...signedDigest().manifest, more: 1 } }],
     ['an umlaut', { ...signedDigest(), manifest: { ...signedDigest().manifest, notes: 'ü' } }],
   ])('is refused as malformed: %s', (_, answer) => {
-    expect(judgeManifest(answer, FACTS)).toEqual(refused('MANIFEST_MALFORMED'));
+    expect(judgeAnswer(answer, FACTS).ruling).toEqual(refused('MANIFEST_MALFORMED'));
   });
 });
 

@@ -40,12 +40,12 @@ it('loses a file that was not synced before the power cut', () => {
 
 it('retains every completed step of a switch or rollback after a power cut', () => {
   const tree = createReleaseTree(disk.folder);
-  tree.accept(TARGET);
+  tree.accept({ ...TARGET, trust: null });
   expect(found()).toEqual({
     current: 'old',
     before: null,
     isOnTrial: false,
-    accepted: TARGET,
+    accepted: { ...TARGET, trust: null },
   });
   tree.openDraft();
   tree.keepDraft(TARGET, NOW_MS);

@@ -24,6 +24,7 @@ import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import { syncFolder } from '#shared/runtime/files.ts';
 import { Digest } from '#shared/updates/update-manifest.ts';
+import { Trust } from './key-trust.ts';
 import type { Target } from './update.state.ts';
 
 /**
@@ -37,8 +38,13 @@ const DRAFT = '.update';
 const GONE = '.gone-';
 const RELEASE_LINK = /^releases\/([A-Za-z0-9][A-Za-z0-9._-]*)$/;
 
-/** The version that was last verified for this host, in a file that the agent cannot write. */
-const Accepted = z.object({ sequence: z.int(), digest: Digest });
+/** The version that was last verified for this host, and the key set, in a file that the agent cannot write. */
+const Accepted = z.object({
+  sequence: z.int(),
+  digest: Digest,
+  trust: Trust.nullable().default(null),
+});
+type Accepted = z.output<typeof Accepted>;
 
 export type ReleaseTree = ReturnType<typeof createReleaseTree>;
 
@@ -134,8 +140,11 @@ export function createReleaseTree(root: string) {
       return old.length > 0;
     },
 
-    /** The last accepted target; null before the first update. Throws an error with the file's name if it is damaged. */
-    accepted(): Target | null {
+    /**
+     * The last accepted target and key set; null before the first update. Throws an error with the file's name if it is
+     * damaged.
+     */
+    accepted(): Accepted | null {
       if (!existsSync(journal)) return null;
       try {
         return Accepted.parse(JSON.parse(readFileSync(journal, 'utf8')));
@@ -145,8 +154,8 @@ export function createReleaseTree(root: string) {
         throw new Error(message, { cause });
       }
     },
-    accept({ sequence, digest }: Target): void {
-      writeDurably(journal, `${JSON.stringify({ sequence, digest })}\n`);
+    accept({ sequence, digest, trust }: Accepted): void {
+      writeDurably(journal, `${JSON.stringify({ sequence, digest, trust })}\n`);
     },
   };
 }

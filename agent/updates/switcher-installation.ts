@@ -55,6 +55,7 @@ export function treeToReplace(host: SwitcherHost, folder: string): SwitcherInsta
       environment: definedVariables(host.environment),
       facts: {
         keys: trustedKeysFrom(config.AGENT_TRUSTED_KEYS, config.AGENT_KEY_SET),
+        root: config.AGENT_ROOT_KEYS ?? null,
         image: update.image,
         executorId: config.AGENT_EXECUTOR_ID,
         agentVersion: VERSION,

@@ -9,7 +9,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import { LABELS } from '../containers/engine/engine.ts';
 import type { OwnContainers } from '../containers/engine/own-containers.ts';
-import { judgeManifest, type ManifestFacts, REFUSALS } from './manifest-rules.ts';
+import { judgeAnswer, type ManifestFacts, REFUSALS } from './manifest-rules.ts';
 import type { ReleaseTree } from './release-tree.ts';
 import type { SignedImage } from './signed-image.ts';
 import { unpackTree } from './unpack-tree.ts';
@@ -35,7 +35,10 @@ export type TreeStagingOptions = {
   runCommand: RunCommand;
   /** The agent's variables. The new version must accept them. */
   environment: Record<string, string>;
-  facts: Pick<ManifestFacts, 'keys' | 'image' | 'executorId' | 'agentVersion' | 'platform'>;
+  facts: Pick<
+    ManifestFacts,
+    'keys' | 'root' | 'image' | 'executorId' | 'agentVersion' | 'platform'
+  >;
 };
 
 export function createTreeStaging(options: TreeStagingOptions) {
@@ -45,14 +48,16 @@ export function createTreeStaging(options: TreeStagingOptions) {
   function accept({ target, signed }: { target: Target; signed: UpdateRow['signed'] }): void {
     const before = tree.accepted();
     if (before?.sequence === target.sequence && before.digest === target.digest) return;
-    const row = { sequence: 0, digest: null, ...before, target: null, denied_until_ms: 0 };
-    const ruling = judgeManifest(signed, { ...facts, nowMs: clock.now(), running: [], row });
+    const known = before ?? { sequence: 0, digest: null, trust: null };
+    const row = { ...known, target: null, denied_until_ms: 0 };
+    const nowMs = clock.now();
+    const { ruling, trust } = judgeAnswer(signed, { ...facts, nowMs, running: [], row });
     if (ruling.outcome === 'refused') throw new Error(REFUSALS[ruling.reason]);
     const { sequence, digest } = ruling.target;
     if (sequence !== target.sequence || digest !== target.digest) {
       throw new Error('the manifest requires another digest');
     }
-    tree.accept(target);
+    tree.accept({ ...target, trust });
   }
 
   async function tryRelease(folder: string): Promise<void> {

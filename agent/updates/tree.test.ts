@@ -21,6 +21,14 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner } from '#shared/signing/sr25519.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import {
+  freshKey,
+  recovery,
+  rootA,
+  rootB,
+  rootKeySet,
+  signedBy,
+} from '../../test/fixtures/root-key-set.ts';
+import {
   AGENT_IMAGE,
   digestOf,
   NOW_MS,
@@ -81,7 +89,7 @@ function makeRelease(
 it('switches to a release and ends its trial, even if every step is repeated', async () => {
   const { tree, unit, side } = createScene();
   makeRelease(tree);
-  tree.accept(TARGET);
+  tree.accept({ ...TARGET, trust: null });
   for (const _ of [1, 2]) {
     expect(await side.refusal(TARGET, POINT)).toBeNull();
     await side.stopOld(TARGET, POINT);
@@ -120,7 +128,7 @@ it('rolls back after an interruption at any point, and does not stop the old ver
 it('does not change a release that was installed during the update', async () => {
   const { tree, unit, side } = createScene();
   makeRelease(tree);
-  tree.accept(TARGET);
+  tree.accept({ ...TARGET, trust: null });
   rmSync(join(root, 'current'));
   symlinkSync('releases/third', join(root, 'current'));
   unit.runs = 'third';
@@ -133,9 +141,9 @@ it('refuses a version that the switcher has not verified', async () => {
   const { tree, side } = createScene();
   makeRelease(tree);
   expect(await side.refusal(TARGET, POINT)).toMatch(/not the version that was verified/);
-  tree.accept({ ...TARGET, sequence: 8 });
+  tree.accept({ ...TARGET, sequence: 8, trust: null });
   expect(await side.refusal(TARGET, POINT)).toMatch(/not the version that was verified/);
-  tree.accept(TARGET);
+  tree.accept({ ...TARGET, trust: null });
   tree.drop(TARGET);
   expect(await side.refusal(TARGET, POINT)).toMatch(/removed/);
 });
@@ -198,6 +206,7 @@ function createStaging({ isPresent = true, status = 0 as 0 | 1 } = {}) {
       agentVersion: '0.1.0',
       platform: 'linux/amd64',
       keys: [{ hotkey: validatorKey.hotkey, roles: ['validator-control'] }],
+      root: null,
     },
   });
   return { tree, stage };
@@ -251,8 +260,25 @@ it.each([
 
 it('refuses a version older than the accepted one', async () => {
   const { tree, stage } = createStaging();
-  tree.accept({ sequence: 8, digest: digestOf('c') });
+  tree.accept({ sequence: 8, digest: digestOf('c'), trust: null });
   await expect(stage(TARGET, signedDigest())).rejects.toThrow(/newer manifest was accepted/);
+});
+
+it('stores the accepted key set apart from the agent, and accepts no manifest by a revoked key', async () => {
+  const { tree, stage } = createStaging();
+  const introduced = signedBy(rootKeySet(), rootA, rootB, validatorKey);
+  const signed = { ...signedDigest({}, freshKey), keySets: [introduced, recovery()] };
+  await stage(TARGET, signed);
+  expect(tree.accepted()?.trust?.signed.key_set).toEqual(recovery().key_set);
+  const next = { sequence: 8, digest: digestOf('e') };
+  await expect(stage(next, signedDigest(next))).rejects.toThrow(/signed by no key/);
+  await stage(next, signedDigest(next, freshKey));
+  expect(tree.accepted()).toMatchObject(next);
+});
+
+it('reads the file of a version without key sets', () => {
+  writeFileSync(join(root, 'update.json'), JSON.stringify(TARGET));
+  expect(createReleaseTree(root).accepted()).toEqual({ ...TARGET, trust: null });
 });
 
 it('leaves no files of a release that rejects the variables or whose image is missing', async () => {

@@ -1,150 +1,9 @@
 import { expect, it } from 'vitest';
-import { createLog } from '#shared/runtime/log.ts';
-import { createManualClock } from '../../test/fakes/manual-clock.ts';
-import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
-import {
-  AGENT_IMAGE,
-  digestOf,
-  NOW_MS,
-  signedDigest,
-  validatorKey,
-} from '../../test/fixtures/update-manifest.ts';
-import { openDatabase } from '../database/database.ts';
-import type { Replacement } from './installation.ts';
-import { runSwitcher } from './switcher.ts';
-import { createUpdateService, type WaitReason } from './update.service.ts';
-import { backOffMs, type Target, type UpdateRow } from './update.state.ts';
-import { createUpdateStore } from './update.store.ts';
+import { createUpdatingHost, INTERVAL_MS, Killed } from '../../test/fakes/agents/updating-host.ts';
+import { digestOf, NOW_MS, signedDigest } from '../../test/fixtures/update-manifest.ts';
+import { backOffMs } from './update.state.ts';
 
-const EXECUTOR_ID = '3f9f41a6-0001-4000-8000-000000000001';
-const INTERVAL_MS = 300_000;
-const log = createLog({ name: 'test', level: 'silent' });
-
-class Killed extends Error {}
-
-/**
- * Creates an agent and its switcher with one store, on a host in memory. `killAt` kills the process at the given write
- * of the row, just before or just after it.
- */
-function createHost() {
-  const clock = createManualClock(NOW_MS);
-  const store = createUpdateStore(openDatabase(':memory:'));
-  const host = {
-    /** The running digest, or null. */
-    runs: digestOf('a') as string | null,
-    staged: null as string | null,
-    refusal: null as string | null,
-    switchers: 0,
-    lost: [] as string[],
-    /** Behaviour of the new version. */
-    isSound: true,
-    isReady: true,
-    answer: signedDigest() as unknown,
-    isForeign: false,
-    maintenance: null as string | null,
-    busy: null as string | null,
-    probe: null as WaitReason | null,
-    hasSpace: true,
-    writes: 0,
-    killAt: null as { write: number; isBefore: boolean } | null,
-    did: [] as string[],
-  };
-  const watched = {
-    get: store.get,
-    put(row: UpdateRow) {
-      host.writes += 1;
-      const kill = host.killAt?.write === host.writes ? host.killAt : null;
-      if (kill?.isBefore === true) throw new Killed();
-      store.put(row);
-      if (kill !== null) throw new Killed();
-    },
-  };
-  const old = digestOf('a');
-  const replacement: Replacement = {
-    refusal: async () => host.refusal,
-    async stopOld() {
-      if (host.runs === old) host.runs = null;
-    },
-    async startNew({ digest }: Target) {
-      if (host.staged !== digest) throw new Error('not staged');
-      host.runs = digest;
-    },
-    status: async () => ({ isAlive: host.isSound, host: '127.0.0.1' }),
-    lastLogLines: async () => 'its last line',
-    async removeNew() {
-      host.staged = null;
-      if (host.runs !== old) host.runs = null;
-      return true;
-    },
-    async startOld() {
-      host.runs = old;
-    },
-    cleanUp: async () => undefined,
-  };
-  const boot = () =>
-    createUpdateService({
-      clock,
-      log,
-      executorId: EXECUTOR_ID,
-      store: watched,
-      image: AGENT_IMAGE,
-      random: createSeededRandom(1),
-      platform: 'linux/amd64',
-      keys: [{ hotkey: validatorKey.hotkey, roles: ['validator-control'] }],
-      installation: {
-        async running() {
-          if (host.isForeign) throw new Error('it lacks the label');
-          return host.runs === null ? [] : [host.runs];
-        },
-        hasSpace: async () => host.hasSpace,
-        has: () => false,
-        async stage({ digest }) {
-          host.staged = digest;
-        },
-        async unstage() {
-          host.staged = null;
-        },
-        rollbackPoint: async () => ({ old_id: 'old', restart_policy: {} }),
-        async startSwitcher() {
-          host.switchers += 1;
-        },
-      },
-      async fetchImage({ digest }) {
-        host.did.push(`fetch ${digest.slice(7, 9)}`);
-      },
-      async readManifest() {
-        if (host.answer instanceof Error) throw host.answer;
-        return host.answer;
-      },
-      intervalMs: INTERVAL_MS,
-      maintenanceReason: () => host.maintenance,
-      workInProgress: () => host.busy,
-      runningPods: () => [{ id: 'pod', container_id: 'container', generation: 1 }],
-      tryContainer: async () => host.probe,
-    });
-  async function switchOver(): Promise<void> {
-    const ended = runSwitcher({
-      clock,
-      log,
-      replacement,
-      probationMs: 5_000,
-      readyWithinMs: 3_000,
-      withStore: (work) => work(watched),
-      storeCopy: { make: () => undefined, restoreIfNewer: () => undefined, drop: () => undefined },
-      isReady: async () => host.isReady,
-      lostPods: async (pods) => pods.map(({ id }) => id).filter((id) => host.lost.includes(id)),
-    }).then(
-      () => null,
-      (error: unknown) => error,
-    );
-    await clock.advance(30_000);
-    const error = await ended;
-    if (error !== null) throw error;
-  }
-  return { host, clock, store, boot, switchOver };
-}
-
-type Host = ReturnType<typeof createHost>;
+type Host = ReturnType<typeof createUpdatingHost>;
 
 /** Runs agent and switcher until the update is committed or rolled back. Restarts each after a kill. */
 async function carryOn({ boot, switchOver, host }: Host): Promise<void> {
@@ -158,7 +17,7 @@ async function carryOn({ boot, switchOver, host }: Host): Promise<void> {
 }
 
 it('moves a new version through every state and commits it', async () => {
-  const scene = createHost();
+  const scene = createUpdatingHost();
   const agent = scene.boot();
   await agent.runOnce();
   expect([scene.store.get().state, scene.host.switchers, scene.host.did]).toEqual([
@@ -180,7 +39,7 @@ const kills = (writes: number) =>
 it.each(kills(7))(
   'commits the update after a kill at write $write of the row, before the write: $isBefore',
   async (killAt) => {
-    const scene = createHost();
+    const scene = createUpdatingHost();
     scene.host.killAt = killAt;
     await carryOn(scene);
     expect([scene.host.runs, scene.store.get().state]).toEqual([digestOf('b'), 'COMMITTED']);
@@ -191,7 +50,7 @@ it.each(kills(7))(
 it.each(kills(8))(
   'rolls back after a kill at write $write of the row, before the write: $isBefore',
   async (killAt) => {
-    const scene = createHost();
+    const scene = createUpdatingHost();
     Object.assign(scene.host, { killAt, isSound: false });
     await carryOn(scene);
     expect([scene.host.runs, scene.host.killAt]).toEqual([digestOf('a'), null]);
@@ -213,7 +72,7 @@ it.each([
 ])(
   'rolls back a version that %s, and retries it after an hour, then two',
   async (_, fault, reason) => {
-    const scene = createHost();
+    const scene = createUpdatingHost();
     Object.assign(scene.host, fault);
     for (const [attempts, hours] of [
       [1, 1],
@@ -222,7 +81,7 @@ it.each([
       await scene.boot().runOnce();
       await scene.switchOver();
       expect(scene.store.get()).toMatchObject({ state: 'ROLLED_BACK', reason, attempts });
-      scene.host.answer = signedDigest({ expiresAt: NOW_MS + 1e9 });
+      scene.host.answer = signedDigest({ expiresAt: NOW_MS + 6e8 });
       await scene.clock.advance(hours * 3_600_000 - 60_000);
       await scene.boot().runOnce();
       expect(scene.store.get().state).toBe('ROLLED_BACK');
@@ -250,7 +109,7 @@ it.each([
     60_000,
   ],
 ])('waits while %s, reports it, and continues', async (_, change, state, reason, againMs) => {
-  const scene = createHost();
+  const scene = createUpdatingHost();
   const agent = scene.boot();
   Object.assign(scene.host, change);
   await agent.runOnce();
@@ -270,7 +129,7 @@ it.each([
   ['another image', signedDigest({ image: 'evil.example/agent' }), 'IMAGE_OTHER'],
   ['an expired manifest', signedDigest({ expiresAt: NOW_MS - 1 }), 'EXPIRED'],
 ])('does not update for %s, and reports the reason', async (_, answer, reason) => {
-  const scene = createHost();
+  const scene = createUpdatingHost();
   scene.host.answer = answer;
   const agent = scene.boot();
   await agent.runOnce();
@@ -279,7 +138,7 @@ it.each([
 });
 
 it('retains the accepted sequence when an older manifest is replayed', async () => {
-  const scene = createHost();
+  const scene = createUpdatingHost();
   await carryOn(scene);
   scene.host.answer = signedDigest({ sequence: 6, digest: digestOf('a') });
   await scene.clock.advance(2 * INTERVAL_MS);
@@ -289,7 +148,7 @@ it('retains the accepted sequence when an older manifest is replayed', async () 
 });
 
 it('drops an update in progress when the validator rolls the version back', async () => {
-  const scene = createHost();
+  const scene = createUpdatingHost();
   scene.host.maintenance = 'not now';
   const agent = scene.boot();
   await agent.runOnce();
@@ -306,11 +165,11 @@ it('drops an update in progress when the validator rolls the version back', asyn
 });
 
 it('continues an update when the same digest comes with another sequence', async () => {
-  const scene = createHost();
+  const scene = createUpdatingHost();
   scene.host.maintenance = 'not now';
   const agent = scene.boot();
   await agent.runOnce();
-  scene.host.answer = signedDigest({ sequence: 8, expiresAt: NOW_MS + 1e9 });
+  scene.host.answer = signedDigest({ sequence: 8, expiresAt: NOW_MS + 6e8 });
   await scene.clock.advance(2 * INTERVAL_MS);
   scene.host.maintenance = null;
   await agent.runOnce();
@@ -318,7 +177,7 @@ it('continues an update when the same digest comes with another sequence', async
 });
 
 it('reports an unsuitable container, and checks again after a minute', async () => {
-  const scene = createHost();
+  const scene = createUpdatingHost();
   scene.host.isForeign = true;
   const agent = scene.boot();
   await agent.runOnce();
@@ -336,15 +195,15 @@ it('reports an unsuitable container, and checks again after a minute', async () 
 });
 
 it('checks for a manifest at once if its clock was set back', async () => {
-  const scene = createHost();
-  scene.store.put({ ...scene.store.get(), next_check_ms: NOW_MS + 1e9 });
+  const scene = createUpdatingHost();
+  scene.store.put({ ...scene.store.get(), next_check_ms: NOW_MS + 6e8 });
   const agent = scene.boot();
   await agent.runOnce();
   expect(agent.status().state).toBe('SWITCHING');
 });
 
 it('checks every five minutes plus jitter, even if the marketplace does not respond', async () => {
-  const scene = createHost();
+  const scene = createUpdatingHost();
   scene.host.answer = new Error('away');
   const agent = scene.boot();
   await agent.runOnce();

@@ -11,9 +11,11 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import type { TrustedKey } from '#shared/signing/request-verifier.ts';
+import type { RootKeys } from '#shared/updates/root-key-set.ts';
 import { SignedDigest } from '#shared/updates/update-manifest.ts';
 import type { Installation } from './installation.ts';
-import { judgeManifest, REFUSALS } from './manifest-rules.ts';
+import type { Trust } from './key-trust.ts';
+import { judgeAnswer, REFUSALS } from './manifest-rules.ts';
 import {
   type PodMark,
   RESTING_STATES,
@@ -33,6 +35,10 @@ export type UpdatePorts = {
   image: string;
   platform: string;
   keys: readonly TrustedKey[];
+  /** AGENT_ROOT_KEYS; null if it is not set. */
+  root: RootKeys | null;
+  /** Called after another key set was stored. */
+  trustChanged(trust: Trust | null): void;
   installation: Installation;
   /** Pulls the image of a version and verifies its digest. Aborted by the signal. */
   fetchImage(target: Target, signal: AbortSignal): Promise<void>;
@@ -180,20 +186,26 @@ export function createUpdateService(options: UpdateServiceOptions) {
       return null;
     });
     const row = { ...store.get(), ...checked };
-    store.put(answer === null ? row : await rowAfter(row, answer));
+    const next = answer === null ? row : await rowAfter(row, answer);
+    store.put(next);
+    if (next.trust === row.trust) return;
+    log.info({ sequence: next.trust?.signed.key_set.sequence }, 'new key set accepted');
+    options.trustChanged(next.trust);
   }
 
-  async function rowAfter(row: UpdateRow, answer: unknown): Promise<UpdateRow> {
-    const ruling = judgeManifest(answer, {
+  async function rowAfter(before: UpdateRow, answer: unknown): Promise<UpdateRow> {
+    const { ruling, trust, isReset } = judgeAnswer(answer, {
       keys: options.keys,
+      root: options.root,
       nowMs: clock.now(),
       image: options.image,
       agentVersion: VERSION,
       executorId: options.executorId,
       platform: options.platform,
       running: running ?? [],
-      row,
+      row: before,
     });
+    const row = isReset ? await forget({ ...before, trust }) : { ...before, trust };
     const isResting = RESTING_STATES.includes(row.state);
     if (ruling.outcome === 'refused') {
       const { reason } = ruling;
@@ -216,6 +228,18 @@ export function createUpdateService(options: UpdateServiceOptions) {
     const hasRested = row.state === 'IDLE' || (row.state === 'COMMITTED' && isKnown);
     if (hasRested) return { ...accepted, reason: null, message: '' };
     return transition(accepted, 'IDLE', { ...fresh, target: null, signed: null });
+  }
+
+  /**
+   * Returns the row without what manifests under the key set before have set: the sequence, and an update in progress,
+   * because a thief may have signed both.
+   */
+  async function forget(row: UpdateRow): Promise<UpdateRow> {
+    const forgotten = { ...row, sequence: 0, digest: null };
+    if (RESTING_STATES.includes(row.state)) return forgotten;
+    await installation.unstage();
+    const change = { target: null, signed: null, passage: null, attempts: 0, denied_until_ms: 0 };
+    return transition(forgotten, 'IDLE', { ...change, since_ms: clock.now() });
   }
 
   return {

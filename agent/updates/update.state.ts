@@ -10,6 +10,7 @@ import {
 } from '#shared/api/agent/update-status.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { Digest, SignedDigest } from '#shared/updates/update-manifest.ts';
+import { Trust } from './key-trust.ts';
 
 /** All transitions. Before SWITCHING a newer manifest restarts the update at VERIFIED. */
 export const TRANSITIONS: Record<UpdateState, readonly UpdateState[]> = {
@@ -58,6 +59,8 @@ export const UpdateRow = z.object({
   target: Target.nullable(),
   /** The signed manifest of the target. A switcher with a tree of releases verifies it again. */
   signed: SignedDigest.nullable().default(null),
+  /** The accepted key set; null before the first. */
+  trust: Trust.nullable().default(null),
   passage: RollbackPoint.nullable(),
   reason: z.string().nullable(),
   message: z.string(),
@@ -76,6 +79,7 @@ export const NO_UPDATE: UpdateRow = {
   digest: null,
   target: null,
   signed: null,
+  trust: null,
   passage: null,
   reason: null,
   message: '',

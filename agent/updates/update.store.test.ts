@@ -35,6 +35,16 @@ function migrateTo(schema: number): void {
   database.close();
 }
 
+it('reads the row of a version without key sets', () => {
+  const { trust, ...old } = ROW;
+  const found = withStore((database) => {
+    const insert = database.prepare('INSERT INTO agent_update (id, row_json) VALUES (1, ?)');
+    insert.run(JSON.stringify(old));
+    return createUpdateStore(database).get();
+  });
+  expect([found, trust]).toEqual([ROW, null]);
+});
+
 it('restores a store that the old version cannot read, except the row of the update', () => {
   const copy = createStoreCopy(path, SCHEMA);
   copy.make(TARGET);

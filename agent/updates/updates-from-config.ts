@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url';
 import type { RegistryAuth } from '#shared/api/agent/images.ts';
 import { boundedText } from '#shared/http/bounded-text.ts';
 import { type Clock, systemClock } from '#shared/runtime/clock.ts';
-import type { TrustedKey } from '#shared/signing/request-verifier.ts';
 import { PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import { readRegistryLogin } from '#shared/updates/registry-login.ts';
 import { MAX_DIGEST_BYTES } from '#shared/updates/update-manifest.ts';
@@ -30,8 +29,11 @@ const DEFAULT_REASON = 'paused by the file update-hold in the agent’s home';
 /** Returns null if the agent does not update itself. */
 export function updatesOf(
   config: AgentConfig,
-  keys: readonly TrustedKey[],
-  socketPath: string,
+  {
+    keys,
+    socketPath,
+    trustChanged,
+  }: Pick<UpdatePorts, 'keys' | 'trustChanged'> & { socketPath: string },
 ): UpdatePorts | null {
   const { AGENT_HOME: home, AGENT_EXECUTOR_ID: executorId } = config;
   const update = updateOf(config);
@@ -45,6 +47,8 @@ export function updatesOf(
     image: update.image,
     platform: PLATFORM,
     keys,
+    root: config.AGENT_ROOT_KEYS ?? null,
+    trustChanged,
     fetchImage: image.fetch,
     installation:
       place.kind === 'tree'

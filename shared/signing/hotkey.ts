@@ -32,11 +32,13 @@ export function publicKeyOf(text: string): Uint8Array | null {
   return hotkeyOf(publicKey) === text ? publicKey : null;
 }
 
-/** Accepts exactly the texts that `publicKeyOf` decodes. */
-export const Hotkey = z
+/** Accepts exactly the texts that `publicKeyOf` decodes, as text: schemas of answers must not transform values. */
+export const HotkeyText = z
   .string()
-  .refine((text) => publicKeyOf(text) !== null, 'Not an ss58 address with prefix 42')
-  .transform((text) => text as Hotkey);
+  .refine((text) => publicKeyOf(text) !== null, 'Not an ss58 address with prefix 42');
+
+/** Accepts exactly the texts that `publicKeyOf` decodes. */
+export const Hotkey = HotkeyText.transform((text) => text as Hotkey);
 
 function checksumOf(body: Uint8Array): Uint8Array {
   const hash = createHash('blake2b512').update(CHECKSUM_CONTEXT).update(body).digest();

@@ -16,9 +16,12 @@ const SIGNING_ROLE = 'validator-control';
 
 const EpochMs = z.int().min(0);
 
+/** Id of a key in a key set, or an ss58. */
+export const KeyId = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, 'Not the id of a key');
+
 const Key = z
   .strictObject({
-    key_id: z.string().regex(/^[A-Za-z0-9._-]{1,64}$/),
+    key_id: KeyId,
     ss58: Hotkey,
     roles: z.array(z.enum(ROLES)).min(1),
     /** First and last millisecond of validity. Windows of old and new keys overlap during a rotation. */

@@ -86,8 +86,7 @@ const utf8 = new TextEncoder();
  */
 export function createRequestVerifier(options: RequestVerifierOptions) {
   const { clock, audience, replay, verify } = options;
-  // Decoding an address takes much of the time of a verification, so each is decoded once.
-  const keys = new Map(options.keys.map((key) => [key.hotkey as string, withPublicKey(key)]));
+  let keys = byHotkey(options.keys);
   const createdMs = clock.monotonicMs();
   let skewCheckedMs = Number.NEGATIVE_INFINITY;
   /** Latest time of signing by key: a recorded request that is sent again has an earlier time. */
@@ -131,6 +130,11 @@ export function createRequestVerifier(options: RequestVerifierOptions) {
   }
 
   return {
+    /** Replaces the trusted keys. Requests whose headers were already checked are still accepted. */
+    replaceKeys(trusted: readonly TrustedKey[]): void {
+      keys = byHotkey(trusted);
+    },
+
     /** Checks everything that does not need the body. Throws ApiError. */
     checkHeaders(request: IncomingRequest, allowed: readonly Role[]): PendingRequest {
       const read = readHeaders(request.headers);
@@ -172,6 +176,11 @@ export function createRequestVerifier(options: RequestVerifierOptions) {
 }
 
 type PeerKey = TrustedKey & { publicKey: Uint8Array };
+
+/** Decoding an address takes much of the time of a verification, so each is decoded once. */
+function byHotkey(keys: readonly TrustedKey[]): Map<string, PeerKey> {
+  return new Map(keys.map((key) => [key.hotkey as string, withPublicKey(key)]));
+}
 
 function withPublicKey(key: TrustedKey): PeerKey {
   const publicKey = publicKeyOf(key.hotkey);

@@ -3,8 +3,10 @@
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
 import { canonicalJson } from '../signing/canonical-json.ts';
-import { publicKeyOf } from '../signing/hotkey.ts';
+import { HotkeyText, publicKeyOf } from '../signing/hotkey.ts';
+import { KeyId } from '../signing/key-set.ts';
 import { type Signer, signatureFromHex, toHex, verifySr25519 } from '../signing/sr25519.ts';
+import { MAX_CHAIN, SignedRootKeySet } from './root-key-set.ts';
 
 /** Prefix of the signed text, so that the signature cannot be used for another purpose. */
 const SIGNED_AS = 'podwright-digest-v1\n';
@@ -13,6 +15,10 @@ const MAX_PLATFORMS = 32;
 const MAX_SIGNATURES = 8;
 /** Limit for the whole response, bytes. */
 export const MAX_DIGEST_BYTES: number = 64 * 1024;
+/** Longest validity of a manifest. */
+export const MAX_LIFETIME_MS: number = 7 * 86_400_000;
+/** Largest step of the sequence that an agent accepts, so that a stolen key cannot use up all sequences. */
+export const MAX_SEQUENCE_JUMP = 1_000;
 /** Number of parts into which a rollout is divided. */
 export const ROLLOUT_PARTS = 1_000;
 /** Route of a validator's gateway for its central API. */
@@ -90,15 +96,9 @@ export const UpdateManifest = z.strictObject(
 );
 export type UpdateManifest = z.output<typeof UpdateManifest>;
 
-/** Id of a key in a key set, or an ss58. */
-export const KeyId = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, 'Not the id of a key');
-
-/** A hotkey as text: schemas of answers must not transform values. */
-const Ss58 = z.string().refine((text) => publicKeyOf(text) !== null, 'Not an ss58 address');
-
 export const ManifestSignature = z.strictObject(
   described(
-    { keyId: KeyId, ss58: Ss58, alg: z.literal('sr25519'), sig: z.string().max(130) },
+    { keyId: KeyId, ss58: HotkeyText, alg: z.literal('sr25519'), sig: z.string().max(130) },
     {
       keyId: 'Id of the key in the key set, or its ss58.',
       ss58: 'ss58 of the key.',
@@ -118,6 +118,7 @@ export const SignedDigest = z.object(
       signature: z.string().max(130),
       manifest: UpdateManifest,
       signatures: z.array(ManifestSignature).min(1).max(MAX_SIGNATURES),
+      keySets: z.array(SignedRootKeySet).max(MAX_CHAIN).optional(),
     },
     {
       digest: 'Digest of the release. Simple clients use only this, `timestamp` and `signature`.',
@@ -126,6 +127,8 @@ export const SignedDigest = z.object(
         "sr25519 signature of `<digest>:<timestamp>` by the validator's hotkey, `0x` and hex.",
       manifest: 'The release in full.',
       signatures: 'Signatures of the manifest.',
+      keySets:
+        'Key sets that root keys have signed, oldest first: the keys that may sign manifests. Absent if the validator has published none.',
     },
   ),
 );

@@ -35,6 +35,10 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
     unset: 'none',
   },
   AGENT_KEY_SET: 'JSON file of keys with roles and validity periods, signed by a trusted key',
+  AGENT_ROOT_KEYS: {
+    meaning: 'root keys of the marketplace and how many of them sign a key set: `2/ss58,ss58,ss58`',
+    unset: 'the root of the first key set that a trusted key has signed too',
+  },
   AGENT_HOME: 'folder with the agent’s state',
   AGENT_HOST: 'listen address',
   AGENT_PORT: 'listen port',

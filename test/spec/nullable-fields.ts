@@ -443,6 +443,7 @@ const VALIDATORS: readonly NullableFields[] = [
     'manifest.previousDigest manifest.rollbackTo',
     'the release is the first, or is not a rollback',
   ),
+  row(DIGESTS, 'keySets', 'the validator has published no key set'),
   row(
     'POST /validator/{validator_hotkey}/executors',
     '[].uptime_in_minutes [].pod_ids [].price_uusd [].collateral_deposited [].provider_banned',

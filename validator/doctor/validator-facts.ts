@@ -1,4 +1,5 @@
 /** Facts for the validator's doctor, collected concurrently, each with a deadline. */
+import { existsSync } from 'node:fs';
 import { access, constants, stat } from 'node:fs/promises';
 import { type ClockFacts, readClockFacts } from '#shared/check/clock.check.ts';
 import { configurationFacts } from '#shared/check/configuration.check.ts';
@@ -12,16 +13,19 @@ import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
+import type { RootKeySet } from '#shared/updates/root-key-set.ts';
 import { createCentralClient } from '../central-client.ts';
 import { readKnownCheckPolicy } from '../checks/checks.ts';
 import { storeBackups, storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from '../config.ts';
 import { type DatabaseFacts, readDatabaseFacts } from '../database/database.check.ts';
+import { isPostgresAddress } from '../database/open-database.ts';
 import type { DatabaseLocation } from '../database/ownership.ts';
 import { openKey } from '../keys/key-file.ts';
 import { ownKeyLocation } from '../keys/own-key.ts';
 import { trustedHotkeys } from '../keys/trusted-hotkeys.ts';
-import { type StoreSummary, summarizeStore } from '../store/evidence-store.ts';
+import { type StoreSummary, summarizeStore, withStore } from '../store/evidence-store.ts';
 import { createReadTag } from '../updates/image-registry.ts';
+import { publishedChain } from '../updates/key-set.store.ts';
 import { releaseLoginOf } from '../updates/release.service.ts';
 import { fileMetagraph } from '../weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.ts';
@@ -30,6 +34,7 @@ import { explained, observeHotkey } from './observed-hotkey.ts';
 /** Observed facts; null instead of an observation if nothing is configured that could be queried. */
 export type ValidatorFacts = {
   config: ValidatorConfig;
+  nowMs: number;
   /** ss58 of the validator's key. */
   key: Observed<string>;
   /** Null before the validator created the folder. */
@@ -37,6 +42,8 @@ export type ValidatorFacts = {
   ledger: Observed<StoreSummary | null>;
   /** Damage and backups of the store. */
   storeFile: DatabaseFacts;
+  /** The published key set; null if there is none. */
+  keySet: Observed<RootKeySet | null>;
   policies: Observed<string>;
   metagraph: Observed<MetagraphFacts> | null;
   /** Number of executors that the central API lists for us; null without a key to sign with. */
@@ -80,6 +87,7 @@ export async function readFacts(
     home,
     ledger,
     storeFile,
+    keySet,
     policies,
     metagraph,
     central,
@@ -92,6 +100,7 @@ export async function readFacts(
     observe(clock, READ_MS, () => readHome(path)),
     observe(clock, READ_MS, () => summarizeStore(storeTarget(config))),
     readDatabaseFacts(clock, storeLocation(config), storeBackups(config)),
+    observe(clock, READ_MS, () => readKeySet(config)),
     observe(clock, READ_MS, async () => readPolicies(config)),
     metagraphFile === undefined
       ? null
@@ -119,9 +128,11 @@ export async function readFacts(
   ]);
   return {
     config,
+    nowMs: clock.now(),
     home,
     ledger,
     storeFile,
+    keySet,
     policies,
     metagraph,
     central,
@@ -143,6 +154,14 @@ async function openOwnKey(config: ValidatorConfig): Promise<Signer> {
   const signer = await openKey(ownKeyLocation(config), null);
   trustedHotkeys(signer.hotkey, config.VALIDATOR_KEY_SET);
   return signer;
+}
+
+/** Returns null before the first start, too. */
+async function readKeySet(config: ValidatorConfig): Promise<RootKeySet | null> {
+  const { address, variable } = storeLocation(config);
+  if (!isPostgresAddress(address) && !existsSync(address)) return null;
+  const chain = await withStore({ address, variable }, 'read', publishedChain);
+  return chain.at(-1)?.key_set ?? null;
 }
 
 async function readHome(path: string) {

@@ -1,10 +1,13 @@
 import { expect, it } from 'vitest';
 import { findingsOf } from '#shared/check/doctor.ts';
 import { parseConfig } from '#shared/runtime/config.ts';
+import { rootKeySet } from '../../test/fixtures/root-key-set.ts';
+import { NOW_MS, validatorKey } from '../../test/fixtures/update-manifest.ts';
 import { VALIDATOR_CONFIG } from '../config.ts';
 import { VALIDATOR_SERVICE_CHECKS } from './validator.check.ts';
 import type { ValidatorFacts } from './validator-facts.ts';
 
+const DAY_MS = 86_400_000;
 const config = parseConfig(VALIDATOR_CONFIG, {
   VALIDATOR_CENTRAL_URL: 'http://127.0.0.1:8000/api',
   VALIDATOR_CENTRAL_HOTKEY: '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY',
@@ -12,10 +15,12 @@ const config = parseConfig(VALIDATOR_CONFIG, {
 
 const factsOf = (problem: { problem: string; timedOut?: true }): ValidatorFacts => ({
   config,
+  nowMs: NOW_MS,
   key: problem,
   home: problem,
   ledger: problem,
   storeFile: problem,
+  keySet: problem,
   policies: problem,
   metagraph: problem,
   central: problem,
@@ -61,4 +66,22 @@ it.each([
   const findings = findingsOf(VALIDATOR_SERVICE_CHECKS, facts);
   const ofStore = findings.filter(({ id }) => id === 'ledger' || id === 'ledger-file');
   expect(ofStore.map((finding) => finding.status)).toEqual([status, status]);
+});
+
+it.each([
+  ['ok', 'agents trust the keys of their configuration', 0, null],
+  ['ok', 'key set 1 expires 2', 0, rootKeySet({ expires_at: NOW_MS + 90 * DAY_MS })],
+  ['warn', 'key set 1 expires 2', 31 * DAY_MS, rootKeySet({ expires_at: NOW_MS + 60 * DAY_MS })],
+  ['fail', 'key set 1 is not valid', 30 * DAY_MS, rootKeySet()],
+])('reports the key set as %s: %s', (status, words, laterMs, keySet) => {
+  const key = { ss58: validatorKey.hotkey, not_before: 0, not_after: keySet?.expires_at ?? 0 };
+  const keys = [{ ...key, key_id: 'own', roles: ['validator-control' as const] }];
+  const facts: ValidatorFacts = {
+    ...factsOf({ problem: '' }),
+    nowMs: NOW_MS + laterMs,
+    key: { value: validatorKey.hotkey },
+    keySet: { value: keySet === null ? null : { ...keySet, keys } },
+  };
+  const found = findingsOf(VALIDATOR_SERVICE_CHECKS, facts).find(({ id }) => id === 'key-set');
+  expect(found).toMatchObject({ status, finding: expect.stringContaining(words) });
 });

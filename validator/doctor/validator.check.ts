@@ -13,9 +13,11 @@ import { DISK_REQUIRED, type DiskUse, judgeDisk } from '#shared/check/disk.check
 import type { DoctorCheck } from '#shared/check/doctor.ts';
 import type { Observed } from '#shared/check/observe.ts';
 import { hostAndPort } from '#shared/http/listen.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
 import { REJECTED_REMEDY } from '../central-client.ts';
 import { storeBackups } from '../config.ts';
 import { judgeDatabase } from '../database/database.check.ts';
+import { nextExpiry } from '../updates/key-set.rules.ts';
 import { storeLocation, type ValidatorFacts } from './validator-facts.ts';
 
 const OTHERS = 0o077;
@@ -46,6 +48,12 @@ export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = 
     detects: 'an evidence store that is damaged, was deleted or has no recent backup',
     required: 'an undamaged store, and backups as old as configured at most',
     judge: storeFile,
+  },
+  {
+    id: 'key-set',
+    detects: 'a key set that expires soon or does not list the validator’s key',
+    required: 'a published key set that lists the validator’s key for another 30 days, or none',
+    judge: keySet,
   },
   {
     id: 'policies',
@@ -162,6 +170,25 @@ function evidenceStore(facts: ValidatorFacts): Outcome {
   const measured = `schema ${schema} of ${known}, ${rows} rows`;
   if (schema <= known) return ok(measured);
   return fail(`${measured}: a newer version wrote it`, 'install that version again');
+}
+
+function keySet({ keySet: observed, key: own, config, nowMs }: ValidatorFacts): Outcome {
+  if ('problem' in observed) {
+    const remedy = 'check the evidence store: see the line `ledger`';
+    return unread(observed, `the published key set cannot be read: ${observed.problem}`, remedy);
+  }
+  const set = observed.value;
+  const remedy = 'publish the next one: key-set in npm run validator -- --help';
+  if (set === null) {
+    const measured = 'no key set is published: agents trust the keys of their configuration';
+    if (config.VALIDATOR_AGENT_IMAGE === undefined) return ok(measured);
+    return warn(`${measured}, so a stolen key has to be replaced on each host`, remedy);
+  }
+  if ('problem' in own) return unknown(`key set ${set.sequence} was not compared: no key`);
+  const { what, atMs, isUrgent, isOver } = nextExpiry(set, own.value, nowMs);
+  if (isOver) return fail(`${what} is not valid: agents refuse updates and commands`, remedy);
+  const measured = `${what} expires ${naiveUtc(atMs)}Z`;
+  return isUrgent ? warn(measured, remedy) : ok(measured);
 }
 
 function central({ central: observed, config }: ValidatorFacts): Outcome {

@@ -261,6 +261,16 @@ const unreachableSince: Migration = ({ int }) => [
   `alter table inspections add column unreachable_since_ms ${int}`,
 ];
 
+/** Key sets that root keys have signed. */
+const keySets: Migration = ({ int, tableEnd, refuseUpdates }) => [
+  `create table key_sets (
+    sequence ${int} primary key,
+    signed_json text not null,
+    published_ms ${int} not null
+  ) ${tableEnd}`,
+  ...refuseUpdates('key_sets', 'key_sets_stay_as_they_are', 'a published key set is never changed'),
+];
+
 /** Ordered, forward only; the number of applied migrations is the schema number. */
 export const MIGRATIONS: readonly Migration[] = [
   foundation,
@@ -277,4 +287,5 @@ export const MIGRATIONS: readonly Migration[] = [
   inspectionPauses,
   chainedEpochs,
   unreachableSince,
+  keySets,
 ];

@@ -226,7 +226,11 @@ export type AgentReleasesTable = {
   since_ms: number;
 };
 
+/** Published key sets; `signed_json` is a SignedRootKeySet. A trigger rejects updates. */
+export type KeySetsTable = { sequence: number; signed_json: string; published_ms: number };
+
 export type Tables = {
+  key_sets: KeySetsTable;
   lines: LinesTable;
   agent_releases: AgentReleasesTable;
   inspections: InspectionsTable;

@@ -17,6 +17,7 @@ import type { Measured } from '../checks/measured.ts';
 import type { ValidatorConfig } from '../config.ts';
 import type { AgentReleaseRow, EvidenceStore } from '../store/tables.ts';
 import type { ReadTag, TagContent } from './image-registry.ts';
+import { publishedChain } from './key-set.store.ts';
 import { releaseOf, targetOf } from './release.state.ts';
 import { addRelease, newestRelease, wasReleased } from './release.store.ts';
 
@@ -65,7 +66,9 @@ export function createReleases(options: ReleaseServiceOptions) {
       throw new ApiError('upstream_unavailable', message, { cause });
     });
     const release = await releaseFor(found, from);
-    return signUpdate(manifestOf(release, from, clock.now()), signer, from.keyId);
+    const signed = await signUpdate(manifestOf(release, from, clock.now()), signer, from.keyId);
+    const keySets = await publishedChain(store);
+    return keySets.length === 0 ? signed : { ...signed, keySets };
   }
 
   /** Stores a new sequence before it is published. */

@@ -19,11 +19,13 @@ import {
 import { createTestCentral } from '../../test/fakes/scenes/central-fixture.ts';
 import { testSigner } from '../../test/fakes/scenes/market-fixture.ts';
 import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
+import { rootA, rootB, rootKeySet, signedBy } from '../../test/fixtures/root-key-set.ts';
 import { createValidator } from '../app.ts';
 import { createGatewayAgents } from '../central/platform/adapters/gateway-agents.ts';
 import { readCheckPolicy } from '../checks/check-policy.ts';
-import { openEvidenceStore } from '../store/evidence-store.ts';
+import { openEvidenceStore, withStore } from '../store/evidence-store.ts';
 import { createReadTag } from './image-registry.ts';
+import { addKeySet } from './key-set.store.ts';
 import { runReleaseCommand } from './release-command.ts';
 
 const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';
@@ -298,6 +300,18 @@ describe('GET /updater/digest', () => {
     const { manifest } = await signed();
     expect(manifest).toMatchObject({ sequence: 4, previousDigest: before, rolloutPermille: 100 });
     expect(manifest).not.toHaveProperty('rollbackTo');
+  });
+
+  it('publishes the key sets that root keys have signed, and none before the first', async () => {
+    const { clock, signed, storeFile } = await createScene();
+    expect(await signed()).not.toHaveProperty('keySets');
+    const sets = [rootKeySet(), rootKeySet({ sequence: 2 }), rootKeySet({ sequence: 3 })];
+    const documents = sets.map((set) => signedBy(set, rootA, rootB));
+    await withStore({ address: storeFile, variable: '--ledger' }, 'write', async (store) => {
+      for (const document of documents) await addKeySet(store, document, clock.now());
+    });
+    await clock.advance(2 * CACHE_MS);
+    expect((await signed()).keySets).toEqual([documents[0], documents[2]]);
   });
 
   it.each([

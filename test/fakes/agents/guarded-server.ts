@@ -25,5 +25,5 @@ export function createGuardedServer(clock: Clock, keys: readonly TrustedKey[]) {
     verifyBody: auth.verifyBody,
   });
   registerAuth(server, auth);
-  return { server, failures };
+  return { server, failures, replaceKeys: auth.replaceKeys };
 }

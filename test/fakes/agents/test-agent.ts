@@ -79,7 +79,11 @@ export function createTestAgent(
     separateMonitoring: false,
     gpuMetrics: 'nvidia',
     hostname: 'test-host',
-    auth: { onRequest: async () => undefined, verifyBody: async () => undefined },
+    auth: {
+      replaceKeys: () => undefined,
+      onRequest: async () => undefined,
+      verifyBody: async () => undefined,
+    },
     updates: null,
     gatewayLink: NO_GATEWAY,
     sftpFolder: null,
