@@ -33,11 +33,11 @@ export const POLL_MS = 500;
 const WATCH_PAUSE_MS = 10;
 /**
  * Rate at which all followers of a container together read its files, in bytes per second, and multiple of the time
- * of a read that must pass until the next one, both after a burst: a pod that floods its log would otherwise occupy
+ * of a read after which the next one begins, both after a burst: a pod that floods its log would otherwise occupy
  * the event loop that serves all pods.
  */
 const FOLLOW_BYTES_PER_S = 4 * 1024 * 1024;
-const FOLLOW_PAUSES = 5;
+const FOLLOW_CYCLE = 2;
 const FOLLOW_BURST_MS = 2_000;
 const MS_PER_S = 1_000;
 const NEWLINE = 0x0a;
@@ -240,7 +240,7 @@ function createPace(clock: Clock) {
       if (nextMs > nowMs) await clock.sleep(nextMs - nowMs, signal);
     },
     count(bytes: number, tookMs: number): void {
-      nextMs += Math.max((bytes * MS_PER_S) / FOLLOW_BYTES_PER_S, tookMs * FOLLOW_PAUSES);
+      nextMs += Math.max((bytes * MS_PER_S) / FOLLOW_BYTES_PER_S, tookMs * FOLLOW_CYCLE);
     },
   };
 }
