@@ -19,6 +19,7 @@ import { isTracingConfigured } from '#shared/telemetry/tracing.ts';
 import { centralDatabaseIn } from './central/platform/central-home.ts';
 import { readKnownCheckPolicy } from './checks/checks.ts';
 import {
+  centralUrlIn,
   keyConfigIn,
   readValidatorConfig,
   storeBackupsIn,
@@ -31,7 +32,11 @@ import { encryptSeed, proveAccountOf, showHotkey, signKeySetFile } from './keys/
 import { evidenceKeys, keyProblem, ownKeyLocation } from './keys/own-key.ts';
 import { releaseLoginOf } from './updates/release.service.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
-import { DEFAULT_POLICY_FILE, readWeightPolicy } from './weights/weight-policy.ts';
+import {
+  DEFAULT_POLICY_FILE,
+  readWeightPolicy,
+  requireListedModels,
+} from './weights/weight-policy.ts';
 import type { WeightSettings } from './weights/weights.ts';
 
 const HELP = `podwright validator ${VERSION}
@@ -49,7 +54,8 @@ commands to agents.
   npm run validator -- diag                    write that report and more to an archive for support
   npm run validator -- explain EXECUTOR        explain an executor's score and what would raise it
   npm run validator -- replay [EPOCH]          recompute stored weights, byte for byte, from the stored evidence;
-                                               the last epoch by default
+                                               the last epoch by default; also reports weights that the central API has
+                                               acknowledged but that the store lacks
   npm run validator -- replay [EPOCH] --policy FILE
                                                show the weights under another policy
   npm run validator -- evidence export [EXECUTOR]
@@ -87,6 +93,8 @@ explain, replay and evidence read the evidence store in VALIDATOR_HOME or VALIDA
 beside a running validator, which informs agents within five minutes; --ledger FILE names another store, such as
 var/validator.db of npm start. Evidence must be signed with the validator's own key, or with one of VALIDATOR_KEY_SET while
 it is valid; --hotkey SS58, which may be repeated, names other keys instead, for the store of another validator.
+replay and evidence ask the central API at VALIDATOR_CENTRAL_URL, or with --ledger the one that --central URL names, for the
+weights that it has acknowledged, and report if the store has lost them.
 ledger and payout work on the central API's database, also beside a running one: CENTRAL_DATABASE, or central.db in
 CENTRAL_HOME; --database FILE names another, such as var/central.db of npm start. They exit with 1 if they find a problem.
 payout run needs the CENTRAL_PAYOUTS of the central API, which then calls the payment processor.
@@ -101,6 +109,7 @@ const OPTIONS = {
   'print-config': FLAG,
   fresh: FLAG,
   ledger: TEXT,
+  central: TEXT,
   policy: TEXT,
   hotkey: { type: 'string', multiple: true },
   database: TEXT,
@@ -180,29 +189,39 @@ async function furtherProblems(config: ValidatorConfig | null): Promise<string[]
   const ofFiles = errorMessages(
     () => weightSettingsOf(config),
     () => readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY),
+    () => requirePoliciesAgree(config),
     () => checkGatewayFiles(config),
     () => releaseLoginOf(config),
   );
   const ofKey = await keyProblem(ownKeyLocation(config), config.VALIDATOR_KEY_SET);
-  return [...ofFiles, ...(ofKey === null ? [] : [ofKey]), ...ofTracing];
+  return [...new Set(ofFiles), ...(ofKey === null ? [] : [ofKey]), ...ofTracing];
+}
+
+function requirePoliciesAgree(config: ValidatorConfig): void {
+  const { models } = readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY);
+  requireListedModels(weightSettingsOf(config).policy, models);
 }
 
 type StoreCommandOptions = {
   ledger?: string | undefined;
+  central?: string | undefined;
   policy?: string | undefined;
   hotkey?: string[] | undefined;
 };
 
 async function runStoreCommand(
   words: readonly string[],
-  { ledger, policy, hotkey = [] }: StoreCommandOptions,
+  { ledger, central, policy, hotkey = [] }: StoreCommandOptions,
 ): Promise<void> {
   const location =
     ledger === undefined
       ? { address: storeTargetIn(process.env), variable: 'VALIDATOR_DATABASE' }
       : { address: ledger, variable: '--ledger' };
   const keys = () => evidenceKeys(hotkey, () => keyConfigIn(process.env));
-  const request = { words, store: location, policyFile: policy ?? null, keys };
+  const { createPublishedWeights } = await import('./weights/published-weights.ts');
+  const centralUrl = central ?? (ledger === undefined ? centralUrlIn(process.env) : null);
+  const published = centralUrl === null ? null : createPublishedWeights(centralUrl, systemClock);
+  const request = { words, store: location, policyFile: policy ?? null, keys, published };
   const { runReleaseCommand } = await import('./updates/release-command.ts');
   const { runEvidenceCommand } = await import('./weights/evidence-commands.ts');
   const run = words[0] === 'release' ? runReleaseCommand : runEvidenceCommand;
