@@ -183,6 +183,16 @@ export function keyConfigIn(environment: Environment): z.output<typeof KEY_CONFI
   return parseConfig(KEY_CONFIG, environment);
 }
 
+const CENTRAL_CONFIG = {
+  schema: z.object({ VALIDATOR_CENTRAL_URL: Schema.shape.VALIDATOR_CENTRAL_URL.optional() }),
+  prefix: 'VALIDATOR_',
+};
+
+/** Base URL of the central API, for commands that need no other configuration; null if it is not set. */
+export function centralUrlIn(environment: Environment): string | null {
+  return parseConfig(CENTRAL_CONFIG, environment).VALIDATOR_CENTRAL_URL ?? null;
+}
+
 const STORE_CONFIG = {
   schema: Schema.pick({ VALIDATOR_HOME: true, VALIDATOR_DATABASE: true }),
   prefix: 'VALIDATOR_',

@@ -19,6 +19,7 @@ import { isTracingConfigured } from '#shared/telemetry/tracing.ts';
 import { centralDatabaseIn } from './central/platform/central-home.ts';
 import { readKnownCheckPolicy } from './checks/checks.ts';
 import {
+  centralUrlIn,
   keyConfigIn,
   readValidatorConfig,
   storeBackupsIn,
@@ -33,7 +34,11 @@ import { evidenceKeys, keyProblem, ownKeyLocation } from './keys/own-key.ts';
 import type { StoreLocation } from './store/evidence-store.ts';
 import { releaseLoginOf } from './updates/release.service.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
-import { DEFAULT_POLICY_FILE, readWeightPolicy } from './weights/weight-policy.ts';
+import {
+  DEFAULT_POLICY_FILE,
+  readWeightPolicy,
+  requireListedModels,
+} from './weights/weight-policy.ts';
 import type { WeightSettings } from './weights/weights.ts';
 
 const HELP = `podwright validator ${VERSION}
@@ -51,7 +56,8 @@ commands to agents.
   npm run validator -- diag                    write that report and more to an archive for support
   npm run validator -- explain EXECUTOR        explain an executor's score and what would raise it
   npm run validator -- replay [EPOCH]          recompute stored weights, byte for byte, from the stored evidence;
-                                               the last epoch by default
+                                               the last epoch by default; also reports weights that the central API has
+                                               acknowledged but that the store lacks
   npm run validator -- replay [EPOCH] --policy FILE
                                                show the weights under another policy
   npm run validator -- evidence export [EXECUTOR]
@@ -104,6 +110,8 @@ explain, replay and evidence read the evidence store in VALIDATOR_HOME or VALIDA
 beside a running validator, which informs agents within five minutes; --ledger FILE names another store, such as
 var/validator.db of npm start. Evidence must be signed with the validator's own key, or with one of VALIDATOR_KEY_SET while
 it is valid; --hotkey SS58, which may be repeated, names other keys instead, for the store of another validator.
+replay and evidence ask the central API at VALIDATOR_CENTRAL_URL, or with --ledger the one that --central URL names, for the
+weights that it has acknowledged, and report if the store has lost them.
 ledger and payout work on the central API's database, also beside a running one: CENTRAL_DATABASE, or central.db in
 CENTRAL_HOME; --database FILE names another, such as var/central.db of npm start. They exit with 1 if they find a problem.
 key-set publish and show use the evidence store, too; the other key-set commands only read the named files.
@@ -119,6 +127,7 @@ const OPTIONS = {
   'print-config': FLAG,
   fresh: FLAG,
   ledger: TEXT,
+  central: TEXT,
   policy: TEXT,
   hotkey: { type: 'string', multiple: true },
   database: TEXT,
@@ -199,26 +208,36 @@ async function furtherProblems(config: ValidatorConfig | null): Promise<string[]
   const ofFiles = errorMessages(
     () => weightSettingsOf(config),
     () => readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY),
+    () => requirePoliciesAgree(config),
     () => checkGatewayFiles(config),
     () => releaseLoginOf(config),
   );
   const ofKey = await keyProblem(ownKeyLocation(config), config.VALIDATOR_KEY_SET);
-  return [...ofFiles, ...(ofKey === null ? [] : [ofKey]), ...ofTracing];
+  return [...new Set(ofFiles), ...(ofKey === null ? [] : [ofKey]), ...ofTracing];
+}
+
+function requirePoliciesAgree(config: ValidatorConfig): void {
+  const { models } = readKnownCheckPolicy(config.VALIDATOR_CHECK_POLICY);
+  requireListedModels(weightSettingsOf(config).policy, models);
 }
 
 type StoreCommandOptions = {
   ledger?: string | undefined;
+  central?: string | undefined;
   policy?: string | undefined;
   hotkey?: string[] | undefined;
 };
 
 async function runStoreCommand(
   words: readonly string[],
-  { ledger, policy, hotkey = [] }: StoreCommandOptions,
+  { ledger, central, policy, hotkey = [] }: StoreCommandOptions,
 ): Promise<void> {
   const keys = () => evidenceKeys(hotkey, () => keyConfigIn(process.env));
   const store = storeLocationOf(ledger);
-  const request = { words, store, policyFile: policy ?? null, keys };
+  const { createPublishedWeights } = await import('./weights/published-weights.ts');
+  const centralUrl = central ?? (ledger === undefined ? centralUrlIn(process.env) : null);
+  const published = centralUrl === null ? null : createPublishedWeights(centralUrl, systemClock);
+  const request = { words, store, policyFile: policy ?? null, keys, published };
   const { runReleaseCommand } = await import('./updates/release-command.ts');
   const { runEvidenceCommand } = await import('./weights/evidence-commands.ts');
   const run = words[0] === 'release' ? runReleaseCommand : runEvidenceCommand;

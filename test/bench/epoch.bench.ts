@@ -43,6 +43,7 @@ export async function epochCosts(): Promise<Row[]> {
       clock: systemClock,
       policy,
       embedded: false,
+      cycleMs: CYCLE_MS,
       epochMs: 0,
       retentionDays: 14,
       trusted: [],

@@ -11,6 +11,7 @@ import { PROVIDER_CONFIG } from '../../validator/provider-cli/config.ts';
 import { NULLABLE_FIELDS } from '../spec/nullable-fields.ts';
 import { readDocuments } from './interface-documents.ts';
 import { ownRoutesTable } from './routes-table.ts';
+import { selfRentalTable } from './self-rental.ts';
 import {
   AGENT_VARIABLES,
   CENTRAL_VARIABLES,
@@ -49,6 +50,7 @@ const TABLES: Readonly<Record<string, () => string | Promise<string>>> = {
   checks: checksTable,
   'own-routes': async () => ownRoutesTable(await readDocuments()),
   'nullable-fields': nullableFieldsTable,
+  'self-rental': selfRentalTable,
 };
 
 /** READMEs with generated tables, and the tables that each must have. */
@@ -57,6 +59,7 @@ export const GENERATED: Readonly<Record<string, readonly string[]>> = {
   'systemd/README.md': ['central-variables'],
   'validator/central/ROUTES.md': ['own-routes', 'nullable-fields'],
   'validator/README.md': ['checks', 'validator-variables'],
+  'validator/weights/README.md': ['self-rental'],
 };
 
 export function readDocument(path: string): string {

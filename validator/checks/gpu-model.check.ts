@@ -39,9 +39,16 @@ export const gpuModel = defineCheck({
     if (names.length === 0) return unknown('no whole card');
     const unlisted = names.find((name) => policy.checks.models[name] === undefined);
     if (unlisted === undefined) return ok(names.join(', '));
-    return fail('GPU_MODEL_UNKNOWN', unlisted, 'The policy does not list this model');
+    return fail(
+      'GPU_MODEL_UNKNOWN',
+      unlisted,
+      'The policy does not list this model: the node earns no weight',
+    );
   },
-  remedies: { GPU_MODEL_UNKNOWN: 'Wait until the policy lists the model, or report it.' },
+  remedies: {
+    GPU_MODEL_UNKNOWN:
+      'Report the model to the validator’s operator: the node can be rented, but it earns no weight until the policies list the model.',
+  },
 });
 
 export const gpuVram = defineCheck({

@@ -15,6 +15,15 @@ const driverFrom = (from: string) => ({ driver_min: { version: '999.1', from } }
 const LISTED = { spec: 'NVIDIA H100 80GB HBM3:1' };
 const CARD = factsOf().inventory?.gpu.devices[0]?.uuid ?? '';
 
+it('states in the verdict of an unknown model that the node earns nothing', () => {
+  const unknown = resultOf('gpu_model', factsOf({ device: { name: 'NVIDIA X1' } }));
+  expect(unknown).toMatchObject({
+    measured: 'NVIDIA X1',
+    message: expect.stringContaining('the node earns no weight'),
+    remediation: expect.stringContaining('earns no weight'),
+  });
+});
+
 it.each<Failing>([
   ['gpu_count', 'GPU_COUNT_IMPLAUSIBLE', { checks: { max_gpus: 0 } }],
   ['gpu_model', 'GPU_MODEL_UNKNOWN', { device: { name: 'NVIDIA X1' } }],

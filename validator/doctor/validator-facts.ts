@@ -9,7 +9,6 @@ import { type Observed, observe } from '#shared/check/observe.ts';
 import { localHostAndPort } from '#shared/http/listen.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { type Environment, inspectConfig } from '#shared/runtime/config.ts';
-import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import { createSecureTransport, PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
@@ -27,6 +26,7 @@ import { type StoreSummary, summarizeStore, withStore } from '../store/evidence-
 import { createReadTag } from '../updates/image-registry.ts';
 import { publishedChain } from '../updates/key-set.store.ts';
 import { releaseLoginOf } from '../updates/release.service.ts';
+import { burnRecipient } from '../weights/compute-weights.ts';
 import { fileMetagraph } from '../weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.ts';
 import { explained, observeHotkey } from './observed-hotkey.ts';
@@ -61,8 +61,8 @@ export type ValidatorFacts = {
 export type MetagraphFacts = {
   /** Number of registered neurons. */
   registered: number;
-  /** Hotkey that has to be registered before weights can be posted, but is not; null if it is, or if there is no key. */
-  missing: Hotkey | null;
+  /** Hotkey or uid that has to be registered before weights can be posted, but is not; null if it is. */
+  missing: string | null;
 };
 
 const KEY_MS = 15_000;
@@ -104,9 +104,7 @@ export async function readFacts(
     observe(clock, READ_MS, async () => readPolicies(config)),
     metagraphFile === undefined
       ? null
-      : observe(clock, READ_MS, () =>
-          readMetagraph(metagraphFile, config, 'problem' in key ? null : key.value.hotkey),
-        ),
+      : observe(clock, READ_MS, () => readMetagraph(metagraphFile, config)),
     'problem' in key ? null : listExecutors(ports, config, key.value),
     observeHotkey({
       clock,
@@ -180,12 +178,12 @@ async function readHome(path: string) {
 async function readMetagraph(
   path: string,
   { VALIDATOR_WEIGHT_POLICY: policyFile }: ValidatorConfig,
-  own: Hotkey | null,
 ): Promise<MetagraphFacts> {
   const { neurons } = await fileMetagraph(path).read([]);
-  const burn = readWeightPolicy(policyFile ?? DEFAULT_POLICY_FILE).burn_hotkey ?? own;
-  const isMissing = neurons.every(({ hotkey }) => hotkey !== burn);
-  return { registered: neurons.length, missing: isMissing ? burn : null };
+  const policy = readWeightPolicy(policyFile ?? DEFAULT_POLICY_FILE);
+  const isRegistered = burnRecipient(policy, neurons) !== null;
+  const missing = isRegistered ? null : (policy.burn_hotkey ?? 'uid 0');
+  return { registered: neurons.length, missing };
 }
 
 /** Describes both policies. Throws if a file is invalid. */

@@ -77,8 +77,8 @@ export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = 
         const { registered, missing } = metagraph.value;
         if (missing === null) return ok(`${registered} registered`);
         return fail(
-          `${missing} is not among the ${registered} registered hotkeys: no weights are posted`,
-          `add this validator’s hotkey, or the burn_hotkey of the weight policy (${missing}), to ${config.VALIDATOR_METAGRAPH}; or set burn_hotkey to a registered hotkey`,
+          `${missing} (burn_hotkey of the weight policy) is not among the ${registered} registered hotkeys: no weights are posted`,
+          `add ${missing} to ${config.VALIDATOR_METAGRAPH}, or set burn_hotkey of the weight policy to a registered hotkey`,
         );
       }
       const remedy = 'correct the file: no weights are computed without it';

@@ -12,4 +12,8 @@ export const LOCAL_CHECKS = {
   bandwidth_floor_mbit: 0,
 } satisfies Partial<CheckPolicy>;
 
-export const LOCAL_WEIGHTS: Partial<WeightPolicy> = { min_bandwidth_mbit: 0 };
+export const LOCAL_WEIGHTS: Partial<WeightPolicy> = {
+  min_bandwidth_mbit: 0,
+  // A market of one machine pays few fees, which should still be visible in the weights.
+  rewards: { value_uusd_per_hour: 1_000_000, fee_return_ppm: 500_000, idle_rate_ppm: 10_000 },
+};

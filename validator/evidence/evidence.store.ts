@@ -111,6 +111,16 @@ export function evidenceBefore(
     .execute();
 }
 
+/** Time of the facts of the executor's newest verdict that was posted or waits to be posted; null before the first. */
+export async function lastFactsMs(db: StoreDb, executorId: string): Promise<number | null> {
+  const row = await db
+    .selectFrom('inspections')
+    .select('facts_ms')
+    .where('executor_id', '=', executorId)
+    .executeTakeFirst();
+  return row?.facts_ms ?? null;
+}
+
 /** Number and id of the last pruned document, and the latest finish time of the pruned documents. */
 export type Pruned = { seq: number; id: string; finishedMs: number };
 

@@ -5,12 +5,14 @@
 import type { WeightExplanation } from '#shared/api/central/epoch-records.ts';
 import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import type { EpochRow, EvidenceStore } from '../store/tables.ts';
+import { poolsPpm } from '../weights/compute-weights.ts';
 import { readPayload, readPolicy, weightOf } from '../weights/epoch-record.ts';
 import {
   type Explained,
   factorText,
   improvements,
   OBSTACLES,
+  registeredOf,
   shareOfPool,
 } from '../weights/explain.ts';
 import { FACTORS, type MeanPoints, POOLS } from '../weights/points.ts';
@@ -71,6 +73,7 @@ export function createWeightExplanations(store: EvidenceStore, clock: Clock) {
 function explanationOf(mean: MeanPoints, explained: Weighed): WeightExplanation {
   const { head, meanPoints, cycles, policy, posted, isComplete } = explained;
   const { entry, factors, obstacles } = mean.latest;
+  const pools = poolsPpm(registeredOf(explained), head, policy);
   const uid = head.neurons.find(({ hotkey }) => hotkey === entry.hotkey)?.uid ?? null;
   return {
     epoch: head.epoch,
@@ -88,7 +91,7 @@ function explanationOf(mean: MeanPoints, explained: Weighed): WeightExplanation 
       pool,
       points: String(mean.points[pool]),
       share: shareOfPool(mean.points[pool], pool, explained),
-      pool_share: policy.pools_ppm[pool] / ONE_PPM,
+      pool_share: pools[pool] / ONE_PPM,
     })),
     factors: FACTORS.map((factor) => ({
       factor,

@@ -9,6 +9,7 @@ import {
   H100,
   hotkey,
   RTX4090,
+  rewardPolicy,
   setOf,
 } from '../../test/fixtures/cycle-set.ts';
 import { computeWeights } from './compute-weights.ts';
@@ -83,7 +84,7 @@ describe('the golden vector', () => {
 
   it('names the evidence document for every factor', () => {
     const { explain } = computed(setOf([GOLDEN]));
-    expect(explain).toHaveLength(4 * 7);
+    expect(explain).toHaveLength(4 * 8);
     expect(explain).toContainEqual({
       executor: GOLDEN[1]?.executor_id,
       factor: 'uptime',
@@ -214,6 +215,58 @@ describe('the window', () => {
     // The whole mining pool and a third of the idle pool.
     expect(mixed(A)).toBe(Math.round((0.7 + 0.2 / 3) * MAX_WEIGHT));
   });
+});
+
+describe('fees', () => {
+  const HOUR_MS = 3_600_000;
+  const window = { ends_ms: 0, length_ms: 2 * HOUR_MS };
+  const paying =
+    (...totals: number[]) =>
+    (change: Partial<CycleEntry>) =>
+      totals.map((paid_fees_uusd) => entryOf(1, { hotkey: A, paid_fees_uusd, ...change }));
+  /** Weight of an executor with these entries; all weight is worth 65.535 USD per hour. */
+  function weightOf(entries: readonly CycleEntry[], change: Partial<WeightPolicy> = {}): number {
+    const rewards = {
+      value_uusd_per_hour: 65_535_000,
+      fee_return_ppm: 500_000,
+      idle_rate_ppm: 0,
+    };
+    const cycles = entries.map((entry) => [entry]);
+    return weightsOf(setOf(cycles, { window }), rewardPolicy({ rewards, ...change }))(A);
+  }
+  const rented = { rented: true };
+
+  it('return a part of what was paid between the first and the last cycle of the window', () => {
+    // 4 USD in 2 hours, of which half returns: 1 USD per hour, which is 1,000 of 65,535.
+    expect(weightOf(paying(7_000_000, 9_000_000, 11_000_000)(rented))).toBe(1_000);
+    expect(weightOf(paying(7_000_000)(rented))).toBe(0);
+    expect(weightOf(paying(7_000_000, 7_000_000)(rented))).toBe(0);
+  });
+
+  it('count once, even if a refund lowers the total in between', () => {
+    expect(weightOf(paying(0, 4_000_000, 1_000_000, 4_000_000)(rented))).toBe(1_000);
+    expect(weightOf(paying(0, 4_000_000, 1_000_000, 8_000_000)(rented))).toBe(2_000);
+  });
+
+  it('count for a node that is idle when it is checked, but not after a failed check', () => {
+    expect(weightOf(paying(0, 4_000_000)({}))).toBe(1_000);
+    expect(weightOf(paying(0, 4_000_000)({ verdict: 'failed' }))).toBe(0);
+    expect(weightOf([entryOf(1, { hotkey: A, ...rented }), entryOf(1, { hotkey: A })])).toBe(0);
+  });
+
+  it('return at most the part of the pool, and more to a provider with a linked chat account', () => {
+    expect(Math.abs(weightOf(paying(0, 4_000_000_000)(rented)) - 0.7 * MAX_WEIGHT)).toBeLessThan(1);
+    expect(weightOf(paying(0, 4_000_000)({ ...rented, chat_linked: true }))).toBe(1_100);
+    const none = { linked_chat_bonus_ppm: 0 };
+    expect(weightOf(paying(0, 4_000_000)({ ...rented, chat_linked: true }), none)).toBe(1_000);
+  });
+});
+
+it('burns to the hotkey with uid 0, or to the validator in epochs of older versions', () => {
+  const neurons = [A, BURN].map((key, uid) => ({ uid, hotkey: key }));
+  const window = { ends_ms: 0, length_ms: 0 };
+  const burnt = (change: Partial<CycleSet>) => computed(setOf([], { neurons, ...change })).uids;
+  expect([burnt({ window }), burnt({})]).toEqual([[0], [1]]);
 });
 
 describe('the burn recipient', () => {

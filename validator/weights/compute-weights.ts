@@ -11,6 +11,7 @@ import {
   type CycleSet,
   type CycleSetHead,
   createInputHash,
+  type Neuron,
 } from './cycle-set.ts';
 import {
   createMeanPoints,
@@ -72,8 +73,10 @@ export function createWeigher(
 
     /** Returns null if the burn recipient is not registered. Then no weights may be posted. */
     result(head: CycleSetHead): WeightResult | null {
-      const burn = policy.burn_hotkey ?? head.validator;
-      if (!head.neurons.some(({ hotkey }) => hotkey === burn)) return null;
+      // In epochs of older versions, a policy without `burn_hotkey` meant the validator itself.
+      const own = head.window === undefined ? head.validator : null;
+      const burn = burnRecipient({ burn_hotkey: policy.burn_hotkey ?? own }, head.neurons);
+      if (burn === null) return null;
       const all = meanPoints.all();
       const { uids, weights } = weightsOf(all, { head, policy, burn, live: liveHotkeys(last) });
       const hashes = { inputHash: hash.end(head), policyHash: policyHashOf(policy) };
@@ -104,7 +107,7 @@ type Weighed = {
 function weightsOf(meanPoints: readonly MeanPoints[], { head, policy, burn, live }: Weighed) {
   const uidOf = new Map(head.neurons.map(({ uid, hotkey }) => [hotkey, uid]));
   const registered = meanPoints.filter(({ latest }) => uidOf.has(latest.entry.hotkey));
-  const { shares, denominator } = sharesOf(registered, policy, burn);
+  const { shares, denominator } = sharesOf(registered, poolsPpm(registered, head, policy), burn);
   const weights = toU16(shares, {
     denominator,
     mode: policy.conversion,
@@ -118,20 +121,62 @@ function weightsOf(meanPoints: readonly MeanPoints[], { head, policy, burn, live
   return { uids: posted.map(({ uid }) => uid), weights: posted.map(({ weight }) => weight) };
 }
 
+/** Recipient of unearned shares; null if it is not registered. */
+export function burnRecipient(
+  { burn_hotkey: fixed }: Pick<WeightPolicy, 'burn_hotkey'>,
+  neurons: readonly Neuron[],
+): Hotkey | null {
+  const found = neurons.find(({ uid, hotkey }) =>
+    fixed === null ? uid === BURN_UID : hotkey === fixed,
+  );
+  return found?.hotkey ?? null;
+}
+
+/** Uid of the recipient of unearned shares if the policy names no hotkey. */
+const BURN_UID = 0;
+
 /**
- * Exact shares over a common denominator: each hotkey's part of both pools. The burn recipient gets its own share and
- * the share of every pool without points. Hotkeys without points have a share of 0.
+ * Parts of all weight that the pools get: what was earned in them, in money, divided by what all weight is worth, but at
+ * most the part in the policy. Under a policy without `rewards`, the part in the policy, or 0 for a pool without points.
+ */
+export function poolsPpm(
+  registered: readonly MeanPoints[],
+  { window }: Pick<CycleSetHead, 'window'>,
+  { rewards, pools_ppm: most }: WeightPolicy,
+): Readonly<Record<Pool, number>> {
+  const totals = { mining: totalOf(registered, 'mining'), idle: totalOf(registered, 'idle') };
+  if (rewards === undefined) {
+    return {
+      mining: totals.mining === 0n ? 0 : most.mining,
+      idle: totals.idle === 0n ? 0 : most.idle,
+    };
+  }
+  const value = BigInt(rewards.value_uusd_per_hour);
+  const lengthMs = BigInt(window?.length_ms ?? 0);
+  const idle = (totals.idle * BigInt(rewards.idle_rate_ppm)) / value;
+  const mining =
+    lengthMs === 0n
+      ? 0n
+      : (totals.mining * BigInt(rewards.fee_return_ppm) * HOUR_MS) / (value * lengthMs);
+  return { mining: atMost(mining, most.mining), idle: atMost(idle, most.idle) };
+}
+
+const HOUR_MS = 3_600_000n;
+const atMost = (ppm: bigint, most: number): number => (ppm > BigInt(most) ? most : Number(ppm));
+
+/**
+ * Exact shares over a common denominator: each hotkey's part of both pools. The burn recipient gets the rest. Hotkeys
+ * without points have a share of 0.
  */
 function sharesOf(
   meanPoints: readonly MeanPoints[],
-  { pools_ppm: ppm }: WeightPolicy,
+  ppm: Readonly<Record<Pool, number>>,
   burn: Hotkey,
 ) {
   const totals = { mining: totalOf(meanPoints, 'mining'), idle: totalOf(meanPoints, 'idle') };
   const divisors = { mining: totals.mining || 1n, idle: totals.idle || 1n };
   const both = divisors.mining * divisors.idle;
-  const empty = POOLS.filter((pool) => totals[pool] === 0n);
-  const burned = empty.reduce((sum, pool) => sum + ppm[pool], ppm.burn);
+  const burned = ONE_PPM - ppm.mining - ppm.idle;
   const parts = new Map<Hotkey, bigint>([[burn, BigInt(burned) * both]]);
   for (const { latest, points } of meanPoints) {
     const { hotkey } = latest.entry;

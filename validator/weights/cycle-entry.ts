@@ -46,6 +46,17 @@ export function cycleEntryOf(
     failure_ppm: past.failurePpm,
     price_uusd: executor.price_uusd,
     bandwidth_mbit: bandwidthOf(document),
+    ...reportedByCentral(document),
+  };
+}
+
+/** Values that only the central API can change; absent in documents that were written before it reported them. */
+function reportedByCentral({
+  executor: { paid_fees_uusd: fees, extra_incentive_eligible: linked },
+}: EvidenceDocument): Pick<CycleEntry, 'paid_fees_uusd' | 'chat_linked'> {
+  return {
+    ...(fees == null ? {} : { paid_fees_uusd: fees }),
+    ...(linked == null ? {} : { chat_linked: linked }),
   };
 }
 

@@ -34,6 +34,10 @@ export const CycleEntry = z.strictObject({
   price_uusd: z.int().min(0).nullable(),
   /** Null if not measured. */
   bandwidth_mbit: z.int().min(0).nullable(),
+  /** Platform fees that renters have paid for the executor so far; absent if the central API did not report them. */
+  paid_fees_uusd: z.int().min(0).optional(),
+  /** True if the provider's chat account is linked; absent if the central API did not report it. */
+  chat_linked: z.boolean().optional(),
 });
 export type CycleEntry = z.output<typeof CycleEntry>;
 
@@ -57,12 +61,22 @@ export const Neurons = z
     'A uid or a hotkey is listed twice',
   );
 
+const Window = z.strictObject({
+  /** End of the newest cycle. */
+  ends_ms: z.int().min(0),
+  /** Time in which the fees of the window were paid. */
+  length_ms: z.int().min(0),
+});
+export type Window = z.output<typeof Window>;
+
 export const CycleSet = z.strictObject({
   epoch: z.int().min(0),
   validator: Hotkey,
   /** True if simulated GPUs earn points; only in a local marketplace. */
   embedded: z.boolean(),
   neurons: Neurons,
+  /** Window of the cycles; absent in epochs of older versions. */
+  window: Window.optional(),
   /** Oldest first. */
   cycles: z.array(Cycle).max(MAX_CYCLES),
 });

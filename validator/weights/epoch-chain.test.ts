@@ -37,6 +37,7 @@ const processOf = (by = signer, trusted = [signer], beforeRegistrations = async 
     trusted,
     policy: goldenPolicy(),
     embedded: false,
+    cycleMs: 60_000,
     epochMs: 0,
     retentionDays: 14,
     metagraph: {

@@ -40,7 +40,7 @@ function isTrustedEpoch(row: SignedEpoch, keys: readonly TrustedHotkey[]): boole
 
 /**
  * Lists missing, unsigned and unlinked epochs, from the first that must be retained to the newest. Empty if an older
- * version stored the newest epoch. Deleted epochs after the newest stored one cannot be detected.
+ * version stored the newest epoch. Deleted epochs after the newest stored one are detected by published-weights.ts.
  */
 export async function epochChainProblems(
   store: EvidenceStore,

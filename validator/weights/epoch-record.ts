@@ -54,6 +54,12 @@ export type ComputedEpoch = {
 /** Payload fields other than the weights. */
 export type Posting = { block: number | null; computedMs: number; versionKey: number };
 
+/**
+ * Posting with the time that it states: the end of the newest cycle, so that validators with the same data post the same
+ * bytes. Epochs of older versions state the time of the computation.
+ */
+type TimedPosting = Omit<Posting, 'computedMs'> & { updatedMs: number };
+
 /** Row of a computed epoch that follows `link`. All JSON is canonical, so a replay compares byte for byte. */
 export function epochRow(
   { input, policy, result, posted }: ComputedEpoch,
@@ -70,7 +76,12 @@ export function epochRow(
     input_hash: result.inputHash,
     policy_hash: result.policyHash,
     result_hash: result.resultHash,
-    payload_json: canonicalJson(payloadOf(policy, result, posted)),
+    payload_json: canonicalJson(
+      payloadOf(policy, result, {
+        ...posted,
+        updatedMs: input.window?.ends_ms ?? posted.computedMs,
+      }),
+    ),
   };
 }
 
@@ -78,7 +89,7 @@ export function epochRow(
 export function payloadOf(
   { netuid }: WeightPolicy,
   { uids, weights }: Pick<WeightResult, 'uids' | 'weights'>,
-  { block, computedMs, versionKey }: Posting,
+  { block, updatedMs, versionKey }: TimedPosting,
 ): LatestSetWeights {
   return {
     netuid,
@@ -88,7 +99,7 @@ export function payloadOf(
     wait_for_finalization: false,
     wait_for_inclusion: false,
     current_block: block,
-    updated_at: `${naiveUtc(computedMs)}Z`,
+    updated_at: `${naiveUtc(updatedMs)}Z`,
   };
 }
 

@@ -7,8 +7,9 @@ import type { Signer } from '#shared/signing/sr25519.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import { enqueue } from '../store/outbox.store.ts';
 import type { EpochRow, EvidenceStore } from '../store/tables.ts';
-import { createWeigher, type Weigher } from './compute-weights.ts';
-import { cyclesOf, newestCycles } from './cycle.store.ts';
+import { burnRecipient, createWeigher, type Weigher } from './compute-weights.ts';
+import { cyclesOf, findCycle, newestCycles } from './cycle.store.ts';
+import type { Window } from './cycle-set.ts';
 import { deleteEpochsUpTo, insertEpoch, lastEpoch, newestBefore } from './epoch.store.ts';
 import { nextLink, signEpoch } from './epoch-chain.ts';
 import { epochRow, readInput, versionKeyOf } from './epoch-record.ts';
@@ -28,6 +29,8 @@ export type EpochsOptions = {
   /** True if simulated GPUs earn points; only in a local marketplace. */
   embedded: boolean;
   metagraph: Metagraph;
+  /** Length of a cycle in milliseconds. */
+  cycleMs: number;
   /** Milliseconds between two epochs. */
   epochMs: number;
   /** Older epochs are deleted when a new epoch is stored, which records the deletion. */
@@ -53,19 +56,29 @@ export function createEpochs(options: EpochsOptions) {
     return weigher;
   }
 
+  /** A short history counts as a whole window, or its fees would be rewarded several times over. */
+  async function windowOf(numbers: readonly number[]): Promise<Window> {
+    const from = await findCycle(store, numbers[0] ?? 0);
+    const to = await findCycle(store, numbers.at(-1) ?? 0);
+    const ends_ms = to?.ended_ms ?? 0;
+    const shortestMs = (policy.window_cycles - 1) * options.cycleMs;
+    return { ends_ms, length_ms: Math.max(ends_ms - (from?.ended_ms ?? ends_ms), shortestMs) };
+  }
+
   async function compute(last: EpochRow | undefined, numbers: number[]): Promise<boolean> {
     const epoch = (last?.number ?? 0) + 1;
     const weigher = await weigh(numbers);
     const hotkeys = weigher.hotkeys();
     const { block, neurons } = await options.metagraph.read([...hotkeys]);
-    const burn = policy.burn_hotkey ?? validator;
+    const window = await windowOf(numbers);
+    const burn = burnRecipient(policy, neurons);
     const involved = neurons.filter(({ hotkey }) => hotkey === burn || hotkeys.has(hotkey));
-    const head = { epoch, validator, embedded, neurons: involved };
+    const head = { epoch, validator, embedded, neurons: involved, window };
     const result = weigher.result(head);
     if (result === null) {
       log.error(
-        { epoch, hotkey: burn },
-        'burn recipient is not registered, no weights are posted: add this hotkey to the file of VALIDATOR_METAGRAPH, or set burn_hotkey of the weight policy to a registered hotkey',
+        { epoch, hotkey: policy.burn_hotkey },
+        'burn recipient is not registered, no weights are posted: add this hotkey, or uid 0 if it is null, to the file of VALIDATOR_METAGRAPH, or set burn_hotkey of the weight policy to a registered hotkey',
       );
       return false;
     }

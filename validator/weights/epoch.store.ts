@@ -17,6 +17,18 @@ export function findEpoch(db: StoreDb, number: number): Promise<EpochRow | undef
   return db.selectFrom('epochs').selectAll().where('number', '=', number).executeTakeFirst();
 }
 
+/** Finds the epoch whose weights were posted with this body. */
+export function findPosted(
+  db: StoreDb,
+  payloadJson: string,
+): Promise<Pick<EpochRow, 'number'> | undefined> {
+  return db
+    .selectFrom('epochs')
+    .select('number')
+    .where('payload_json', '=', payloadJson)
+    .executeTakeFirst();
+}
+
 /** Lists the signed columns, the signature and the state of the epochs before `number`, newest first. */
 export function epochsBefore(
   db: StoreDb,

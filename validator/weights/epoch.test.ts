@@ -5,7 +5,7 @@ import { createSigner } from '#shared/signing/sr25519.ts';
 import { createManualClock, type ManualClock } from '../../test/fakes/manual-clock.ts';
 import { createSeededRandom } from '../../test/fakes/seeded-random.ts';
 import { type CheckRunOptions, checkRun } from '../../test/fixtures/check-run.ts';
-import { goldenPolicy, hotkey } from '../../test/fixtures/cycle-set.ts';
+import { goldenPolicy, hotkey, rewardPolicy } from '../../test/fixtures/cycle-set.ts';
 import { createEvidence } from '../evidence/evidence.service.ts';
 import { openEvidenceStore } from '../store/evidence-store.ts';
 import { createOutbox } from '../store/outbox.service.ts';
@@ -18,6 +18,7 @@ import { createWeightsDelivery, type WeightsDeliveryOptions } from './weights-de
 
 const log = createLog({ name: 'test', level: 'silent' });
 const signer = createSigner(new Uint8Array(32).fill(1));
+const OTHER = createSigner(new Uint8Array(32).fill(4));
 const CYCLE_MS = 60_000;
 const EPOCH_MS = 300_000;
 
@@ -38,9 +39,10 @@ beforeEach(async () => {
 afterEach(() => store.destroy());
 
 /** Starts a validator on the store. */
-function start(change: Partial<WeightSettings> = {}) {
+function start(change: Partial<WeightSettings> = {}, own = signer) {
   const policy = change.policy ?? goldenPolicy();
-  const evidence = createEvidence({ store, signer, trusted: [signer], clock, log, policy });
+  const trusted = [own];
+  const evidence = createEvidence({ store, signer: own, trusted, clock, log, policy });
   const sending: WeightsDeliveryOptions['central'] = {
     async postWeights(payload) {
       if (central.isAway) throw new Error('the central API is unavailable');
@@ -50,10 +52,10 @@ function start(change: Partial<WeightSettings> = {}) {
     async readWeights() {
       const shown = central.shown ?? posted.at(-1);
       if (shown === undefined) throw new Error('nothing was posted');
-      return { ...shown, validator_key: signer.hotkey };
+      return { ...shown, validator_key: own.hotkey };
     },
   };
-  const validator = signer.hotkey;
+  const validator = own.hotkey;
   const weights = createWeightsDelivery({ store, log, validator, central: sending });
   const outbox = createOutbox({
     store,
@@ -64,7 +66,7 @@ function start(change: Partial<WeightSettings> = {}) {
   });
   const job = createWeights({
     policy,
-    metagraph: localMetagraph(store, signer.hotkey),
+    metagraph: localMetagraph(store, own.hotkey),
     embedded: false,
     cycleMs: CYCLE_MS,
     epochMs: EPOCH_MS,
@@ -73,17 +75,22 @@ function start(change: Partial<WeightSettings> = {}) {
     store,
     clock,
     log,
-    signer,
-    trusted: [signer],
+    signer: own,
+    trusted,
     evidence,
     outbox,
     holdsLease: async () => true,
   });
+  async function record(...runs: Omit<CheckRunOptions, 'atMs'>[]) {
+    for (const run of runs) await evidence.record(checkRun({ atMs: clock.now(), ...run }));
+  }
+
   return {
     runOnce: job.runOnce,
-    /** Records a check and ends its cycle. */
+    record,
+    /** Records checks and ends their cycle. */
     async cycle(...runs: Omit<CheckRunOptions, 'atMs'>[]) {
-      for (const run of runs) await evidence.record(checkRun({ atMs: clock.now(), ...run }));
+      await record(...runs);
       await clock.advance(CYCLE_MS + 5_000);
       await job.runOnce();
     },
@@ -106,11 +113,45 @@ describe('weights', () => {
         wait_for_finalization: false,
         wait_for_inclusion: false,
         current_block: null,
-        updated_at: '2027-01-15T08:01:05.000000Z',
+        updated_at: '2027-01-15T08:01:00.000000Z',
       },
     ]);
     expect(await states()).toEqual([[1, 'confirmed']]);
     expect(JSON.parse((await epochs())[0]?.payload_json ?? '')).toEqual(posted[0]);
+  });
+
+  it('have the same bytes for validators with the same data, whenever they compute', async () => {
+    // Both read one metagraph, whose uid 0 gets what is not earned.
+    const neurons = [hotkey(50), hotkey(60), hotkey(3), hotkey(2), signer.hotkey, OTHER.hotkey];
+    const metagraph: Metagraph = {
+      read: async () => ({
+        block: 77,
+        neurons: neurons.map((each, uid) => ({ uid, hotkey: each })),
+      }),
+    };
+    const bodies: string[] = [];
+    for (const [own, pauseMs] of [
+      [signer, 0],
+      [OTHER, 20_000],
+    ] as const) {
+      store = await openEvidenceStore(':memory:');
+      clock = createManualClock();
+      const validator = start({ metagraph, policy: rewardPolicy() }, own);
+      await validator.record({ number: 3, rented: true, paidFees: 0 }, { number: 2 });
+      await clock.advance(CYCLE_MS + 5_000);
+      await validator.record({ number: 3, rented: true, paidFees: 90_000 }, { number: 2 });
+      await clock.advance(CYCLE_MS + pauseMs);
+      await validator.runOnce();
+      bodies.push((await epochs()).at(-1)?.payload_json ?? '');
+      await store.destroy();
+    }
+    store = await openEvidenceStore(':memory:');
+    expect(JSON.parse(bodies[0] ?? '')).toMatchObject({
+      uids: [0, 2, 3],
+      current_block: 77,
+      updated_at: '2027-01-15T08:02:00.000000Z',
+    });
+    expect(bodies[1]).toBe(bodies[0]);
   });
 
   it('are computed once per epoch, and only after a further cycle was closed', async () => {

@@ -9,10 +9,12 @@ import {
   EPOCH_MS,
   type ValidatorScene,
 } from '../../test/fakes/scenes/validator-scene.ts';
-import { goldenPolicy } from '../../test/fixtures/cycle-set.ts';
+import { goldenPolicy, rewardPolicy } from '../../test/fixtures/cycle-set.ts';
+import { signHead } from '../evidence/chain-head.ts';
 import { openEvidenceStore } from '../store/evidence-store.ts';
 import { createEpochs } from './epoch.service.ts';
 import { runEvidenceCommand } from './evidence-commands.ts';
+import { createPublishedWeights, type PublishedWeights } from './published-weights.ts';
 
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 
@@ -34,6 +36,7 @@ const ask = (words: readonly string[], storeFile = scene.storeFile) => ({
   store: { address: storeFile, variable: '--ledger' },
   policyFile: null as string | null,
   keys: async () => [scene.market.validator],
+  published: null as PublishedWeights | null,
 });
 
 const run = (...words: string[]) => runAs(ask(words));
@@ -149,6 +152,7 @@ async function computedAnew(store: ValidatorScene['store']): Promise<void> {
     clock: scene.market.clock,
     policy: goldenPolicy(),
     embedded: true,
+    cycleMs: 60_000,
     epochMs: 0,
     retentionDays: 14,
     trusted: [{ hotkey }],
@@ -300,9 +304,80 @@ it('reports a missing last check instead of an earlier one', async () => {
   expect([isWell, err]).toEqual([false, expect.stringMatching(/^Its last check .+ is missing$/m)]);
 });
 
+describe('a truncated history', () => {
+  const published = () =>
+    createPublishedWeights(scene.centralUrl, { deadline: AbortSignal.timeout });
+  const audits = [['replay'], ['evidence', 'export']];
+
+  it('is not found in a whole store', async () => {
+    for (const words of audits) {
+      const asked = { ...ask(words), published: published() };
+      expect(await runAs(asked)).toMatchObject({ isWell: true, err: '' });
+    }
+  });
+
+  it('is detected by the weights that the central API has acknowledged', async () => {
+    const { storeFile, store } = await copyOfStore();
+    // The newest epoch and all that it names, as in an old copy of the store.
+    await store.deleteFrom('epochs').where('number', '=', 3).execute();
+    await store.deleteFrom('cycles').where('number', '>', 2).execute();
+    await store.destroy();
+    for (const words of audits) {
+      const alone = await runAs(ask(words, storeFile));
+      expect([words, alone.isWell]).toEqual([words, true]);
+      const { isWell, err } = await runAs({ ...ask(words, storeFile), published: published() });
+      expect([isWell, err]).toEqual([
+        false,
+        expect.stringMatching(
+          /^weights of 2027-\S+Z were posted and acknowledged, but no stored epoch is so new/m,
+        ),
+      ]);
+    }
+  });
+
+  it('is detected by other weights than the acknowledged ones, and reported as possible if the central API does not answer', async () => {
+    const newest = (await epochs()).at(-1);
+    const acknowledged = JSON.parse(newest?.payload_json ?? '');
+    const other = { ...acknowledged, weights: acknowledged.weights.map(() => 1) };
+    const errOf = async (given: PublishedWeights) =>
+      (await runAs({ ...ask(['replay']), published: given })).err;
+    expect(await errOf(async () => other)).toMatch(/acknowledged with other values than epoch 3/);
+    expect(await errOf(() => Promise.reject(new Error('down')))).toMatch(
+      /may be missing \(down\)$/m,
+    );
+    expect(await errOf(async () => null)).toBe('');
+  });
+
+  it('is detected by a posted verdict if the newest documents of an executor are replaced by an old chain', async () => {
+    const { storeFile, store } = await copyOfStore();
+    const old = await store.selectFrom('evidence').selectAll().orderBy('seq').execute();
+    const last = old.at(-1);
+    await store
+      .deleteFrom('evidence')
+      .where('seq', '=', last?.seq ?? 0)
+      .execute();
+    const { executor_id = '', finished_ms = 0 } = old.at(-2) ?? {};
+    const head = await store.selectFrom('evidence_heads').selectAll().executeTakeFirstOrThrow();
+    const { validator: _, signed_ms: __, signature: ___, ...claim } = head;
+    const before = { ...claim, last_seq: (last?.seq ?? 0) - 1, last_id: old.at(-2)?.id ?? '' };
+    await store.deleteFrom('evidence_heads').execute();
+    // The head that the validator signed before its last document.
+    const signed = await signHead(before, scene.market.validator, finished_ms);
+    await store.insertInto('evidence_heads').values(signed).execute();
+    await store.destroy();
+    const { err } = await runAs(ask(['evidence', 'export'], storeFile));
+    expect(err).toMatch(
+      new RegExp(
+        `^evidence of ${executor_id}: a verdict of \\S+Z was posted, but no document`,
+        'm',
+      ),
+    );
+  });
+});
+
 it('shows the weights under another policy', async () => {
   const policyFile = `${scene.storeFile}.policy.json`;
-  writeFileSync(policyFile, JSON.stringify(goldenPolicy({ rates_uusd: {} })));
+  writeFileSync(policyFile, JSON.stringify(rewardPolicy({ rates_uusd: {} })));
   const { isWell, out } = await runAs({ ...ask(['replay', '1']), policyFile });
   expect([isWell, out.split('\n').slice(1)]).toEqual([
     true,

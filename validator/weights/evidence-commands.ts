@@ -8,6 +8,7 @@ import { findEpoch, lastEpoch } from './epoch.store.ts';
 import { epochIdOf } from './epoch-chain.ts';
 import { type ExportOptions, exportEvidence } from './evidence-export.ts';
 import { explanationOf, NO_WEIGHTS } from './explain.ts';
+import { type PublishedWeights, truncationProblems } from './published-weights.ts';
 import { type Replay, replayEpoch, weightsUnder } from './replay.ts';
 import { readWeightPolicy, type WeightPolicy } from './weight-policy.ts';
 
@@ -18,6 +19,8 @@ export type EvidenceCommandOptions = {
   policyFile: string | null;
   /** Trusted signers. Rejects with ConfigError if they cannot be determined. */
   keys(): Promise<readonly TrustedHotkey[]>;
+  /** Weights that the central API has acknowledged; null if no central API is known. */
+  published: PublishedWeights | null;
 };
 
 /** Standard output and standard error of a command. */
@@ -74,13 +77,19 @@ function commandIn(name: keyof typeof USAGE, ask: EvidenceCommandOptions): Comma
     case 'evidence':
       if (argument !== 'export') return null;
       return async (store, output) =>
-        exportAll(store, { executorId: third ?? null, keys: await ask.keys() }, output);
+        exportAll(
+          store,
+          { executorId: third ?? null, keys: await ask.keys() },
+          ask.published,
+          output,
+        );
   }
 }
 
-function replayOf(epoch: number | null, { policyFile, keys }: EvidenceCommandOptions): Command {
+function replayOf(epoch: number | null, ask: EvidenceCommandOptions): Command {
+  const { policyFile, keys, published } = ask;
   if (policyFile === null) {
-    return async (store, output) => replay(store, epoch, { keys: await keys(), output });
+    return async (store, output) => replay(store, epoch, { keys: await keys(), published, output });
   }
   const policy = readWeightPolicy(policyFile);
   return (store, output) => tryPolicy(store, epoch, policy, output);
@@ -102,8 +111,9 @@ type Epoch = NonNullable<Awaited<ReturnType<typeof lastEpoch>>>;
 async function replay(
   store: EvidenceStore,
   number: number | null,
-  { keys, output }: { keys: readonly TrustedHotkey[]; output: Output },
+  { keys, published, output }: Audit,
 ): Promise<boolean> {
+  const isTruncated = await complainOfTruncation(store, { keys, published, output });
   const stored = await epochOf(store, number, output);
   if (stored === undefined) return false;
   const replayed = await replayEpoch(store, stored, keys);
@@ -123,7 +133,23 @@ async function replay(
     `epoch ${stored.number}: ${resultOf(replayed)};` +
       ` ${documents} ${documents === 1 ? 'document' : 'documents'} judged again${pruned}\n`,
   );
-  return problems.length === 0;
+  return problems.length === 0 && !isTruncated;
+}
+
+type Audit = Pick<EvidenceCommandOptions, 'published'> & {
+  keys: readonly TrustedHotkey[];
+  output: Output;
+};
+
+/** Resolves with true if the newest epochs are missing, or if the central API does not answer. */
+async function complainOfTruncation(
+  store: EvidenceStore,
+  { keys, published, output }: Audit,
+): Promise<boolean> {
+  if (published === null) return false;
+  const problems = await truncationProblems(store, keys, published);
+  for (const problem of problems) output.complain(`${problem}\n`);
+  return problems.length > 0;
 }
 
 function resultOf({ problems, isOnlyUntrusted }: Replay): string {
@@ -168,11 +194,14 @@ async function tryPolicy(
 async function exportAll(
   store: EvidenceStore,
   options: ExportOptions,
+  published: PublishedWeights | null,
   output: Output,
 ): Promise<boolean> {
+  const { keys } = options;
   const problems = await exportEvidence(store, options, output.print);
   for (const { executorId, seq, problem } of problems) {
     output.complain(`evidence ${seq === null ? '' : `${seq} `}of ${executorId}: ${problem}\n`);
   }
-  return problems.length === 0;
+  const isTruncated = await complainOfTruncation(store, { keys, published, output });
+  return problems.length === 0 && !isTruncated;
 }

@@ -1,9 +1,15 @@
 /** Exports and verifies the evidence of one executor or of all, one JSON line per document. */
+import { naiveUtc } from '#shared/runtime/clock.ts';
 import { findCheckPolicy } from '../checks/check-policy.store.ts';
 import { type ChainProblem, createChainCheck, type Link } from '../evidence/chain.ts';
 import { mustExist, trustedHead } from '../evidence/chain-head.ts';
 import { readDocument, reproducesVerdict } from '../evidence/document.ts';
-import { evidenceAfter, executorsWithEvidence, findEvidence } from '../evidence/evidence.store.ts';
+import {
+  evidenceAfter,
+  executorsWithEvidence,
+  findEvidence,
+  lastFactsMs,
+} from '../evidence/evidence.store.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EvidenceHeadRow, EvidenceRow, EvidenceStore } from '../store/tables.ts';
 import { entriesOf, executorsInCycles } from './cycle.store.ts';
@@ -55,6 +61,7 @@ async function exportChain(chain: Chain, write: (line: string) => void): Promise
   const check = createChainCheck(await trustedHead(store, executorId, keys));
   const problems: ChainProblem[] = [];
   const ids = new Set<string>();
+  let lastMs = 0;
   let page: EvidenceRow[];
   let seq = 0;
   do {
@@ -67,11 +74,25 @@ async function exportChain(chain: Chain, write: (line: string) => void): Promise
       write(`${JSON.stringify({ id, signature, document })}\n`);
       ids.add(id);
       seq = row.seq;
+      lastMs = row.finished_ms;
     }
   } while (page.length === PAGE);
   const head = await trustedHead(store, executorId, keys);
   const gone = await missingDocuments(chain, head, ids);
-  return [...problems, ...check.end(head), ...gone];
+  const unreported = await missingReport(chain, head, lastMs);
+  return [...problems, ...check.end(head), ...gone, ...unreported];
+}
+
+/** A verdict that was posted, or waits to be posted, is as new as its document: older documents alone are a truncated chain. */
+async function missingReport(
+  { store, executorId }: Chain,
+  head: EvidenceHeadRow | null,
+  lastMs: number,
+): Promise<ChainProblem[]> {
+  const postedMs = await lastFactsMs(store, executorId);
+  if (postedMs === null || postedMs <= Math.max(lastMs, head?.pruned_ms ?? 0)) return [];
+  const problem = `a verdict of ${naiveUtc(postedMs)}Z was posted, but no document is so new: the newest are missing`;
+  return [{ seq: null, problem }];
 }
 
 type VerifiedRow = { problem: string | null; previous: Link['previous'] };

@@ -6,6 +6,7 @@ import { type EvidenceDocument, readDocument } from '../evidence/document.ts';
 import { findEvidence, lastEvidence } from '../evidence/evidence.store.ts';
 import { isTrustedAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EpochRow, EvidenceStore } from '../store/tables.ts';
+import { poolsPpm } from './compute-weights.ts';
 import type { CycleSetHead } from './cycle-set.ts';
 import { lastEpoch } from './epoch.store.ts';
 import { signatureProblem } from './epoch-chain.ts';
@@ -53,7 +54,7 @@ export function explainExecutor(executorId: string, explained: Explained): strin
 
 function weightLines(mean: MeanPoints, explained: Explained): string[] {
   const { head, meanPoints, cycles, policy, posted } = explained;
-  const { latest, points, measured, age } = mean;
+  const { latest, points, measured, age, feesUusd } = mean;
   const { hotkey } = latest.entry;
   const uid = head.neurons.find((neuron) => neuron.hotkey === hotkey)?.uid;
   const weight = uid === undefined ? 0 : weightOf(posted, uid);
@@ -64,7 +65,7 @@ function weightLines(mean: MeanPoints, explained: Explained): string[] {
     uid === undefined
       ? 'Its hotkey is not registered: it gets no weight.'
       : `uid ${uid} has weight ${weight} in epoch ${head.epoch}, for ${own} executor${own === 1 ? '' : 's'}.`,
-    `Points (micro-USD an hour), the mean of ${measured} of ${window} cycles:`,
+    `Points, from ${measured} of ${window} cycles; renters paid fees of ${microToUsd(Number(feesUusd))} USD in them:`,
     ...POOLS.map(
       (pool) => `  ${POOL_NAMES[pool].padEnd(13)}${poolText(points[pool], pool, explained)}`,
     ),
@@ -79,16 +80,21 @@ const PERCENT = 100;
 
 /** An executor's points in a pool, its share of the pool, and the pool's share of all weight. */
 function poolText(own: bigint, pool: Pool, explained: Explained): string {
+  const part = poolsPpm(registeredOf(explained), explained.head, explained.policy)[pool];
   const percent = `${(shareOfPool(own, pool, explained) * PERCENT).toFixed(2)} %`;
-  const ofAll = `${(explained.policy.pools_ppm[pool] / ONE_PPM) * PERCENT} % of all weight`;
+  const ofAll = `${(part / ONE_PPM) * PERCENT} % of all weight`;
   return `${own}, ${percent} of a pool with ${ofAll}`;
 }
 
-/** Fraction of the points of all registered hotkeys in the pool, 0 to 1. */
-export function shareOfPool(own: bigint, pool: Pool, { head, meanPoints }: Explained): number {
+/** Means of executors with a registered hotkey: only these count. */
+export function registeredOf({ head, meanPoints }: Explained): MeanPoints[] {
   const registered = new Set(head.neurons.map(({ hotkey }) => hotkey));
-  const counted = meanPoints.filter(({ latest }) => registered.has(latest.entry.hotkey));
-  const all = counted.reduce((sum, { points }) => sum + points[pool], 0n);
+  return meanPoints.filter(({ latest }) => registered.has(latest.entry.hotkey));
+}
+
+/** Fraction of the points of all registered hotkeys in the pool, 0 to 1. */
+export function shareOfPool(own: bigint, pool: Pool, explained: Explained): number {
+  const all = registeredOf(explained).reduce((sum, { points }) => sum + points[pool], 0n);
   return all === 0n ? 0 : Number((own * BigInt(ONE_PPM)) / all) / ONE_PPM;
 }
 
@@ -106,6 +112,8 @@ export function factorText(factor: Factor, score: Score, policy: WeightPolicy): 
       return `${of}Docker-in-Docker ${entry.runtime_proven ? 'proven' : 'not proven'}`;
     case 'collateral':
       return `${of}${entry.collateral ? 'deposited' : 'none'}`;
+    case 'incentive':
+      return `${of}chat account ${entry.chat_linked === true ? 'linked' : 'not linked'}`;
     case 'dilution':
       return `${of}${entry.rented ? 'rented' : 'idle'}`;
     case 'stability':
@@ -144,6 +152,9 @@ export function improvements(score: Score, policy: WeightPolicy, cycles: number)
     !entry.collateral &&
       policy.no_collateral_ppm < ONE_PPM &&
       `Deposit collateral${gain('collateral', ONE_PPM)}.`,
+    entry.chat_linked !== true &&
+      (policy.linked_chat_bonus_ppm ?? 0) > 0 &&
+      `Link a chat account in the portal${gain('incentive', ONE_PPM + (policy.linked_chat_bonus_ppm ?? 0))}.`,
     !entry.runtime_proven &&
       policy.runtime_bonus_ppm > 0 &&
       `Offer the runtime for Docker-in-Docker; it counts after a passed check${gain('runtime', ONE_PPM + policy.runtime_bonus_ppm)}.`,
@@ -151,7 +162,7 @@ export function improvements(score: Score, policy: WeightPolicy, cycles: number)
       `Pass every check: the failure average falls with each pass${gain('stability', ONE_PPM)}.`,
     factors.dilution < ONE_PPM &&
       `Get rented, or offer a scarcer GPU: more GPUs of this kind are idle than the policy rewards${gain('dilution', ONE_PPM)}.`,
-    poolOf(score) === 'idle' && 'Get rented: rented nodes share a separate pool.',
+    poolOf(score) === 'idle' && 'Get rented: the fees that renters pay earn in a separate pool.',
     cycles < policy.window_cycles && 'Wait: the mean covers few cycles so far.',
   ];
   const found = lines.filter((line) => line !== false);
@@ -209,7 +220,7 @@ const NOT_OURS =
   'The weights are not signed with a trusted key: run replay; for the store of another validator pass --hotkey';
 
 export const NO_WEIGHTS =
-  'no weights were computed yet: the first are computed after a cycle of checks has ended, if the file of VALIDATOR_METAGRAPH lists this validator or the burn_hotkey of the weight policy (doctor checks this)';
+  'no weights were computed yet: the first are computed after a cycle of checks has ended, if the file of VALIDATOR_METAGRAPH lists the burn_hotkey of the weight policy, or uid 0 if it is null (doctor checks this)';
 
 const ALTERED = 'The input of the weights was altered or is incomplete: run replay';
 

@@ -11,6 +11,7 @@ export const FACTORS = [
   'uptime',
   'runtime',
   'collateral',
+  'incentive',
   'dilution',
   'stability',
   'eligible',
@@ -29,8 +30,8 @@ export type Score = {
 };
 
 const ONE = BigInt(ONE_PPM);
-/** Number of factors in ppm: uptime, runtime, collateral, dilution and stability. */
-const PPM_FACTORS = 5n;
+/** Number of factors in ppm: all except `unit` and `eligible`. */
+const PPM_FACTORS = BigInt(FACTORS.length - 2);
 
 /** Scores of the executors that were measured in the cycle; an executor with a withheld verdict has no score. */
 export function scoresOf(cycle: Cycle, policy: WeightPolicy, embedded: boolean): Score[] {
@@ -44,6 +45,7 @@ export function scoresOf(cycle: Cycle, policy: WeightPolicy, embedded: boolean):
         uptime: uptimePpm(entry.uptime_minutes, policy),
         runtime: ONE_PPM + (entry.runtime_proven ? policy.runtime_bonus_ppm : 0),
         collateral: entry.collateral ? ONE_PPM : policy.no_collateral_ppm,
+        incentive: ONE_PPM + (entry.chat_linked === true ? (policy.linked_chat_bonus_ppm ?? 0) : 0),
         dilution: entry.rented ? ONE_PPM : dilutionPpm(entry, policy, idle),
         stability: ONE_PPM - entry.failure_ppm,
         eligible: obstacles.length === 0 ? 1 : 0,
@@ -122,11 +124,27 @@ export type MeanPoints = {
   age: number;
   /** Number of cycles in which the executor was measured. */
   measured: number;
+  /** Fees that were paid for the executor between its first and its last cycle of the window. */
+  feesUusd: bigint;
+  /**
+   * Pool `idle`: mean micro-USD per hour. Pool `mining`: micro-USD of fees in the window, multiplied by the factors; under
+   * a policy without `rewards`, mean micro-USD per hour.
+   */
   points: Readonly<Record<Pool, bigint>>;
 };
 
+type Points = MeanPoints['points'];
+
 /** Running sums of an executor. */
-type Tally = { latest: Score; index: number; measured: number; sums: Record<Pool, bigint> };
+type Tally = {
+  latest: Score;
+  index: number;
+  measured: number;
+  sums: Points;
+  feesUusd: bigint;
+  /** Largest total of paid fees so far; null before the first. */
+  paidUusd: number | null;
+};
 
 export type MeanPointsTally = ReturnType<typeof createMeanPoints>;
 
@@ -142,7 +160,9 @@ export function createMeanPoints(
   return {
     add(cycle: Cycle): void {
       if (index >= oldest) {
-        for (const score of scoresOf(cycle, policy, embedded)) addScore(tallies, index, score);
+        for (const score of scoresOf(cycle, policy, embedded)) {
+          addScore(tallies, index, score, policy);
+        }
       }
       index += 1;
     },
@@ -150,34 +170,69 @@ export function createMeanPoints(
     /** Means of all executors that were measured in the window, in the order of their ids. */
     all: (): MeanPoints[] =>
       [...tallies]
-        .map(([executorId, tally]) => meanOf(executorId, tally, count))
+        .map(([executorId, tally]) => meanOf(executorId, tally, count, policy))
         .sort((a, b) => (a.executorId < b.executorId ? -1 : 1)),
   };
 }
 
 export const poolOf = (score: Score): Pool => (score.entry.rented ? 'mining' : 'idle');
 
-function addScore(tallies: Map<string, Tally>, index: number, score: Score): void {
-  const { executor_id: id } = score.entry;
-  const { measured, sums } = tallies.get(id) ?? { measured: 0, sums: noPoints() };
-  sums[poolOf(score)] += score.points;
-  tallies.set(id, { latest: score, index, measured: measured + 1, sums });
+function addScore(
+  tallies: Map<string, Tally>,
+  index: number,
+  score: Score,
+  { rewards }: WeightPolicy,
+): void {
+  const { executor_id: id, paid_fees_uusd: paid = null } = score.entry;
+  const before = tallies.get(id) ?? NO_TALLY;
+  const { measured, paidUusd } = before;
+  const fees = paid === null || paidUusd === null ? 0 : Math.max(0, paid - paidUusd);
+  const earned = rewards === undefined ? pointsByState(score) : pointsWithFees(score, fees);
+  tallies.set(id, {
+    latest: score,
+    index,
+    measured: measured + 1,
+    sums: {
+      mining: before.sums.mining + earned.mining,
+      idle: before.sums.idle + earned.idle,
+    },
+    feesUusd: before.feesUusd + BigInt(fees),
+    // A refund lowers the total; what is paid after it counts only above the earlier maximum.
+    paidUusd: paid === null ? paidUusd : Math.max(paid, paidUusd ?? 0),
+  });
 }
 
-const noPoints = (): Record<Pool, bigint> => ({ mining: 0n, idle: 0n });
+/** All points belong to the pool of the executor's present state. */
+const pointsByState = (score: Score): Points => ({ ...NO_POINTS, [poolOf(score)]: score.points });
+
+/** An idle executor earns its points; the paid fees earn in either state, because it may have been rented in between. */
+const pointsWithFees = (score: Score, fees: number): Points => ({
+  idle: score.entry.rented ? 0n : score.points,
+  mining: pointsOf({ ...score.factors, unit: fees, dilution: ONE_PPM }),
+});
+
+const NO_POINTS: Points = { mining: 0n, idle: 0n };
+const NO_TALLY = { measured: 0, sums: NO_POINTS, feesUusd: 0n, paidUusd: null };
 
 /**
  * Mean points of an executor. An executor that was not measured for more than CARRY_CYCLES cycles keeps its last value
  * for one cycle, then has no points.
  */
-function meanOf(executorId: string, tally: Tally, count: number): MeanPoints {
-  const { latest, index, measured, sums } = tally;
+function meanOf(
+  executorId: string,
+  { latest, index, measured, sums, feesUusd }: Tally,
+  count: number,
+  { rewards }: WeightPolicy,
+): MeanPoints {
   const age = count - 1 - index;
-  const known = { executorId, latest, age, measured };
-  if (age > CARRY_CYCLES + 1) return { ...known, points: noPoints() };
-  if (age > CARRY_CYCLES) {
-    return { ...known, points: { ...noPoints(), [poolOf(latest)]: latest.points } };
-  }
+  const known = { executorId, latest, age, measured, feesUusd };
+  if (age > CARRY_CYCLES + 1) return { ...known, points: NO_POINTS };
+  const isCarried = age > CARRY_CYCLES;
   const times = BigInt(measured);
-  return { ...known, points: { mining: sums.mining / times, idle: sums.idle / times } };
+  if (rewards === undefined) {
+    const means = { mining: sums.mining / times, idle: sums.idle / times };
+    return { ...known, points: isCarried ? pointsByState(latest) : means };
+  }
+  const idle = isCarried ? pointsByState(latest).idle : sums.idle / times;
+  return { ...known, points: { mining: sums.mining, idle } };
 }

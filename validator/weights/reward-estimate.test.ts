@@ -7,6 +7,7 @@ import {
   H100,
   hotkey,
   RTX4090,
+  rewardPolicy,
   setOf,
 } from '../../test/fixtures/cycle-set.ts';
 import { computeWeights } from './compute-weights.ts';
@@ -19,7 +20,7 @@ const QUESTION = { gpu_model: H100, gpu_count: 2, price_uusd: 2_000_000 };
 
 function marketOf(entries: CycleEntry[]): MarketState {
   const { neurons, validator, embedded } = setOf([entries]);
-  return { neurons, validator, embedded, cycle: { number: 3, entries } };
+  return { neurons, validator, embedded, cycle: { number: 3, entries }, before: null };
 }
 
 function estimate(
@@ -51,6 +52,19 @@ it('estimates a smaller share if more executors earn, and a whole pool for a sin
   expect(estimate(QUESTION, []).idle).toBeCloseTo(0.2, 4);
   const many = Array.from({ length: 9 }, (_, index) => entryOf(index + 2, { rented: true }));
   expect(estimate(QUESTION, many).rented).toBeLessThan(estimate().rented);
+});
+
+it('estimates the reward of a rented node from the fees of its renters, and none without fees', () => {
+  const rewards = { value_uusd_per_hour: 65_535_000, fee_return_ppm: 500_000, idle_rate_ppm: 0 };
+  const policy = rewardPolicy({ rewards, no_collateral_ppm: 1_000_000 });
+  const cycle = (fees: number) => [entryOf(2, { rented: true, paid_fees_uusd: fees })];
+  const market = {
+    ...marketOf(cycle(9_000_000)),
+    before: { cycle: { number: 2, entries: cycle(5_000_000) }, lengthMs: 1_800_000 },
+  };
+  const rentedFor = (fee_uusd?: number) =>
+    estimateRewards({ ...QUESTION, fee_uusd }, market, policy).rented * 65_535;
+  expect([rentedFor(2_000_000), rentedFor(4_000_000), rentedFor()]).toEqual([1_000, 2_000, 0]);
 });
 
 it('applies the same idle cap as the weight computation', () => {

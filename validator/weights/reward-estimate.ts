@@ -8,7 +8,7 @@ import type { HttpServer } from '#shared/http/server.ts';
 import { type Hotkey, hotkeyOf } from '#shared/signing/hotkey.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import { computeWeights } from './compute-weights.ts';
-import { lastCycle, readCycle } from './cycle.store.ts';
+import { cyclesBefore, findCycle, lastCycle, readCycle } from './cycle.store.ts';
 import type { Cycle, CycleEntry, Neuron } from './cycle-set.ts';
 import type { Metagraph } from './metagraph.ts';
 import { type Obstacle, scoresOf } from './points.ts';
@@ -17,7 +17,8 @@ import type { WeightPolicy } from './weight-policy.ts';
 /** Placeholder key and id: no such key is registered, no such executor is stored. */
 const CANDIDATE = hotkeyOf(new Uint8Array(32));
 const CANDIDATE_ID = 'ffffffff-ffff-4fff-8fff-ffffffffffff';
-const CANDIDATE_UID = 0;
+/** Uid 0 belongs to the burn recipient. */
+const CANDIDATE_UID = 1;
 const NO_EVIDENCE = '0'.repeat(64);
 
 export type MarketState = {
@@ -28,11 +29,15 @@ export type MarketState = {
   neurons: readonly Neuron[] | null;
   /** The last cycle; null before the first. */
   cycle: Cycle | null;
+  /** The cycle before it, and the time between the ends of both; null if there is none. */
+  before: { cycle: Cycle; lengthMs: number } | null;
 };
 
+const HOUR_MS = 3_600_000;
+
 /**
- * Returns the shares of all weight, rented and idle, for a node with full uptime and no failures, without collateral or
- * runtime bonus, whose hotkey has no other node. Pure.
+ * Returns the shares of all weight, rented and idle, for a node with full uptime and no failures, without collateral,
+ * bonus or other nodes of its hotkey. While rented, its renters pay the stated fees. Pure.
  */
 export function estimateRewards(
   question: RewardQuery,
@@ -40,20 +45,20 @@ export function estimateRewards(
   policy: WeightPolicy,
 ): RewardShares {
   return {
-    rented: shareOf(candidate(question, policy, true), market, policy),
-    idle: shareOf(candidate(question, policy, false), market, policy),
+    rented: shareOf(candidate(question, policy, true), question.fee_uusd ?? 0, market, policy),
+    idle: shareOf(candidate(question, policy, false), 0, market, policy),
     obstacles: [...obstaclesOf(question, market, policy)],
   };
 }
 
-/** Cache key, equal for questions with the same answer: the price matters only through the obstacles that it causes. */
+/** Cache key, equal for questions with the same answer: the price matters only through its fee and its obstacles. */
 export function cacheKeyOf(
   question: RewardQuery,
   market: MarketState,
   policy: WeightPolicy,
 ): string {
-  const { gpu_model: model, gpu_count: count } = question;
-  return [count, model, ...obstaclesOf(question, market, policy)].join(' ');
+  const { gpu_model: model, gpu_count: count, fee_uusd: fee = 0 } = question;
+  return [count, model, fee, ...obstaclesOf(question, market, policy)].join(' ');
 }
 
 function obstaclesOf(
@@ -65,14 +70,20 @@ function obstaclesOf(
   return scoresOf({ number: 0, entries }, policy, embedded)[0]?.obstacles ?? [];
 }
 
-function candidate(question: RewardQuery, policy: WeightPolicy, rented: boolean): CycleEntry {
+function candidate(
+  { gpu_model, gpu_count, price_uusd }: RewardQuery,
+  policy: WeightPolicy,
+  rented: boolean,
+): CycleEntry {
   return {
     executor_id: CANDIDATE_ID,
     hotkey: CANDIDATE,
     evidence_id: NO_EVIDENCE,
     verdict: 'ok',
     simulated: false,
-    ...question,
+    gpu_model,
+    gpu_count,
+    price_uusd,
     rented,
     uptime_minutes: policy.uptime.full_minutes,
     runtime_proven: false,
@@ -82,19 +93,41 @@ function candidate(question: RewardQuery, policy: WeightPolicy, rented: boolean)
   };
 }
 
-/** Share of the sum of all weights, 0 to 1. */
-function shareOf(entry: CycleEntry, market: MarketState, policy: WeightPolicy): number {
-  const { validator, embedded, cycle } = market;
-  const entries = [...(cycle?.entries ?? []), entry];
-  const burn = policy.burn_hotkey ?? validator;
-  const present = (market.neurons ?? entries).map(({ hotkey }) => hotkey);
-  const hotkeys = [...new Set([entry.hotkey, burn, ...present])];
-  const neurons = hotkeys.map((hotkey, uid) => ({ uid, hotkey }));
-  const cycles = [{ number: cycle?.number ?? 0, entries }];
-  const result = computeWeights({ epoch: 0, validator, embedded, neurons, cycles }, policy);
+/** Share of the sum of all weights, 0 to 1, for a node whose renters pay `feeUusd` per hour. */
+function shareOf(
+  entry: CycleEntry,
+  feeUusd: number,
+  market: MarketState,
+  policy: WeightPolicy,
+): number {
+  const { validator, embedded } = market;
+  const others = market.cycle?.entries ?? [];
+  const { cycle: former, lengthMs } = market.before ?? { cycle: null, lengthMs: HOUR_MS };
+  const paid = Math.floor((feeUusd * lengthMs) / HOUR_MS);
+  const neurons = neuronsWith(entry, market, policy);
+  const window = { ends_ms: 0, length_ms: lengthMs };
+  const cycles = [
+    { number: 0, entries: [...(former?.entries ?? others), { ...entry, paid_fees_uusd: 0 }] },
+    { number: 1, entries: [...others, { ...entry, paid_fees_uusd: paid }] },
+  ];
+  const set = { epoch: 0, validator, embedded, neurons, window, cycles };
+  const result = computeWeights(set, policy);
   const { uids = [], weights = [] } = result ?? {};
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   return total === 0 ? 0 : (weights[uids.indexOf(CANDIDATE_UID)] ?? 0) / total;
+}
+
+/** The burn recipient gets uid 0 and the candidate CANDIDATE_UID. */
+function neuronsWith(
+  { hotkey: own }: CycleEntry,
+  market: MarketState,
+  policy: WeightPolicy,
+): Neuron[] {
+  const others = market.cycle?.entries ?? [];
+  const fixed = policy.burn_hotkey ?? market.neurons?.find(({ uid }) => uid === 0)?.hotkey;
+  const present = (market.neurons ?? others).map(({ hotkey }) => hotkey);
+  const hotkeys = [...new Set([fixed ?? market.validator, own, ...present])];
+  return hotkeys.map((hotkey, uid) => ({ uid, hotkey }));
 }
 
 /** Cached answers; the cache is cleared with the next cycle. */
@@ -120,9 +153,18 @@ export function createRewardEstimates(options: RewardEstimatesOptions) {
 
   async function marketAt(number: number | null): Promise<MarketState> {
     const cycle: Cycle | null = number === null ? null : ((await readCycle(store, number)) ?? null);
+    const before = number === null ? null : await cycleBefore(number);
     const hotkeys = new Set(cycle?.entries.map(({ hotkey }) => hotkey));
     const neurons = metagraph === null ? null : (await metagraph.read([...hotkeys])).neurons;
-    return { validator, embedded, neurons, cycle };
+    return { validator, embedded, neurons, cycle, before };
+  }
+
+  async function cycleBefore(number: number): Promise<MarketState['before']> {
+    const [former] = await cyclesBefore(store, number, 1);
+    const last = await findCycle(store, number);
+    const cycle = former === undefined ? undefined : await readCycle(store, former.number);
+    if (former === undefined || last === undefined || cycle === undefined) return null;
+    return { cycle, lengthMs: last.ended_ms - former.ended_ms };
   }
 
   return {

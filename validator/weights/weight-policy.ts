@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { migSlicesOf } from '#shared/api/gpu-type.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
@@ -35,12 +36,39 @@ const IdleCap = z.strictObject({
   cap_gpus: z.int().min(0).max(1_000_000_000),
 });
 
+/** Converts weight to money, so that the pools depend on the fees that were paid and on the GPUs that were idle. */
+const Rewards = z.strictObject({
+  /** Upper limit of what all weight is worth, in micro-USD per hour. */
+  value_uusd_per_hour: z.int().min(1).max(MAX_RATE_UUSD),
+  /** Part of a paid fee that its node earns at factors of 1. Below 1 with all bonuses: renting from oneself loses. */
+  fee_return_ppm: Ppm,
+  /** Part of its rate that an idle GPU earns at most. */
+  idle_rate_ppm: Ppm,
+});
+
+type Bonuses = {
+  runtime_bonus_ppm: number;
+  linked_chat_bonus_ppm?: number | undefined;
+  rewards?: z.output<typeof Rewards> | undefined;
+};
+
+/** Returns false if the largest reward for a fee is not below the fee. */
+function returnsLessThanFees({
+  rewards,
+  runtime_bonus_ppm: runtime,
+  linked_chat_bonus_ppm: chat = 0,
+}: Bonuses): boolean {
+  const factors = [rewards?.fee_return_ppm ?? 0, ONE_PPM + runtime, ONE_PPM + chat];
+  return factors.reduce((before, factor) => before * BigInt(factor), 1n) < BigInt(ONE_PPM) ** 3n;
+}
+
 export const WeightPolicy = z
   .strictObject({
     version: z.int().min(1).max(1_000_000),
     netuid: z.int().min(0).max(65_535),
-    /** Recipient of unearned shares; null for the validator itself. */
+    /** Recipient of unearned shares; null for the hotkey with uid 0, which is the same for every validator. */
     burn_hotkey: Hotkey.nullable(),
+    /** Largest parts of all weight that the pools get; `burn` is the part that is never earned. */
     pools_ppm: z.strictObject({ burn: Ppm, mining: Ppm, idle: Ppm }),
     /** Micro-USD per GPU and hour by full GPU name; other models earn nothing. */
     rates_uusd: z.record(Model, z.int().min(0).max(MAX_RATE_UUSD)),
@@ -53,6 +81,10 @@ export const WeightPolicy = z
     }),
     runtime_bonus_ppm: Ppm,
     no_collateral_ppm: Ppm,
+    /** Bonus of a provider with a linked chat account; absent in policies of older versions. */
+    linked_chat_bonus_ppm: Ppm.optional(),
+    /** Size of the pools in money; absent in policies of older versions, whose pools were shared in full. */
+    rewards: Rewards.optional(),
     /** The first matching entry applies; without a match there is no cap. */
     idle_caps: z.array(IdleCap).max(MAX_MODELS),
     /** Part of the failure average that remains after each verdict. */
@@ -73,6 +105,10 @@ export const WeightPolicy = z
     ({ pools_ppm: { burn, mining, idle } }) => burn + mining + idle === ONE_PPM,
     `The pools do not add up to ${ONE_PPM} ppm`,
   )
+  .refine(returnsLessThanFees, {
+    path: ['rewards', 'fee_return_ppm'],
+    message: 'With all bonuses, a fee of 1 USD returns 1 USD or more: lower it or the bonuses',
+  })
   .refine(
     ({ rates_uusd }) => Object.keys(rates_uusd).length <= MAX_MODELS,
     `There are more than ${MAX_MODELS} rates`,
@@ -81,9 +117,33 @@ export type WeightPolicy = z.output<typeof WeightPolicy>;
 
 export const DEFAULT_POLICY_FILE: string = join(import.meta.dirname, 'default-policy.json');
 
+/** Fields that only stored policies of older versions may lack. */
+const PolicyFile = WeightPolicy.refine(({ rewards }) => rewards !== undefined, {
+  path: ['rewards'],
+  message: 'Missing: copy it from the default policy',
+}).refine(({ linked_chat_bonus_ppm: bonus }) => bonus !== undefined, {
+  path: ['linked_chat_bonus_ppm'],
+  message: 'Missing: copy it from the default policy',
+});
+
 /** Throws ConfigError with the file and every wrong field. */
 export function readWeightPolicy(path: string): WeightPolicy {
-  return readPolicyFile(WeightPolicy, path, { what: 'weights', maxBytes: MAX_POLICY_BYTES });
+  return readPolicyFile(PolicyFile, path, { what: 'weights', maxBytes: MAX_POLICY_BYTES });
+}
+
+/**
+ * Throws ConfigError for a rate of a model that the check policy does not list, because verdicts state that such a model
+ * earns nothing.
+ */
+export function requireListedModels(
+  { rates_uusd: rates }: WeightPolicy,
+  models: Readonly<Record<string, unknown>>,
+): void {
+  const unlisted = Object.keys(rates).filter((model) => models[model] === undefined);
+  if (unlisted.length === 0) return;
+  throw new ConfigError(
+    `the weight policy has rates for models that \`models\` of the check policy does not list: ${unlisted.join(', ')}`,
+  );
 }
 
 /** SHA-256 of the canonical JSON, hex. */

@@ -171,8 +171,9 @@ export const WeightExplanation = z
                   pool_share: Share,
                 },
                 {
-                  pool: '`mining`: cycles in which the node was rented; `idle`: the others.',
-                  points: 'Mean points of the node, micro-USD per hour, as text.',
+                  pool: '`mining`: fees that its renters paid; `idle`: cycles in which it was idle.',
+                  points:
+                    'Points of the node as text. `idle`: mean micro-USD per hour. `mining`: micro-USD of fees in the window, multiplied by the factors; micro-USD per hour in epochs of older versions.',
                   share: "The node's share of the pool.",
                   pool_share: "The pool's share of all weight.",
                 },

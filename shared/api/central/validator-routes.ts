@@ -22,6 +22,8 @@ export const ExecutorToCheck = z.object(
       price_uusd: z.int().min(0).nullable().default(null),
       collateral_deposited: z.boolean().nullable().default(null),
       provider_banned: z.boolean().nullish(),
+      paid_fees_uusd: z.int().min(0).nullish(),
+      extra_incentive_eligible: z.boolean().nullish(),
     },
     {
       id: 'Id of the node.',
@@ -42,6 +44,10 @@ export const ExecutorToCheck = z.object(
         'True if the provider deposited collateral; null if the central API does not report it, which counts as false.',
       provider_banned:
         'True if the provider is banned, or a GPU belongs to a banned provider; absent if the central API does not report it.',
+      paid_fees_uusd:
+        'Fees of the marketplace that renters have paid for the node so far, in millionths of a USD: without granted credit, refunds, the share of a referrer, and charges that may still be refunded; absent if the central API does not report them.',
+      extra_incentive_eligible:
+        'True if the provider has linked a chat account; absent if the central API does not report it.',
     },
   ),
 );
@@ -250,6 +256,8 @@ export const RewardQuery = z.object({
   gpu_count: z.coerce.number().int().min(1).max(MAX_GPUS),
   /** Micro-USD per GPU and hour. */
   price_uusd: z.coerce.number().int().min(0).max(MAX_PRICE_UUSD),
+  /** Fees in micro-USD per hour while all GPUs are rented; absent from a central API of an older version. */
+  fee_uusd: z.coerce.number().int().min(0).max(MAX_PRICE_UUSD).optional(),
 });
 export type RewardQuery = z.output<typeof RewardQuery>;
 

@@ -80,6 +80,7 @@ export async function createValidatorScene({
     node,
     store,
     storeFile,
+    centralUrl: `${origin}/api`,
     validator,
     /** Sets whether the node's probe containers run. */
     setSound(value: boolean): void {

@@ -302,6 +302,7 @@ describe('the reward estimate', () => {
       gpu_model: 'NVIDIA GeForce RTX 4090',
       gpu_count: 8,
       price_uusd: 333_333,
+      fee_uusd: 106_668,
     });
     const count = market.agents.questions.length;
     await estimate('gpu_type=RTX%204090&gpu_count=8&gpu_price=0.333333');

@@ -2,7 +2,7 @@
 import type { RewardShares } from '#shared/api/central/validator-routes.ts';
 import { microToUsd } from '#shared/api/money.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { providerShare } from '../money/ledger/shares.ts';
+import { netFee, providerShare } from '../money/ledger/shares.ts';
 import type { Agents } from '../platform/ports.ts';
 import type { MachineQuery, RewardEstimate } from './machine.schemas.ts';
 import { nodePriceUusd, requireKnownType } from './node-price.ts';
@@ -35,7 +35,13 @@ export function createRewardEstimates({ clock, agents, rentalRateOf }: RewardEst
     const nowMs = clock.monotonicMs();
     const entry = cached.get(key);
     if (entry !== undefined && nowMs - entry.atMs < CACHE_MS) return entry.answer;
-    const query = { gpu_model: gpuModel, gpu_count: gpuCount, price_uusd: priceUusd };
+    const fee = netFee(priceUusd * gpuCount);
+    const query = {
+      gpu_model: gpuModel,
+      gpu_count: gpuCount,
+      price_uusd: priceUusd,
+      fee_uusd: fee,
+    };
     const answer = agents.rewardShares(query);
     cached.delete(key);
     cached.set(key, { atMs: nowMs, answer });

@@ -174,6 +174,7 @@ describe('the feed of deposits', () => {
         words: ['explain', scene.node.id],
         store: { address: scene.storeFile, variable: '--ledger' },
         policyFile: null,
+        published: null,
         keys: async () => [scene.market.validator],
       };
       const print = (text: string) => {

@@ -55,6 +55,7 @@ export async function listPresent(db: Db) {
     .select(['executors.id', 'ip_address', 'port', 'first_verified_at', 'gpu_type', 'gpu_count'])
     .select(['slots_total', 'price_uusd_per_gpu_hour', 'collateral_deposited', 'reachable_since'])
     .select(['providers.hotkey as miner_hotkey', 'providers.banned_at'])
+    .select('providers.chat_user_id')
     .where('state', '<>', 'removed')
     .orderBy('executors.created_at')
     .orderBy('executors.id')

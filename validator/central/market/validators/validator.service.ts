@@ -9,6 +9,7 @@ import {
 } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
+import { finalFees } from '../../money/metering/paid-fees.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
 import type { ValidatorIdentity } from '../../platform/identity.ts';
@@ -78,6 +79,7 @@ export function createValidators(deps: ValidatorsDeps) {
       const present = await listPresent(db);
       const slots = await slotsByExecutor(db);
       const bannedCards = await cardsOfBannedProviders(db);
+      const fees = await finalFees(db, clock.now());
       return present.map((executor) => {
         const { uuids, podIds } = slots.get(executor.id) ?? NO_SLOTS;
         return {
@@ -95,6 +97,8 @@ export function createValidators(deps: ValidatorsDeps) {
           collateral_deposited: executor.collateral_deposited === 1,
           // Compares the cards, because a banned provider may offer the same cards under another hotkey.
           provider_banned: executor.banned_at !== null || uuids.some((id) => bannedCards.has(id)),
+          paid_fees_uusd: fees.get(executor.id) ?? 0,
+          extra_incentive_eligible: executor.chat_user_id !== null,
         };
       });
     },

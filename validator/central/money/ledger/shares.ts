@@ -13,6 +13,14 @@ export function providerShare(totalUusd: number): number {
   return Number((BigInt(totalUusd) * PROVIDER_PERCENT) / PERCENT);
 }
 
+/**
+ * Fee on what an account has paid, less the share of a referrer, whether there is one or not: what the payer cannot get
+ * back.
+ */
+export function netFee(paidUusd: number): number {
+  return paidUusd - providerShare(paidUusd) - referralShare(paidUusd);
+}
+
 /** Referrer's share of the fee on the total that an account has paid so far, rounded down. */
 export function referralShare(paidUusd: number): number {
   return Number((BigInt(paidUusd - providerShare(paidUusd)) * REFERRAL_PERCENT) / PERCENT);

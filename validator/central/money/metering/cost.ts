@@ -62,6 +62,9 @@ export function costUntil(meter: Meter, untilMs: number): Cost {
  */
 export const MINIMUM_CHARGE_MS = 60_000;
 
+/** Longest time that is refunded for a provider's fault. */
+export const LONGEST_FAULT_MS = 86_400_000;
+
 /** Smallest total of a pod that has run, and smallest `max_spend_usd`: one minute, at most the hold of a rental. */
 export function minimumCharge(rate: Rate): number {
   return addTime(NO_COST, rate, MINIMUM_CHARGE_MS).uusd;

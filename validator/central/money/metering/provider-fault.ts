@@ -11,14 +11,11 @@ import type { Db, Pod } from '../../platform/database/tables.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { causedBy } from '../ledger/double-entry.ts';
 import { providerShare } from '../ledger/shares.ts';
-import { costBefore } from './cost.ts';
+import { costBefore, LONGEST_FAULT_MS } from './cost.ts';
 import { postRefund } from './refund.ts';
 import { updateRunway } from './runway.service.ts';
 import { findRefund } from './settlement.store.ts';
 import { findMeter, listSegmentsSince } from './usage.store.ts';
-
-/** Longest time that is refunded. */
-const LONGEST_MS = 86_400_000;
 
 /**
  * Refunds the charges. Call it once the pod is `broken` and settled. Does nothing if the pod cost nothing since it was
@@ -33,7 +30,7 @@ export async function refundFault(
   const meter = await findMeter(tx, pod.id);
   if (meter === undefined || (await findRefund(tx, pod.id)) !== undefined) return;
   const healthyMs = pod.healthy_at ?? pod.first_running_at ?? pod.created_at;
-  const fromMs = Math.max(healthyMs, nowMs - LONGEST_MS);
+  const fromMs = Math.max(healthyMs, nowMs - LONGEST_FAULT_MS);
   const kept = costBefore(meter, await listSegmentsSince(tx, pod.id, fromMs), fromMs);
   const amount = meter.charged_uusd - kept;
   if (amount <= 0) return;

@@ -4,6 +4,7 @@ import type { Cause, Leg } from '../ledger/double-entry.ts';
 import { postGroups } from '../ledger/ledger.service.ts';
 import { grantedAccount, paidAccount } from '../ledger/wallet.service.ts';
 import { returnReferral, writeAccrual } from '../referrals/referral.service.ts';
+import { paidIn } from './paid-fees.ts';
 import { providerAccount } from './settlement.plan.ts';
 import { deductFromDays, insertRefund } from './settlement.store.ts';
 import type { Meter } from './usage.store.ts';
@@ -46,7 +47,7 @@ export async function postRefund(
     group_id: groupId,
     at_ms: cause.atMs,
   };
-  await insertRefund(tx, refund);
+  await insertRefund(tx, refund, { meter, paidUusd: paid });
   if (provider !== null) await deductFromDays(tx, refund);
   return groupId;
 }
@@ -61,8 +62,7 @@ function refundLegs(
   { amount, provider }: { amount: number; provider: number },
 ): Leg[] {
   const absorbed = Math.min(amount, meter.absorbed_uusd);
-  const paidInAll = meter.charged_uusd - meter.granted_uusd - meter.absorbed_uusd;
-  const paid = Math.min(amount - absorbed, paidInAll);
+  const paid = Math.min(amount - absorbed, paidIn(meter));
   const legs: Leg[] = [
     { debit: providerAccount(meter.provider_id), credit: REFUND, amountUusd: provider },
     { debit: 'platform:fee', credit: REFUND, amountUusd: amount - provider },

@@ -5,8 +5,10 @@
 import { startOfDay } from '#shared/runtime/clock.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { type Cause, causedBy, type LedgerAccount, type Leg } from '../ledger/double-entry.ts';
+import { netFee } from '../ledger/shares.ts';
 import { spendLegs, type Wallet } from '../ledger/wallet.service.ts';
 import { type Charge, chargeBetween, costUntil, rateOf, totalOf } from './cost.ts';
+import { paidIn } from './paid-fees.ts';
 import { burningOf, burnPerHour, type Funds, runsOutAt, spendsOutAt } from './runway.ts';
 import type { SettlementRow } from './settlement.store.ts';
 import type { Meter, MeterBounds } from './usage.store.ts';
@@ -159,6 +161,11 @@ export function planSettlement(
     { debit: USAGE, credit: providerAccount(meter.provider_id), amountUusd: charge.providerUusd },
     { debit: USAGE, credit: 'platform:fee', amountUusd: charge.feeUusd },
   ];
+  const totals = {
+    charged_uusd: meter.charged_uusd + charge.chargeUusd,
+    granted_uusd: meter.granted_uusd + granted + held.granted,
+    absorbed_uusd: meter.absorbed_uusd + absorbed,
+  };
   return {
     legs: legs.filter(({ amountUusd }) => amountUusd > 0),
     row: {
@@ -166,10 +173,10 @@ export function planSettlement(
       tick_seq: meter.tick_seq + 1,
       from_ms: Math.max(meter.settled_to_ms, meter.since_ms),
       to_ms: untilMs,
-      total_uusd: meter.charged_uusd + charge.chargeUusd,
+      total_uusd: totals.charged_uusd,
       provider_total_uusd: meter.provider_uusd + charge.providerUusd,
-      granted_uusd: meter.granted_uusd + granted + held.granted,
-      absorbed_uusd: meter.absorbed_uusd + absorbed,
+      granted_uusd: totals.granted_uusd,
+      absorbed_uusd: totals.absorbed_uusd,
       // The day on which the charged time ends.
       day_ms: startOfDay(untilMs),
       provider_id: meter.provider_id,
@@ -177,6 +184,7 @@ export function planSettlement(
       gpu_count: meter.gpu_count,
       charge_uusd: charge.chargeUusd,
       net_uusd: charge.providerUusd,
+      fee_uusd: netFee(paidIn(totals)) - netFee(paidIn(meter)),
     },
     wallet: {
       ...wallet,
@@ -188,9 +196,8 @@ export function planSettlement(
 }
 
 function paidCreditIn(before: Meter, after: PlannedRow): number {
-  const granted = after.granted_uusd - before.granted_uusd;
-  const absorbed = after.absorbed_uusd - before.absorbed_uusd;
-  return after.charge_uusd - granted - absorbed;
+  const { total_uusd: charged_uusd, granted_uusd, absorbed_uusd } = after;
+  return paidIn({ charged_uusd, granted_uusd, absorbed_uusd }) - paidIn(before);
 }
 
 /**

@@ -7,6 +7,10 @@ import type {
   UsageRefundsTable,
 } from '../../platform/database/tables/metering.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { netFee } from '../ledger/shares.ts';
+import { addFees } from './paid-fees.store.ts';
+import { paidIn } from './paid-fees.ts';
+import type { Meter } from './usage.store.ts';
 
 export type Tick = Selectable<BillingTicksTable>;
 export type Period = Selectable<BillingPeriodsTable>;
@@ -23,6 +27,8 @@ export type SettlementRow = Tick & {
   from_ms: number;
   charge_uusd: number;
   net_uusd: number;
+  /** Fee on the paid credit in the charge; see `netFee`. */
+  fee_uusd: number;
 };
 
 const SETTLEMENT = {
@@ -128,10 +134,19 @@ export async function writeSettlements(db: Db, settled: readonly SettlementRow[]
   await addTicks(db, { rows });
   await advanceMeters(db, { rows });
   await addToDays(db, { rows });
+  await addFees(db, settled);
 }
 
-/** Stores a refund. */
-export async function insertRefund(db: Db, refund: Refund): Promise<void> {
+/** Stores a refund, of which `paidUusd` was paid credit. `meter` is the pod's meter before it. */
+export async function insertRefund(
+  db: Db,
+  refund: Refund,
+  { meter, paidUusd }: { meter: Meter; paidUusd: number },
+): Promise<void> {
+  const paid = paidIn(meter);
+  await addFees(db, [
+    { executor_id: meter.executor_id, fee_uusd: netFee(paid - paidUusd) - netFee(paid) },
+  ]);
   await db.insertInto('usage_refunds').values(refund).execute();
   await db
     .updateTable('usage_meters')

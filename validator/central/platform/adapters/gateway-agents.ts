@@ -114,11 +114,12 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
     },
     signedDigest: () =>
       requestDocument(UPDATE_DIGEST_PATH, { schema: SignedDigest, what: 'The digest' }),
-    rewardShares({ gpu_model, gpu_count, price_uusd }) {
+    rewardShares({ gpu_model, gpu_count, price_uusd, fee_uusd }) {
       const query = new URLSearchParams({
         gpu_model,
         gpu_count: String(gpu_count),
         price_uusd: String(price_uusd),
+        ...(fee_uusd === undefined ? {} : { fee_uusd: String(fee_uusd) }),
       });
       const path = `${REWARD_ESTIMATE_PATH}?${query}`;
       return requestDocument(path, { schema: RewardShares, what: 'The estimate' });

@@ -65,6 +65,7 @@ import { runningTime } from './migrations/0052-running-time.ts';
 import { damagedBackups } from './migrations/0053-damaged-backups.ts';
 import { pendingEmail } from './migrations/0054-pending-email.ts';
 import { unknownPods } from './migrations/0055-unknown-pods.ts';
+import { paidFees } from './migrations/0056-paid-fees.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -123,6 +124,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   damagedBackups,
   pendingEmail,
   unknownPods,
+  paidFees,
 ];
 
 const SCHEMA = MIGRATIONS.length;

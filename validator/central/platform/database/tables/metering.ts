@@ -118,7 +118,11 @@ export type ApiKeyBudgetsTable = {
   stops_at: number | null;
 };
 
+/** Fees on paid credit for the usage of a node, less refunds and the share of a referrer (`netFee`). */
+export type ExecutorFeesTable = { executor_id: string; fee_uusd: number };
+
 export type MeteringTables = {
+  executor_fees: ExecutorFeesTable;
   usage_segments: UsageSegmentsTable;
   usage_meters: UsageMetersTable;
   billing_ticks: BillingTicksTable;
