@@ -13,6 +13,7 @@ import { runCommand } from '#shared/runtime/run-command.ts';
 import { createServiceManager } from '#shared/runtime/service-manager.ts';
 import { checkTables } from '#shared/runtime/sqlite.ts';
 import { VERSION } from '#shared/runtime/version.ts';
+import { openIdentity } from '#shared/signing/identity.ts';
 import { startTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import { sshPortsIn } from './access/ssh/gateway-files.ts';
 import { firewallOf } from './adapters-from-config.ts';
@@ -22,6 +23,7 @@ import { AGENT_CONFIG, type AgentConfig, dockerSocketOf } from './config.ts';
 import { checkTlsFiles, policyOf, trustedKeysOf } from './config-files.ts';
 import type { Firewall } from './containers/network/firewall.ts';
 import { openHome, STORE_FILE } from './database/database.ts';
+import { openSecretKey } from './host/secret-key.ts';
 import { createMetrics } from './metrics/metrics.ts';
 
 /**
@@ -64,6 +66,10 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
   const home = openHome(config.AGENT_HOME, {
     nowMs: clock.now(),
     sshPorts: () => sshPortsIn(config.AGENT_HOME),
+    openKeys() {
+      openIdentity(config.AGENT_HOME, systemRandom);
+      openSecretKey(config.AGENT_HOME, systemRandom);
+    },
   });
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
   const guard = openGuardedClock(config.AGENT_HOME, {

@@ -35,6 +35,7 @@ async function removeEverything(config: AgentConfig, environment: Environment): 
   const home = openHome(config.AGENT_HOME, {
     nowMs: systemClock.now(),
     sshPorts: () => ({}),
+    openKeys: null,
   });
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
   const engine = createDockerodeEngine({ socketPath, clock: systemClock });

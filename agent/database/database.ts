@@ -79,6 +79,17 @@ const CHECKPOINT_PAGES = 50;
 /** Number of damaged stores that are kept. */
 const KEPT = 3;
 
+type HomeOptions = {
+  nowMs: number;
+  /** Reads the ports of the SSH gateway that a rebuild needs. */
+  sshPorts(): Rebuild['ssh_ports'];
+  /**
+   * Opens the KEY_FILES, and creates those of a new home: from the next start on, a missing one is an error. Null for a
+   * command that needs no key.
+   */
+  openKeys: (() => void) | null;
+};
+
 /**
  * Opens the store of a home folder exclusively. A damaged store, or one that lost its tables, is moved aside and, like a
  * missing one, replaced by an empty one that has a `rebuildOf`. Throws if another agent uses the home, and ConfigError if
@@ -86,10 +97,11 @@ const KEPT = 3;
  */
 export function openHome(
   home: string,
-  { nowMs, sshPorts }: { nowMs: number; sshPorts(): Rebuild['ssh_ports'] },
+  { nowMs, sshPorts, openKeys }: HomeOptions,
 ): { database: DatabaseSync; close(): void } {
   const lock = lockHome(home);
-  requireKeyFiles(home);
+  if (openKeys !== null) requireKeyFiles(home);
+  openKeys?.();
   const path = join(home, STORE_FILE);
   const cause = lossOf(path, nowMs);
   const database = openDatabase(path);
@@ -97,7 +109,7 @@ export function openHome(
   // A lost journal then costs only the newest changes.
   database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   checkpoint(database);
-  writeFileSync(`${path}${CREATED}`, '', { mode: 0o600 });
+  if (openKeys !== null) writeFileSync(`${path}${CREATED}`, '', { mode: 0o600 });
   return {
     database,
     close() {

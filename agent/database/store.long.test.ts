@@ -7,7 +7,7 @@ import { agentArguments } from '#shared/runtime/node-process.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { openHome } from './database.ts';
 
-const OPENING = { nowMs: 1_795_762_800_000, sshPorts: () => ({}) };
+const OPENING = { nowMs: 1_795_762_800_000, sshPorts: () => ({}), openKeys: null };
 
 it('ends the agent with one line if the home cannot be created or is in use', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-'));

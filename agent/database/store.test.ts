@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -12,7 +12,14 @@ import { createPodStore, type PodRow } from '../pods/pod.store.ts';
 import { newPodRow } from '../pods/pod-row.ts';
 import { endRebuild, openDatabase, openHome, rebuildOf } from './database.ts';
 
-const OPENING = { nowMs: 1_795_762_800_000, sshPorts: () => ({}) };
+/** Options to open a home with key files. */
+const openingOf = (home: string) => ({
+  nowMs: 1_795_762_800_000,
+  sshPorts: () => ({}),
+  openKeys() {
+    for (const name of ['identity.key', 'secret.key']) writeFileSync(join(home, name), 'key');
+  },
+});
 
 function row(id: string, change: Partial<PodRow> = {}): PodRow {
   const content = { spec_json: JSON.stringify(PodSpec.parse(podSpec())), spec_hash: 'hash' };
@@ -79,17 +86,17 @@ it('keeps the SSH ports of pods from agents with one host key per pod out of use
 
 it('lets only one agent use a home', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
-  const first = openHome(home, OPENING);
-  expect(() => openHome(home, OPENING)).toThrow(/another agent uses/);
+  const first = openHome(home, openingOf(home));
+  expect(() => openHome(home, openingOf(home))).toThrow(/another agent uses/);
   first.close();
-  openHome(home, OPENING).close();
+  openHome(home, openingOf(home)).close();
   rmSync(home, { recursive: true });
 });
 
 it('moves a damaged store aside and opens an empty one, also in place of a missing one', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
   const path = join(home, 'agent.sqlite');
-  const open = () => openHome(home, { ...OPENING, sshPorts: () => ({ a: 20_001 }) });
+  const open = () => openHome(home, { ...openingOf(home), sshPorts: () => ({ a: 20_001 }) });
   const first = open();
   expect(rebuildOf(first.database)).toBeNull();
   createPodStore(first.database).put(row('a'));

@@ -22,6 +22,14 @@ let clock: ManualClock;
 let engine: FakeEngine;
 let closeHome: () => void;
 
+const OPENING = {
+  nowMs: 0,
+  sshPorts: () => ({}),
+  openKeys() {
+    for (const name of ['identity.key', 'secret.key']) writeFileSync(join(home, name), 'key');
+  },
+};
+
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), 'podwright-'));
   clock = createManualClock();
@@ -34,8 +42,8 @@ afterEach(() => {
 });
 
 function start(sshPorts: Record<string, number> = {}): Agent {
-  for (const name of ['identity.key', 'secret.key']) writeFileSync(join(home, name), 'key');
-  const { database, close } = openHome(home, { nowMs: clock.now(), sshPorts: () => sshPorts });
+  const opening = { ...OPENING, sshPorts: () => sshPorts };
+  const { database, close } = openHome(home, { ...opening, nowMs: clock.now() });
   closeHome = () => {
     closeHome = () => undefined;
     close();
@@ -103,12 +111,10 @@ it('keeps a running container, its ports and its SSH port when the store was dam
   await stop(second);
 });
 
-const SILENT = { nowMs: 0, sshPorts: () => ({}) };
-
 it.each([0, 1])('builds the store anew if %i bytes of it are left', async (bytes) => {
   await stop(start());
   truncateSync(join(home, 'agent.sqlite'), bytes);
-  const { database, close } = openHome(home, SILENT);
+  const { database, close } = openHome(home, OPENING);
   expect(rebuildOf(database)?.cause).toContain('it lost its tables');
   close();
 });
@@ -142,7 +148,7 @@ it('keeps a running container and its ports when the store lost its newest chang
 it('refuses a home with a store in which a key is missing', async () => {
   await stop(start());
   rmSync(join(home, 'identity.key'));
-  expect(() => openHome(home, SILENT)).toThrow(
+  expect(() => openHome(home, OPENING)).toThrow(
     `the key ${join(home, 'identity.key')} is missing, although`,
   );
 });

@@ -297,7 +297,7 @@ it('names a damaged file of the last accepted update, and stages nothing', async
   const { tree, stage } = createStaging();
   await stage(TARGET, signedDigest());
   const file = join(root, 'update.json');
-  truncateSync(file, statSync(file).size / 2);
+  truncateSync(file, Math.floor(statSync(file).size / 2));
   await expect(stage(TARGET, signedDigest())).rejects.toThrow(`${file} is damaged: delete it if`);
   expect(tree.has(TARGET)).toBe(true);
 });

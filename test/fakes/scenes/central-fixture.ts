@@ -44,6 +44,9 @@ type Outside = Partial<
   >
 >;
 
+/** The central API's secret in tests. */
+export const TEST_SECRET = Uint8Array.from({ length: 32 }, (_, index) => index);
+
 export type TestCentralOverrides = Partial<CentralOptions> & Outside & { clock?: ManualClock };
 
 /** An account that signed up and logged in. */
@@ -119,14 +122,13 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
   } = rest;
   const { clock = createManualClock(), db = await createTestDatabase(), ...configured } = others;
   const { databaseHealth = INTACT_DATABASE, ...options } = configured;
-  const secret = new Uint8Array(32).fill(7);
   const ports: CentralPorts = {
-    db: openedBy(db, secret),
+    db: openedBy(db, TEST_SECRET),
     databaseHealth,
     clock,
     random: systemRandom,
     log: log ?? createLog({ name: 'test', level: 'silent' }),
-    secret,
+    secret: TEST_SECRET,
     agents,
     ...(guard === undefined ? {} : { guard }),
     mailer: mailer ?? null,

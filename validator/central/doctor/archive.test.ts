@@ -8,6 +8,7 @@ import { type Finding, runDoctor, systemDoctorPorts } from '#shared/check/doctor
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createCommandProgress } from '#shared/runtime/progress.ts';
 import { freePorts } from '../../../test/fakes/free-ports.ts';
+import { TEST_SECRET } from '../../../test/fakes/scenes/central-fixture.ts';
 import { createPodScene } from '../../../test/fakes/scenes/pod-scene.ts';
 import { hotkey } from '../../../test/fixtures/cycle-set.ts';
 import { openCentralDatabase } from '../platform/database/database.ts';
@@ -38,8 +39,7 @@ let planted: string[];
 let environment: Record<string, string>;
 
 beforeAll(async () => {
-  const secret = new Uint8Array(32).fill(7);
-  writeFileSync(at('central.secret'), secret, { mode: 0o600 });
+  writeFileSync(at('central.secret'), TEST_SECRET, { mode: 0o600 });
   writeFileSync(at('central.seed'), '0a'.repeat(32), { mode: 0o600 });
   const db = await openCentralDatabase(at('central.db'));
   const scene = await createPodScene({ db, webhookTargets: 'loopback' });
@@ -67,8 +67,8 @@ beforeAll(async () => {
   planted = [
     ...Object.values(CONFIGURED),
     ...['smtp-Hush%2F1', 'smtp-Hush/1', '0a'.repeat(32)],
-    Buffer.from(secret).toString('hex'),
-    Buffer.from(secret).toString('base64'),
+    Buffer.from(TEST_SECRET).toString('hex'),
+    Buffer.from(TEST_SECRET).toString('base64'),
     ...Object.values(STORED).flatMap((text) => text.split('\n')),
     webhook.secret,
   ];

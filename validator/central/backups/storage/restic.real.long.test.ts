@@ -17,7 +17,7 @@ import { createRepositoryCredentials, type Rights } from './repository-credentia
 const MIB = 1024 * 1024;
 const QUOTA_MIB = 24;
 const HOTKEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
-const SECRET = Buffer.alloc(32, 7);
+const SECRET = Buffer.from(Uint8Array.from({ length: 32 }, (_, index) => index));
 const credentials = createRepositoryCredentials({ secret: SECRET });
 
 let home: string;
