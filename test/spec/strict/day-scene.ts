@@ -11,6 +11,7 @@ import { startOAuthProvider } from '../../fakes/external/oauth-provider.ts';
 import { startWebhookReceiver } from '../../fakes/external/webhook-receiver.ts';
 import { createManualClock } from '../../fakes/manual-clock.ts';
 import { createTestMarket, PUBLIC_KEY } from '../../fakes/scenes/market-fixture.ts';
+import { recovery } from '../../fixtures/root-key-set.ts';
 import { signedDigest } from '../../fixtures/update-manifest.ts';
 import { ResponseDocument } from '../response-fields.ts';
 import { createRecorder } from './recorder.ts';
@@ -36,7 +37,7 @@ export async function createDayScene() {
   // Webhooks are sent with real timestamps.
   const clock = createManualClock(systemClock.now());
   const agents = createFakeAgents();
-  agents.signedDigest = async () => signedDigest();
+  agents.signedDigest = async () => ({ ...signedDigest(), keySets: [recovery()] });
   agents.rewards.shares = { rented: 0.4, idle: 0.1, obstacles: ['collateral'] };
   const market = await createTestMarket({
     agents,
