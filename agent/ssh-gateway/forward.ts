@@ -18,7 +18,7 @@ const LOOPBACK = new Map([
 ]);
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Returns the route of a request: a relay inside the pod, its own address, or null if not allowed. Pure. */
+/** Returns how to reach a target: by a relay inside the pod, or at the pod's address; null if it is not allowed. Pure. */
 export function routeOf(
   { host, port }: Target,
   podAddresses: readonly string[],

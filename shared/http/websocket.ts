@@ -96,7 +96,8 @@ function messagesOf(text: string): string[] {
   return frames.map((frame) => frame.slice(PREFIX.length));
 }
 
-/** Returns the close code to send to the other side of a relay. A code that must not be sent becomes 1011. */
+/** Returns the close code to send to the other side of a relay. 1005 (no code) becomes 1000; any other
+ * code that must not be sent becomes 1011. */
 export function relayedCloseCode(code: number): number {
   if (code === NO_STATUS) return CLOSE.normal;
   const sendable = (code >= 1000 && code <= 1014 && code !== 1004 && code !== 1006) || code >= 3000;

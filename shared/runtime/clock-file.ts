@@ -28,7 +28,7 @@ const StoredClock = z.object({
   wallMs: z.number(),
   peerMs: z.number().nullable(),
 });
-/** Content of the file: the believed time, and the status of the process at that time. */
+/** Content of the file: the time that the process uses, and the state of its clock at that time. */
 export type StoredClock = z.output<typeof StoredClock>;
 
 const recordFile = (home: string) => join(home, 'clock.json');
@@ -72,7 +72,7 @@ export function clockRecordsIn(
   };
 }
 
-/** Reads the boot of this host. */
+/** Returns the readers of the host's uptime and boot id. */
 export function hostBoot(): HostBoot {
   return { uptimeMs: () => uptime() * MS_PER_SECOND, bootId: readBootId() };
 }
@@ -85,7 +85,7 @@ function readBootId(): string | null {
   }
 }
 
-/** Guards the host's clock by the time that is stored in `home`. */
+/** Opens a clock that follows no implausible jump of the host's clock, compared with the time stored in `home`. */
 export function openGuardedClock(
   home: string,
   ports: { clock: Clock; random: Random; log: Log },
@@ -113,11 +113,11 @@ export function runClockCommand(args: readonly string[], home: string, random: R
   }
   if (action === 'confirm') {
     replacePrivateFile(confirmationFile(home), '', random);
-    return 'The process believes the clock of this host within seconds. Read the result with clock.\n';
+    return 'The process will trust the clock of this host in a few seconds. Run the command clock to see the result.\n';
   }
   const stored = readStoredClock(home);
   if (stored === null) return `No process has stored its time in ${home}.\n`;
   const { suspicion, timeMs, wallMs } = stored;
-  const state = suspicion === null ? 'believed' : `suspect: ${SUSPICION_TEXTS[suspicion]}`;
+  const state = suspicion === null ? 'trusted' : `suspect: ${SUSPICION_TEXTS[suspicion]}`;
   return `clock: ${state}\nstored time: ${naiveUtc(timeMs)}\nhost's clock then: ${naiveUtc(wallMs)}\n`;
 }

@@ -160,7 +160,7 @@ describe('a peer', () => {
     expect(observePeer(suspect, reading(5_000), START_MS + 4_000).suspicion).toBeNull();
   });
 
-  it('is believed together with a clock that is set to its time', () => {
+  it('is trusted together with a clock that is set to its time', () => {
     const suspect = differs(begun, 3);
     const set = reading(5_000, { offMs: HOUR_MS });
     const held = observed(suspect, set);

@@ -38,13 +38,13 @@ export type GuardState = {
   monotonicMs: number;
   uptimeMs: number | null;
   suspicion: ClockSuspicion | null;
-  /** Consecutive times of peers that differ from the believed time. */
+  /** Consecutive times of peers that differ from the trusted time. */
   differing: number;
   /** True after an operator has confirmed a time that peers do not share, until a peer agrees. */
   ignoresPeers: boolean;
 };
 
-/** Largest step that is believed at once. Signed requests accept the same difference. */
+/** Largest step that is trusted at once. Signed requests accept the same difference. */
 export const BELIEVED_STEP_MS = 30_000;
 /** Longest time for which a host is plausibly switched off. After a longer time a peer or an operator must agree. */
 export const MAX_ABSENCE_MS = 3 * 86_400_000;
@@ -94,7 +94,7 @@ export function continuedMs(
   return state.timeMs + Math.max(ranMs, upMs);
 }
 
-/** Judges the wall clock against the passed time. The believed time makes no step. */
+/** Judges the wall clock against the passed time. The trusted time makes no step. */
 export function observeClock(state: GuardState, reading: ClockReading): GuardState {
   const { wallMs } = reading;
   const expectedMs = continuedMs(state, reading);
@@ -102,7 +102,7 @@ export function observeClock(state: GuardState, reading: ClockReading): GuardSta
   const fits = isClose(wallMs, expectedMs) || isClose(wallMs, ranOnlyMs);
   const { suspicion } = state;
   if (suspicion === 'peer_differs') return moved(state, reading, fits ? wallMs : expectedMs);
-  if (fits) return believed(state, reading);
+  if (fits) return trusted(state, reading);
   return { ...moved(state, reading, expectedMs), suspicion: suspicion ?? 'jumped' };
 }
 
@@ -111,14 +111,14 @@ export function observeReturn(state: GuardState, reading: ClockReading): GuardSt
   const { suspicion } = state;
   if (suspicion !== 'before_record' && suspicion !== 'far_after_record') return state;
   const aheadMs = reading.wallMs - continuedMs(state, reading);
-  return aheadMs > 0 && aheadMs <= MAX_ABSENCE_MS ? believed(state, reading) : state;
+  return aheadMs > 0 && aheadMs <= MAX_ABSENCE_MS ? trusted(state, reading) : state;
 }
 
 /** Judges the time of an authenticated peer. */
 export function observePeer(state: GuardState, reading: ClockReading, peerMs: number): GuardState {
   const agrees = (timeMs: number) => Math.abs(peerMs - timeMs) <= PEER_TOLERANCE_MS;
   if (agrees(reading.wallMs)) {
-    return { ...believed(state, reading), differing: 0, ignoresPeers: false };
+    return { ...trusted(state, reading), differing: 0, ignoresPeers: false };
   }
   if (state.suspicion !== null || state.ignoresPeers) return state;
   const differing = state.differing + 1;
@@ -128,10 +128,10 @@ export function observePeer(state: GuardState, reading: ClockReading, peerMs: nu
 
 /** Believes the wall clock because an operator confirms it. */
 export function confirmClock(state: GuardState, reading: ClockReading): GuardState {
-  return { ...believed(state, reading), differing: 0, ignoresPeers: true };
+  return { ...trusted(state, reading), differing: 0, ignoresPeers: true };
 }
 
-function believed(state: GuardState, reading: ClockReading): GuardState {
+function trusted(state: GuardState, reading: ClockReading): GuardState {
   return { ...moved(state, reading, reading.wallMs), suspicion: null };
 }
 

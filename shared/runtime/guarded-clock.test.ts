@@ -48,7 +48,7 @@ it('does not show a jump of 25 s to any caller, and reports it once', async () =
   expect(guard.isSuspect()).toBe(false);
   expect(guard.clock.now()).toBe(host.rightMs());
   expect(guard.resumedAtMs()).toBe(host.rightMs());
-  expect([logged('the clock is suspect'), logged('believed again')]).toEqual([1, 1]);
+  expect([logged('the clock is suspect'), logged('trusted again')]).toEqual([1, 1]);
 });
 
 it('holds the time across a restart during the jump', async () => {
@@ -110,7 +110,7 @@ it('believes the clock within seconds of the command, which also shows the state
   runClockCommand(['confirm'], home, systemRandom);
   await host.advance(5_000);
   expect(guard.clock.now()).toBe(host.now());
-  expect(runClockCommand([], home, systemRandom)).toContain('clock: believed');
+  expect(runClockCommand([], home, systemRandom)).toContain('clock: trusted');
   expect(() => runClockCommand(['reset'], home, systemRandom)).toThrow('usage');
   await guard.stop();
   expect(readdirSync(home)).toEqual(['clock.json']);

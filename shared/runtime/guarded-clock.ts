@@ -21,13 +21,13 @@ import type { Log } from './log.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const LOOK_INTERVAL_MS = 5_000;
-/** The time is also stored when the clock becomes suspect or is believed again. */
+/** The time is also stored when the clock becomes suspect or is trusted again. */
 const STORE_INTERVAL_MS = 30_000;
 /** Reading the uptime opens a file, and a suspect clock reads it at every call of `now`. */
 const UPTIME_READ_MS = 1_000;
 
 export type ClockStatus = {
-  /** Null while the clock is believed. */
+  /** Null while the clock is trusted. */
   suspicion: ClockSuspicion | null;
   /** Believed time, milliseconds since the epoch. */
   timeMs: number;
@@ -37,7 +37,7 @@ export type ClockStatus = {
   peerMs: number | null;
 };
 
-/** Storage of the believed time for the next start. */
+/** Storage of the trusted time for the next start. */
 export type ClockRecords = {
   /** Returns null before the first start. */
   read(): ClockRecord | null;
@@ -85,7 +85,7 @@ export function createGuardedClock(options: GuardedClockOptions) {
 
   function read(): ClockReading {
     const monotonicMs = host.monotonicMs();
-    // A believed clock is read rarely, and must not be suspected because of an old uptime.
+    // A trusted clock is read rarely, and must not be suspected because of an old uptime.
     const isOld = monotonicMs - uptime.readMs >= UPTIME_READ_MS;
     if (isOld || isBelieved) {
       uptime = { readMs: monotonicMs, value: boot.uptimeMs() };
@@ -96,7 +96,7 @@ export function createGuardedClock(options: GuardedClockOptions) {
 
   function report(): void {
     const { suspicion, wallMs, timeMs, peerMs: peer } = statusNow();
-    const times = { wall: naiveUtc(wallMs), believed: naiveUtc(timeMs) };
+    const times = { wall: naiveUtc(wallMs), trusted: naiveUtc(timeMs) };
     log.error(
       { suspicion, ...times, ...(peer === null ? {} : { peer: naiveUtc(peer) }) },
       SUSPENDED,
@@ -114,8 +114,8 @@ export function createGuardedClock(options: GuardedClockOptions) {
     if (before.suspicion === next.suspicion) return;
     if (isEnd) {
       log.warn(
-        { suspicion: before.suspicion, believed: naiveUtc(next.timeMs) },
-        'the clock is believed again',
+        { suspicion: before.suspicion, trusted: naiveUtc(next.timeMs) },
+        'the clock is trusted again',
       );
     } else report();
     store();
@@ -126,7 +126,7 @@ export function createGuardedClock(options: GuardedClockOptions) {
     become(observeClock(state, reading), reading);
   }
 
-  /** Judges with `judge`. Runs the preparations before the believed time makes a step; a failed one prevents the step. */
+  /** Judges with `judge`. Runs the preparations before the trusted time makes a step; a failed one prevents the step. */
   async function judgeBy(judge: (state: GuardState, reading: ClockReading) => GuardState) {
     look();
     const reading = read();
@@ -199,7 +199,7 @@ export function createGuardedClock(options: GuardedClockOptions) {
     isStepping: (): boolean => isStepping,
 
     /**
-     * Returns the believed time at which the process resumed after a suspicion, a step or sleep of the host; negative
+     * Returns the trusted time at which the process resumed after a suspicion, a step or sleep of the host; negative
      * infinity if it never did. This process did not reliably observe the silence of others before.
      */
     resumedAtMs: (): number => resumedMs,
@@ -220,7 +220,7 @@ export function createGuardedClock(options: GuardedClockOptions) {
     /** Believes the host's clock because an operator confirms it. Rejects if a preparation fails. */
     confirm,
 
-    /** Runs `prepare` before every step of the believed time, while the earlier time is still believed. */
+    /** Runs `prepare` before every step of the trusted time, while the earlier time is still trusted. */
     beforeStep(prepare: () => Promise<void>): void {
       preparations.push(prepare);
     },

@@ -37,7 +37,7 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
   AGENT_KEY_SET: 'JSON file of keys with roles and validity periods, signed by a trusted key',
   AGENT_ROOT_KEYS: {
     meaning: 'root keys of the marketplace and how many of them sign a key set: `2/ss58,ss58,ss58`',
-    unset: 'the root of the first key set that a trusted key has signed too',
+    unset: 'the root keys in the first key set that a trusted key has also signed',
   },
   AGENT_HOME: 'folder with the agent’s state',
   AGENT_HOST: 'listen address',
@@ -129,7 +129,7 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
   CENTRAL_DATABASE_BACKUP_KEEP: 'number of newest backups of the database that are kept',
   CENTRAL_DATABASE_BACKUP_DIR: {
     meaning: 'folder of the backups of the database',
-    unset: '`database-backups` beside it',
+    unset: '`database-backups` beside the database',
   },
   CENTRAL_HOST: 'listen address',
   CENTRAL_PORT: 'listen port',
@@ -300,7 +300,7 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
   VALIDATOR_DATABASE_BACKUP_KEEP: 'number of newest backups of the store that are kept',
   VALIDATOR_DATABASE_BACKUP_DIR: {
     meaning: 'folder of the backups of the store',
-    unset: '`database-backups` beside it',
+    unset: '`database-backups` beside the database',
   },
   VALIDATOR_SEED_FILE: {
     meaning: 'seed of the hotkey: 64 hex digits, mode 0600, created if missing',

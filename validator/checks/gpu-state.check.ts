@@ -86,7 +86,8 @@ export const gpuWedge = defineCheck({
 export const gpuIdleUse = defineCheck({
   id: 'gpu_idle_use',
   detects: 'a card that other programs use while it is offered',
-  required: 'no process runs on a card that no pod uses',
+  required:
+    'no process uses a card that no pod uses, above `idle_utilization_percent` or `idle_memory_permille` of the policy',
   category: 'policy',
   judge({ inventory, measured: { load }, executor, policy }) {
     if (executor.rented) return unknown('rented');

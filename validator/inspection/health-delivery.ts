@@ -17,7 +17,7 @@ import type { Message } from '../store/outbox.store.ts';
 const RANK: Record<HealthReport['verdict'], number> = { withheld: 0, failed: 1, verified: 1 };
 
 const OK = 200;
-const GONE = 404;
+const NOT_FOUND = 404;
 
 /** Returns the message about one inspection, with the rank up to which it replaces waiting messages. */
 export function healthMessage(
@@ -51,7 +51,7 @@ export function healthMessage(
 export function createHealthDelivery(central: Pick<CentralClient, 'postHealth'>): Delivery {
   async function send(body: string, key: string): Promise<Outcome> {
     const { status, text } = await central.postHealth(body, key);
-    const isGone = status === GONE && text.includes('"node_not_found"');
+    const isGone = status === NOT_FOUND && text.includes('"node_not_found"');
     return status === OK || isGone
       ? { state: 'delivered' }
       : outcomeOf(status, `${status}: ${text}`);

@@ -101,7 +101,7 @@ export function createEvidenceRecords(store: EvidenceStore, trusted: readonly Tr
 }
 
 function verdictIn(entryJson: string): CycleVerdicts['verdicts'][number] {
-  // This module wrote the text from a CycleEntry.
+  // `cycle.service.ts` wrote the text from a CycleEntry.
   const entry = JSON.parse(entryJson) as CycleEntry;
   const { executor_id, hotkey, evidence_id, verdict, gpu_model, gpu_count } = entry;
   const { rented, simulated, uptime_minutes, failure_ppm } = entry;

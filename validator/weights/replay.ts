@@ -15,7 +15,7 @@ import { epochRow, readInput, readPayload, readPolicy, uidsOf, weightOf } from '
 import type { WeightPolicy } from './weight-policy.ts';
 
 export type Replay = {
-  /** Recomputed row; null if part of its input was deleted. */
+  /** Recomputed row; null if part of its input was deleted or the burn recipient is not registered. */
   row: EpochRow | null;
   /** Number of documents that were judged again. */
   documents: number;
@@ -86,7 +86,7 @@ export async function replayEpoch(
   const { validator } = weighing.head;
   const isTrusted = isTrustedAt(keys, validator, stored.computed_ms);
   if (!isTrusted) {
-    problems.push(`it is signed by ${validator}, which is not trusted at the time of the epoch`);
+    problems.push(`the epoch is signed by ${validator}, which was not a trusted key at its time`);
   }
   const unsigned = signatureProblem(stored, validator);
   if (unsigned !== null) problems.push(unsigned);

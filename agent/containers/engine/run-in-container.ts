@@ -7,12 +7,13 @@ const RUN_DEADLINE_MS = 10_000;
 const EXIT_POLL_MS = 50;
 const EXIT_POLLS = 20;
 const MAX_OUTPUT_BYTES = 64 * 1024;
-/** Limit of programs that have not ended after their deadline. */
+/** Maximum number of hanging programs that are remembered; at the limit, all are forgotten. */
 const MAX_HANGING = 256;
 
 /**
- * The returned function resolves with null if the program did not end in ten seconds, and at once while an earlier
- * program still hangs in the container. It rejects with EngineError if the program cannot be started.
+ * The returned function resolves with null if the program does not end within ten seconds. While an earlier program
+ * still hangs in the container, it resolves with null at once. It rejects with EngineError if the program cannot be
+ * started.
  */
 export function createRunInContainer(options: { socketPath: string; clock: Clock }) {
   const { clock } = options;

@@ -1,6 +1,6 @@
 /**
  * An agent's identity document (GET /identity): its key, the provider's enrolment of the key, and its TLS certificate.
- * The provider signs an enrolment once with its hotkey, on another machine than the agent's host.
+ * The provider signs an enrolment once with its hotkey, which need not be on the agent's host.
  */
 import { join } from 'node:path';
 import { z } from 'zod';

@@ -18,7 +18,7 @@ const config = { auth: 'user' } as const;
 
 export type ScheduleRoutesDeps = OnceDeps & {
   schedules: Schedules;
-  /** Returns the id of the pod that `id` names: its own id, or the id of its node (pod_executor_id). */
+  /** Returns the pod's id. `id` is the id of the pod, or of the pod's node (`pod_executor_id`). */
   podIdNamedBy(accountId: string, id: string): Promise<string>;
 };
 

@@ -21,7 +21,7 @@ export type LogPage = {
   more: boolean;
 };
 
-/** Exceeds the agent's maximum, so that `tail` never cuts off lines after the position. */
+/** The agent's maximum, so that `tail` never cuts off lines after the position. */
 export const MAX_TAIL = 10_000;
 /** Maximum characters of a page; the line that reaches this number is the last one. */
 const PAGE_CHARS = 64 * 1024;

@@ -87,7 +87,7 @@ export const PodTerminalQuery = TerminalQuery.extend({ ticket }).meta({
 
 /** Response of the routes that send server-sent events. */
 export const SERVER_SENT_EVENTS = {
-  description: 'Server-sent events until the end that the operation describes.',
+  description: 'Server-sent events. The description of the operation states when the stream ends.',
   content: { 'text/event-stream': { schema: z.string() } },
 };
 

@@ -168,7 +168,7 @@ export function createPodSync(deps: SyncDeps) {
 
   /** Performs a step. Calls to the agent carry the id of the API request that caused them. */
   async function perform(client: AgentClient, pod: Pod, step: SyncStep): Promise<void> {
-    // The time that is still believed is about to be corrected.
+    // The time that is still trusted is about to be corrected.
     if (step.do === 'wait' || trust.isStepping()) return;
     if (step.do === 'observe') return record.observed(pod, step.view);
     const requestId = await newestRequestId(db, pod.id);

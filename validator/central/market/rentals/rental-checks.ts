@@ -100,7 +100,7 @@ export async function checkRental(
   };
 }
 
-/** Throws if the provider does not offer the node or the validator has not passed it. */
+/** Throws if the provider does not offer the node, or the node is not verified. */
 async function requireRentable(tx: Db, id: string, nowMs: number): Promise<ExecutorEntry> {
   const executor = await requireExecutor(tx, id);
   if (isLeaving(executor, nowMs)) {

@@ -60,7 +60,7 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
           conflict: 'another pod has the volume, or another node is saving it',
           forbidden: 'the volume or the backup belongs to another account',
           bad_request:
-            'there is no SSH key, a secret does not exist, encryption was requested, or members exclude each other',
+            'there is no SSH key, a secret does not exist, encryption was requested, or two fields exclude each other',
         },
         params: ExecutorParams,
         body: RentExecutorRequest,
@@ -130,7 +130,7 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
           conflict: 'another pod has the volume, or another node is saving it',
           forbidden: 'the volume or the backup belongs to another account',
           bad_request:
-            'no SSH key is known, a secret does not exist, encryption was requested, or members exclude each other',
+            'there is no SSH key, a secret does not exist, encryption was requested, or two fields exclude each other',
         },
         querystring: RentBySpecQuery,
         body: RentBySpecRequest,

@@ -42,9 +42,10 @@ export const PodChatChannelResponse = z
         created_at: NaiveTime,
       },
       {
-        channel_id: 'Id of the channel on the chat platform.',
+        channel_id: 'Id of the channel.',
         channel_name: 'Name of the channel.',
-        channel_url: 'Address of the channel; null if the platform has none.',
+        channel_url:
+          'Address of the channel; null if the operator has configured no address of channels.',
         created: 'True if this request opened the channel; false if it existed.',
         pod_id: 'Id of the pod.',
         created_at: 'Time at which the channel was opened (UTC).',

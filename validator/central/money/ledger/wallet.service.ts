@@ -105,7 +105,7 @@ export function spendLegs(wallet: Wallet, amountUusd: number, to: LedgerAccount)
   if (amountUusd === 0) return [];
   requireAmount(amountUusd);
   if (amountUusd > wallet.available) {
-    throw new ApiError('insufficient_balance', 'The balance does not cover this');
+    throw new ApiError('insufficient_balance', 'The available balance does not cover this amount');
   }
   const granted = Math.min(amountUusd, wallet.granted - wallet.heldOfGranted);
   const legs: Leg[] = [

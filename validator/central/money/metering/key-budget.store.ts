@@ -124,7 +124,7 @@ export async function listRecentMeters(
     .execute();
 }
 
-/** Segments of the same pods that end after `sinceMs` or are open. */
+/** Segments of the pods of these keys that end after `sinceMs` or are open. */
 export async function listRecentSegments(
   db: Db,
   keyIds: readonly string[],

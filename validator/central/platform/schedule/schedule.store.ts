@@ -65,7 +65,7 @@ export function listDue(
 }
 
 /** Returns the earliest time at which a row of these kinds is to be processed; null if there is no row. */
-export async function earliestLook(db: Db, kinds: readonly string[]): Promise<number | null> {
+export async function earliestDue(db: Db, kinds: readonly string[]): Promise<number | null> {
   const row = await db
     .selectFrom('due_work')
     .select('look_at')
@@ -104,11 +104,11 @@ export async function removeRead(tx: Db, row: DueWork): Promise<boolean> {
 export async function postpone(
   db: Db,
   row: DueWork,
-  { lookAtMs, error }: { lookAtMs: number; error: string },
+  { retryAtMs, error }: { retryAtMs: number; error: string },
 ): Promise<void> {
   await db
     .updateTable('due_work')
-    .set({ look_at: lookAtMs, attempts: row.attempts + 1, last_error: error })
+    .set({ look_at: retryAtMs, attempts: row.attempts + 1, last_error: error })
     .where('kind', '=', row.kind)
     .where('subject', '=', row.subject)
     .where('due_at', '=', row.due_at)

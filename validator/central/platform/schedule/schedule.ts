@@ -17,7 +17,7 @@ import type { DueKind } from './due.ts';
 import { createPace } from './pace.ts';
 import {
   type DueKey,
-  earliestLook,
+  earliestDue,
   listDue,
   postpone,
   putDue,
@@ -110,7 +110,7 @@ export function createSchedule(deps: ScheduleDeps) {
     const { kind, subject, attempts } = row;
     log.error({ kind, subject, attempts: attempts + 1, err: error }, 'scheduled work failed');
     const text = messageOf(error).slice(0, MAX_ERROR_CHARS);
-    await postpone(db, row, { lookAtMs: clock.now() + pauseMs, error: text });
+    await postpone(db, row, { retryAtMs: clock.now() + pauseMs, error: text });
   }
 
   /** Returns the earliest due row that is not in `skipped`. `skipped` contains at most one row per other process. */
@@ -126,7 +126,7 @@ export function createSchedule(deps: ScheduleDeps) {
    * Returns true if there may be more due work.
    */
   async function runBatch(signal?: AbortSignal): Promise<boolean> {
-    const breathe = createEventLoopYield(clock);
+    const yieldToEventLoop = createEventLoopYield(clock);
     const skipped: DueKey[] = [];
     for (let done = 0; done < MAX_PER_POLL; done += 1) {
       if (signal?.aborted || trust.isSuspect()) return false;
@@ -139,7 +139,7 @@ export function createSchedule(deps: ScheduleDeps) {
       } catch (error) {
         await retryLater(row, error);
       }
-      await breathe();
+      await yieldToEventLoop();
     }
     return true;
   }
@@ -150,7 +150,7 @@ export function createSchedule(deps: ScheduleDeps) {
     hasBegun = true;
     const more = kinds.length > 0 && (await runBatch(signal));
     const isIdle = kinds.length === 0 || trust.isSuspect();
-    pace.end(more ? clock.now() : isIdle ? null : await earliestLook(db, kinds));
+    pace.end(more ? clock.now() : isIdle ? null : await earliestDue(db, kinds));
   }
 
   notifier.onNotify('due', (dueAtMs) => {
