@@ -24,6 +24,7 @@ it('mails a notice once when the process is killed between the notice and its ma
     const [rented, announced, email] = JSON.parse(writer.output());
     expect([rented, announced]).toEqual([200, 200]);
     writeFileSync(join(folder, 'central.secret'), TEST_SECRET, { mode: 0o600 });
+    writeFileSync(join(folder, 'central.seed'), '0a'.repeat(32), { mode: 0o600 });
     const central = await startCentralProcess({
       CENTRAL_DATABASE: file,
       CENTRAL_HOME: folder,
