@@ -1,4 +1,6 @@
 /** A central API on an empty database and a manual clock, for tests that inject requests. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { InjectOptions } from 'fastify';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { createLog } from '#shared/runtime/log.ts';
@@ -46,6 +48,12 @@ type Outside = Partial<
 
 /** The central API's secret in tests. */
 export const TEST_SECRET = Uint8Array.from({ length: 32 }, (_, index) => index);
+
+/** Writes the key files of a central API whose database a test has made, because it refuses to replace missing ones. */
+export function writeCentralKeys(home: string): void {
+  writeFileSync(join(home, 'central.secret'), TEST_SECRET, { mode: 0o600 });
+  writeFileSync(join(home, 'central.seed'), '0a'.repeat(32), { mode: 0o600 });
+}
 
 export type TestCentralOverrides = Partial<CentralOptions> & Outside & { clock?: ManualClock };
 

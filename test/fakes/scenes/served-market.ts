@@ -6,6 +6,7 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import { openCentralDatabase } from '../../../validator/central/platform/database/database.ts';
 import { startFakeGateway } from '../agents/fake-gateway.ts';
 import { createManualClock } from '../manual-clock.ts';
+import { writeCentralKeys } from './central-fixture.ts';
 import { createTestMarket, type TestMarket } from './market-fixture.ts';
 import { setAvailable } from './wallet.ts';
 
@@ -37,6 +38,7 @@ export async function createServedMarket<Nodes>(
     await setAvailable(market.ports.db, BALANCE_UUSD);
     await market.close();
     const db = await openCentralDatabase(address);
+    writeCentralKeys(folder);
     return {
       gateway,
       nodes,

@@ -8,7 +8,7 @@ import { type Finding, runDoctor, systemDoctorPorts } from '#shared/check/doctor
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createCommandProgress } from '#shared/runtime/progress.ts';
 import { freePorts } from '../../../test/fakes/free-ports.ts';
-import { TEST_SECRET } from '../../../test/fakes/scenes/central-fixture.ts';
+import { TEST_SECRET, writeCentralKeys } from '../../../test/fakes/scenes/central-fixture.ts';
 import { createPodScene } from '../../../test/fakes/scenes/pod-scene.ts';
 import { hotkey } from '../../../test/fixtures/cycle-set.ts';
 import { openCentralDatabase } from '../platform/database/database.ts';
@@ -39,8 +39,7 @@ let planted: string[];
 let environment: Record<string, string>;
 
 beforeAll(async () => {
-  writeFileSync(at('central.secret'), TEST_SECRET, { mode: 0o600 });
-  writeFileSync(at('central.seed'), '0a'.repeat(32), { mode: 0o600 });
+  writeCentralKeys(home);
   const db = await openCentralDatabase(at('central.db'));
   const scene = await createPodScene({ db, webhookTargets: 'loopback' });
   const made = async (path: string, body: object) => {

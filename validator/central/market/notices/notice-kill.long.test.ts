@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { startFakeGateway } from '../../../../test/fakes/agents/fake-gateway.ts';
 import { eventually } from '../../../../test/fakes/eventually.ts';
 import { startSmtpMailbox } from '../../../../test/fakes/external/smtp-mailbox.ts';
-import { TEST_SECRET } from '../../../../test/fakes/scenes/central-fixture.ts';
+import { writeCentralKeys } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { startCentralProcess } from '../../../../test/fakes/scenes/central-process.ts';
 import { testSigner } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { startProgram } from '../../../../test/fakes/scenes/program-process.ts';
@@ -23,8 +23,7 @@ it('mails a notice once when the process is killed between the notice and its ma
     await writer.end('SIGKILL');
     const [rented, announced, email] = JSON.parse(writer.output());
     expect([rented, announced]).toEqual([200, 200]);
-    writeFileSync(join(folder, 'central.secret'), TEST_SECRET, { mode: 0o600 });
-    writeFileSync(join(folder, 'central.seed'), '0a'.repeat(32), { mode: 0o600 });
+    writeCentralKeys(folder);
     const central = await startCentralProcess({
       CENTRAL_DATABASE: file,
       CENTRAL_HOME: folder,
