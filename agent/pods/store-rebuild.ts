@@ -1,7 +1,7 @@
 /**
- * Rebuilds a store that is lost, or that lacks pods because it lost its newest changes. Containers show the ports and GPUs that their pods lease; the central API, which does not find
- * its pods in the agent's list, sends their specs again. A pod whose ports were leased anew would get a new container
- * and lose its files.
+ * Rebuilds a store that is lost, or that lacks pods because it lost its newest changes. Containers show the ports and
+ * GPUs that their pods lease; the central API, which does not find its pods in the agent's list, sends their specs
+ * again. A pod whose ports were leased anew would get a new container and lose its files.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';

@@ -1,6 +1,6 @@
 /**
- * Periodic work on a process's database: checkpoints, checks of its file for damage, and backups. On PostgreSQL none happens: the
- * server checks its data itself, and its operator makes the backups.
+ * Periodic work on a process's database: checkpoints, checks of its file for damage, and backups. On PostgreSQL none
+ * happens: the server checks its data itself, and its operator makes the backups.
  */
 import type { Kysely } from 'kysely';
 import type { ReadinessProbe } from '#shared/api/readiness.ts';

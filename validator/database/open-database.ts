@@ -187,7 +187,8 @@ export function lockHome(usual: DatabaseLocation, address: string): FileLock {
 /**
  * Locks a database file as `lockFile` does. Rejects also as `openDatabase` does for a database of another kind, beside
  * which no lock file remains, and with ConfigError for a file that is damaged, or missing or empty although it once had
- * contents. `isNew` accepts a missing or empty file. `isChecked` of the result is false if the file was too large to check it in time.
+ * contents. `isNew` accepts a missing or empty file. `isChecked` of the result is false if the file was too large to
+ * check it in time.
  */
 export async function lockDatabaseFile(
   location: DatabaseLocation,
