@@ -112,6 +112,7 @@ export async function createAgentPorts(
     gpuProofImage: config.AGENT_GPU_PROOF_IMAGE,
     host: {
       sharePercent,
+      gpuMonitors: config.AGENT_GPU_MONITORS,
       memoryBytes: sharedMemory(totalmem(), sharePercent),
       memoryReserveBytes: sharedMemory(
         config.AGENT_MEMORY_RESERVE_MIB * BYTES_PER_MIB,

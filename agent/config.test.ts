@@ -26,6 +26,7 @@ it('reads ranges, keys and simulated GPUs', () => {
     AGENT_PORT_RANGE: '30000-30009',
     AGENT_TRUSTED_KEYS: `${HOTKEY}=validator-control+validator-read`,
     AGENT_ROOT_KEYS: `2/${HOTKEY}, ${OTHER_HOTKEY}`,
+    AGENT_GPU_MONITORS: 'dcgm-exporter, nv-hostengine-long',
     AGENT_SIMULATED_GPUS: 'NVIDIA H100 80GB HBM3*2, NVIDIA L40S',
   });
   expect(config.AGENT_PORT_RANGE).toEqual({ first: 30_000, last: 30_009 });
@@ -34,6 +35,7 @@ it('reads ranges, keys and simulated GPUs', () => {
   expect(config.AGENT_ROOT_KEYS).toEqual({ threshold: 2, keys: [HOTKEY, OTHER_HOTKEY] });
   const h100 = 'NVIDIA H100 80GB HBM3';
   expect(config.AGENT_SIMULATED_GPUS).toEqual([h100, h100, 'NVIDIA L40S']);
+  expect(config.AGENT_GPU_MONITORS).toEqual(['dcgm-exporter', 'nv-hostengine-l']);
 });
 
 it.each([
@@ -47,6 +49,7 @@ it.each([
   ['AGENT_ROOT_KEYS', `2/${HOTKEY},${HOTKEY}`],
   ['AGENT_ROOT_KEYS', `2/${HOTKEY},x`],
   ['AGENT_SIMULATED_GPUS', 'X*99'],
+  ['AGENT_GPU_MONITORS', 'dcgm-exporter,/bin/sh'],
   ['AGENT_GPU', 'amd'],
   ['AGENT_HOME', 'here'],
   ['AGENT_POD_SUBNETS', '10.201.0.1/16'],

@@ -116,6 +116,19 @@ const PercentRange = z
     message: 'Both must be in 10-99, the first above the second',
   });
 
+const MAX_PROGRAMS = 16;
+
+/** Format: `dcgm-exporter,nv-hostengine`. The kernel shows 15 characters of a program's name. */
+const ProgramNames = z.string().transform((text, context): string[] => {
+  const names = text.split(',').map((name) => name.trim());
+  if (names.length > MAX_PROGRAMS) context.addIssue(`At most ${MAX_PROGRAMS} programs`);
+  if (names.some((name) => !/^[\w.-]{1,64}$/.test(name))) {
+    context.addIssue('Not a list of programs like dcgm-exporter,nv-hostengine');
+  }
+  return names.map((name) => name.slice(0, COMM_CHARS));
+});
+const COMM_CHARS = 15;
+
 const AbsolutePath = z.string().startsWith('/', 'Not an absolute path');
 
 const Schema = z.object({
@@ -139,6 +152,7 @@ const Schema = z.object({
   AGENT_ROOT_KEYS: Root.optional(),
   AGENT_GPU: z.enum(GPU_MODES).default('auto'),
   AGENT_SIMULATED_GPUS: SimulatedGpus.prefault('NVIDIA H100 80GB HBM3*2'),
+  AGENT_GPU_MONITORS: ProgramNames.default([]),
   AGENT_GPU_SPLIT: z.enum(GPU_SPLITS).default('any'),
   AGENT_MIN_GPU_COUNT: z.coerce.number('Not a number').int().min(0).max(64).default(0),
   AGENT_NVIDIA_SMI: z.string().default('nvidia-smi'),
@@ -291,6 +305,7 @@ AGENT_ROOT_KEYS           root keys that sign key sets: threshold/ss58,ss58 (tho
 AGENT_GPU                 auto, nvidia, simulated or none (auto)
 AGENT_SIMULATED_GPUS      names of simulated GPUs (NVIDIA H100 80GB HBM3*2); split by MIG:
                           NVIDIA H100 80GB HBM3[3g.40gb+1g.10gb*4]
+AGENT_GPU_MONITORS        monitoring programs of the provider that may run on leased cards: dcgm-exporter,… (none)
 AGENT_GPU_SPLIT           any, or whole: a pod gets all GPUs of the host (any)
 AGENT_MIN_GPU_COUNT       minimum number of GPUs per pod (0)
 AGENT_NVIDIA_SMI          path of nvidia-smi (nvidia-smi)

@@ -38,6 +38,7 @@ const ORDER: Record<string, readonly string[]> = {
       'embedded',
       'provider-cli',
       'app.ts',
+      'coverage',
       'central',
       'doctor',
       'gateway',

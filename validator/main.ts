@@ -62,6 +62,9 @@ commands to agents.
                                                show the weights under another policy
   npm run validator -- evidence export [EXECUTOR]
                                                export and verify signed documents of check runs, one JSON line each
+  npm run validator -- policy coverage         print which cheats the policy of checks counts, records or passes
+  npm run validator -- policy coverage --policy FILE --at DATE
+                                               for another policy, at another date
   npm run validator -- ledger verify           verify the sums of the central API's money ledger
   npm run validator -- ledger export [--format jsonl|csv]
                                                export all its transfers and accounts
@@ -132,6 +135,7 @@ const OPTIONS = {
   hotkey: { type: 'string', multiple: true },
   database: TEXT,
   format: TEXT,
+  at: TEXT,
 } as const;
 const TERMINAL = { clock: systemClock, stdout: process.stdout, stderr: process.stderr };
 
@@ -146,6 +150,7 @@ async function run(argv: readonly string[]): Promise<void> {
   if (values.version === true) return print(`${VERSION}\n`);
   const [command, ...words] = positionals;
   if (command === 'ledger') return runLedgerCommand(words, values);
+  if (command === 'policy') return print(await policyCoverage(words, values));
   if (command === 'payout') return runPayout(words, values.database ?? null);
   if (command === 'hotkey') {
     const location = ownKeyLocation(keyConfigIn(process.env));
@@ -261,6 +266,21 @@ async function runKeySet(words: readonly string[], ledger: string | undefined): 
     ownKey: () => openKey(ownKeyLocation(keyConfigIn(process.env)), null),
   });
   print(text);
+}
+
+async function policyCoverage(
+  words: readonly string[],
+  { policy, at }: { policy?: string | undefined; at?: string | undefined },
+): Promise<string> {
+  const { runCoverageCommand } = await import('./coverage/coverage-command.ts');
+  const { VALIDATOR_CHECK_POLICY: checks, VALIDATOR_WEIGHT_POLICY: weights } = process.env;
+  const request = {
+    words,
+    at: at ?? null,
+    checks: readKnownCheckPolicy(policy ?? checks),
+    weights: readWeightPolicy(weights ?? DEFAULT_POLICY_FILE),
+  };
+  return runCoverageCommand(request, systemClock.now());
 }
 
 async function runBackup(args: readonly string[]): Promise<void> {

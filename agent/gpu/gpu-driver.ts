@@ -18,7 +18,7 @@ export type GpuFault = { reason: FaultReason; message: string };
 /** One GPU or MIG device as measured. Lease and health are added by the inventory. */
 export type GpuFigures = Omit<
   GpuDevice,
-  'leased_by' | 'lease_state' | 'cordoned' | 'outside_processes'
+  'leased_by' | 'lease_state' | 'cordoned' | 'outside_processes' | 'declared_processes'
 >;
 
 /** Health of all cards of the host. */

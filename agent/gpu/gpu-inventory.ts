@@ -7,7 +7,7 @@ import type { GpuDriver, GpuFigures, GpuReading } from './gpu-driver.ts';
 /** Lease and health of a GPU. */
 export type GpuAvailability = Pick<
   GpuDevice,
-  'leased_by' | 'lease_state' | 'cordoned' | 'outside_processes'
+  'leased_by' | 'lease_state' | 'cordoned' | 'outside_processes' | 'declared_processes'
 >;
 
 /** `pids`: compute processes on the device; null if unknown. */

@@ -4,7 +4,7 @@ import { clockProbe, createReadiness } from '#shared/api/readiness.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { GuardedClock } from '#shared/runtime/guarded-clock.ts';
-import { countOutside, PROC } from '../access/exec/container-process.ts';
+import { countOutside, PROC, withNames } from '../access/exec/container-process.ts';
 import type { ContainerEngine } from '../containers/engine/engine.ts';
 import type { FirewallGuard } from '../containers/network/firewall.ts';
 import type { GpuDriver } from '../gpu/gpu-driver.ts';
@@ -26,7 +26,7 @@ export type HostPorts = {
   hostProbe: HostProbe;
   hostSources: ReadHostSources;
   trust: Pick<GuardedClock, 'status'>;
-  host: { sharePercent: number };
+  host: { sharePercent: number; gpuMonitors: readonly string[] };
 };
 
 type Parts = {
@@ -69,14 +69,14 @@ function inventoryOf(ports: HostPorts, parts: Parts) {
     hostSources: ports.hostSources,
     availabilityOf: (device, pids) => {
       const holder = gpus.gpuLeases.holderOf(device.uuid);
+      const containerId = holder === null ? null : (pods.records.get(holder)?.container_id ?? null);
+      const declared = pids === null ? null : withNames(PROC, pids, ports.host.gpuMonitors);
       return {
         leased_by: holder,
         lease_state: gpus.gpuLeases.stateOf(device.uuid),
         cordoned: gpus.gpuCordons.viewOf(device),
-        outside_processes: countOutside(PROC, {
-          pids,
-          containerId: holder === null ? null : (pods.records.get(holder)?.container_id ?? null),
-        }),
+        outside_processes: countOutside(PROC, { pids, containerId }),
+        declared_processes: countOutside(PROC, { pids: declared, containerId }),
       };
     },
     ports: () => ({ ...ports.portRange, free: portLeases.freeCount() }),

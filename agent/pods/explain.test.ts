@@ -9,6 +9,7 @@ import { ProviderPolicy } from './provider-policy.ts';
 
 const HOST = {
   sharePercent: 100,
+  gpuMonitors: [],
   memoryBytes: 2 ** 33,
   memoryReserveBytes: 2 ** 30,
   cpuCores: 2,

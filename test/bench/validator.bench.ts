@@ -21,6 +21,7 @@ import { createHealthService } from '../../validator/inspection/health.service.t
 import { createHostLocks } from '../../validator/inspection/host-locks.ts';
 import { createInspectionQueue } from '../../validator/inspection/inspection-queue.ts';
 import { createNetworkChecks } from '../../validator/inspection/network-checks.ts';
+import { readPort } from '../../validator/inspection/port-check.ts';
 import { createProofRounds } from '../../validator/inspection/proof/proof-round.ts';
 import { createVerifier } from '../../validator/inspection/proof/verifier.ts';
 import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
@@ -238,6 +239,7 @@ function healthOf(store: EvidenceStore, onLook: () => void) {
     network: createNetworkChecks({
       clock,
       random: systemRandom,
+      readPort,
       isEnabled: false,
       intervalMs: 0,
       egressImage: null,

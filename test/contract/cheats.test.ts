@@ -10,9 +10,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createValidator, type Validator } from '../../validator/app.ts';
-import { type CheckPolicy, readCheckPolicy } from '../../validator/checks/check-policy.ts';
-import { CHECKS } from '../../validator/checks/checks.ts';
+import { readCheckPolicy } from '../../validator/checks/check-policy.ts';
 import type { RentalFacts } from '../../validator/checks/measured.ts';
+import { everyCard, sourcesChanged, withGpu } from '../../validator/coverage/cheats.ts';
+import { COUNTING, coverageOf, pointsOf, reasonsIn } from '../../validator/coverage/coverage.ts';
+import { USUAL_MS } from '../../validator/coverage/honest-host.ts';
 import { EvidenceDocument } from '../../validator/evidence/document.ts';
 import type { LineSize } from '../../validator/inspection/lines/measure-line.ts';
 import { SMALL_PROOF } from '../../validator/inspection/proof/host-proof.ts';
@@ -22,22 +24,19 @@ import { releaseOf } from '../../validator/updates/release.state.ts';
 import { addRelease } from '../../validator/updates/release.store.ts';
 import { cycleEntryOf } from '../../validator/weights/cycle-entry.ts';
 import { exportEvidence } from '../../validator/weights/evidence-export.ts';
-import {
-  AGENT_DIGEST,
-  addConductedAgent,
-  type Conduct,
-  type ConductedAgent,
-  DIGEST,
-  HONEST,
-  LISTEN,
-  USUAL_MS,
-} from '../fakes/agents/conducted-agent.ts';
+import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../validator/weights/weight-policy.ts';
+import { AGENT_DIGEST, type Conduct, DIGEST, HONEST } from '../fakes/agents/conduct.ts';
+import { addConductedAgent, type ConductedAgent, LISTEN } from '../fakes/agents/conducted-agent.ts';
 import { createTestMarket, type TestMarket, testSigner } from '../fakes/scenes/market-fixture.ts';
 import { goldenPolicy } from '../fixtures/cycle-set.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
-import { CHEATS, everyCard, withGpu, withSources } from './cheats.cases.ts';
+import { conductOf } from './cheats.cases.ts';
 
 const CYCLE_MS = 60_000;
+/** Time of the manual clock at its start. */
+const START_MS = 1_800_000_000_000;
+/** Number of inspections of a cheat that no check finds. */
+const UNDETECTED_CYCLES = 3;
 /** Bytes of one message in each direction. */
 const LINE_BYTES = 64 * 1024;
 const LINE: LineSize = {
@@ -57,20 +56,17 @@ const PACES = ['one', 'two', 'three'].flatMap((executor_id) =>
   ].map((pace) => ({ ...pace, executor_id, mean_ms: USUAL_MS, samples: 10 })),
 );
 
-/** Policy in which every check is enforced. */
-const POLICY: CheckPolicy = {
-  ...readCheckPolicy(),
-  modes: Object.fromEntries(CHECKS.map(({ id }) => [id, { mode: 'enforce', from: null }])),
-  driver_libraries: { '570.86.15': [DIGEST] },
-};
+/** The default policies. */
+const POLICY = readCheckPolicy();
+const WEIGHTS = readWeightPolicy(DEFAULT_POLICY_FILE);
 
 let market: TestMarket;
 let folder: string;
+/** The first agent cheats. The second is honest, and shows what the fleet reaches. */
 const nodes: ConductedAgent[] = [];
 /** Id of an executor that answers no longer: an inspection of it costs little. */
 let absent: string;
 let conduct: Conduct;
-/** Conduct of the second executor, which only the last tests have. */
 let second: Conduct;
 let store: EvidenceStore;
 let validator: Validator;
@@ -81,6 +77,7 @@ beforeAll(async () => {
   market = await createTestMarket();
   centralUrl = `${await market.server.listen(LISTEN)}/api`;
   nodes.push(await addConductedAgent(market, folder, () => conduct));
+  nodes.push(await addConductedAgent(market, folder, () => second));
   absent = (await market.addNode({ gpus: 2 })).id;
 });
 afterAll(async () => {
@@ -189,21 +186,31 @@ async function runCycles(times: number, which = 0): Promise<EvidenceDocument> {
   return EvidenceDocument.parse(JSON.parse(row.document));
 }
 
-const reasonsOf = ({ checks }: EvidenceDocument) =>
-  checks.flatMap(({ check_id, reason_code }) =>
-    reason_code === null ? [] : [`${check_id} ${reason_code}`],
-  );
-
 /** A stream sent in an earlier test. */
 const OLD_STREAM = new Uint8Array(LINE_BYTES).fill(7);
 const AGAIN_MS = 6 * 60_000;
 
 describe('a dishonest agent', () => {
-  it.each(CHEATS)('that %s is detected: %s', async (_, reason, change, looks) => {
-    conduct = { ...HONEST, ...change };
-    const document = await runCycles(looks);
-    expect([reasonsOf(document).join(', '), document.verdict]).toEqual([reason, 'failed']);
+  const rows = coverageOf({ atMs: START_MS, checks: POLICY, weights: WEIGHTS });
+
+  const conducted = rows.flatMap((row) => {
+    const change = row.cheat.hidden === undefined ? conductOf(row.cheat) : null;
+    return change === null ? [] : [[row.cheat.cheat, row.outcome, row, change] as const];
   });
+
+  it.each(conducted)(
+    'that %s: %s, as the table of cheats states',
+    async (_, outcome, { reasons, looks }, change) => {
+      conduct = { ...HONEST, ...change };
+      const document = await runCycles(looks ?? UNDETECTED_CYCLES);
+      expect(reasonsIn(document)).toEqual(reasons);
+      const hasPoints = pointsOf(document, WEIGHTS) > 0n;
+      expect([document.verdict, hasPoints]).toEqual([
+        outcome === 'fails' ? 'failed' : 'ok',
+        !COUNTING.has(outcome),
+      ]);
+    },
+  );
 
   it.each<[string, Conduct['said']]>([
     [
@@ -218,7 +225,7 @@ describe('a dishonest agent', () => {
     await market.clock.advance(AGAIN_MS);
     const once = await runCycles(1);
     const twice = await runCycles(1);
-    expect([reasonsOf(once), reasonsOf(twice)]).toEqual([[], ['bandwidth BANDWIDTH_FALSE']]);
+    expect([reasonsIn(once), reasonsIn(twice)]).toEqual([[], ['bandwidth BANDWIDTH_FALSE']]);
     expect([once.verdict, twice.verdict]).toEqual(['ok', 'failed']);
   });
 });
@@ -226,12 +233,19 @@ describe('a dishonest agent', () => {
 describe('an honest executor', () => {
   it('passes every check, and judging its evidence again returns the same verdict', async () => {
     const document = await runCycles(2);
-    expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
+    expect([reasonsIn(document), document.verdict]).toEqual([[], 'ok']);
     expect(
       document.checks
         .filter(({ message }) => message === 'unknown')
         .map(({ check_id }) => check_id),
-    ).toEqual(['dind_runtime', 'ssh_reach', 'gpu_drop', 'gpu_side_use', 'pod_alive']);
+    ).toEqual([
+      'driver_library',
+      'dind_runtime',
+      'ssh_reach',
+      'gpu_drop',
+      'gpu_side_use',
+      'pod_alive',
+    ]);
     expect(document.pow).toMatchObject({
       roots: [expect.stringMatching(/^[0-9a-f]{64}$/)],
       ms: USUAL_MS,
@@ -244,18 +258,19 @@ describe('an honest executor', () => {
   });
 
   it('passes if kernel, driver or disk do not report some values, and if the engine does not answer at times', async () => {
-    const sources = withSources(({ driver_gpus: cards }) => ({
-      memory_kib: null,
-      disk_kib: null,
-      disk_writable: null,
-      driver_library_sha256: null,
-      // The driver reports no UUID for a card in a low-power state.
-      driver_gpus: cards?.map((card) => ({ ...card, uuid: null })) ?? null,
-    }));
+    const inventory: Conduct['inventory'] = (whole) =>
+      sourcesChanged(whole, ({ driver_gpus: cards }) => ({
+        memory_kib: null,
+        disk_kib: null,
+        disk_writable: null,
+        driver_library_sha256: null,
+        // The driver reports no UUID for a card in a low-power state.
+        driver_gpus: cards?.map((card) => ({ ...card, uuid: null })) ?? null,
+      }));
     for (const egress of ['unknown', 'unknown', 'answers', 'unknown'] as const) {
-      conduct = { ...HONEST, ...sources, egress };
+      conduct = { ...HONEST, inventory, egress };
       const document = await runCycles(1);
-      expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
+      expect([reasonsIn(document), document.verdict]).toEqual([[], 'ok']);
     }
   });
 
@@ -280,21 +295,21 @@ describe('an honest executor', () => {
   it('that answers inventory requests slowly does not count as faster than its hardware', async () => {
     conduct = { ...HONEST, inventoryMs: 900 };
     const document = await runCycles(3);
-    expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
+    expect([reasonsIn(document), document.verdict]).toEqual([[], 'ok']);
     expect(document.pow?.ms).toBe(USUAL_MS);
   });
 
   it('is not compared when too few executors have the same hardware', async () => {
     await store.deleteFrom('proof_paces').where('executor_id', '=', 'three').execute();
     conduct = { ...HONEST, proofMs: 100, cardsMs: 100 };
-    expect(reasonsOf(await runCycles(3))).toEqual([]);
+    expect(reasonsIn(await runCycles(3))).toEqual([]);
   });
 
   it('passes when the validator’s own line may be the cause of low bandwidth', async () => {
     await store.updateTable('lines').set({ last_down_kbit: 5_000, last_up_kbit: 5_000 }).execute();
     conduct = { ...HONEST, lineMs: 50 };
     const document = await runCycles(2);
-    expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
+    expect([reasonsIn(document), document.verdict]).toEqual([[], 'ok']);
     expect(
       cycleEntryOf(document, DIGEST, { failurePpm: 0, uptimeMinutes: 0, runtimeProven: false }),
     ).toMatchObject({
@@ -310,10 +325,6 @@ describe('an honest executor', () => {
 });
 
 describe('an executor beside another one', () => {
-  beforeAll(async () => {
-    nodes.push(await addConductedAgent(market, folder, () => second));
-  });
-
   it('that lists another executor’s card is detected, and the card still counts for the first executor', async () => {
     expect((await runCycles(1)).verdict).toBe('ok');
     second = {
@@ -326,7 +337,7 @@ describe('an executor beside another one', () => {
       },
     };
     const document = await runCycles(1, 1);
-    expect(reasonsOf(document)).toContain('gpu_uuid_unique GPU_DUPLICATE');
+    expect(reasonsIn(document)).toContain('gpu_uuid_unique GPU_DUPLICATE');
     expect((await runCycles(1)).verdict).toBe('ok');
   });
 });
@@ -341,7 +352,7 @@ describe('on a rented host', () => {
 
   it('an honest executor passes, and no check disturbs its pod', async () => {
     const document = await runCycles(2);
-    expect([reasonsOf(document), document.verdict]).toEqual([[], 'ok']);
+    expect([reasonsIn(document), document.verdict]).toEqual([[], 'ok']);
     const decided = document.checks.filter(({ message }) => message !== 'unknown');
     expect(decided.map(({ check_id }) => check_id)).toEqual(
       expect.arrayContaining(['gpu_drop', 'pod_alive']),
@@ -353,14 +364,14 @@ describe('on a rented host', () => {
   it('a lost card is detected', async () => {
     conduct = { ...HONEST, ...withGpu(({ devices }) => ({ devices: devices.slice(1) })) };
     const document = await runCycles(2);
-    expect(reasonsOf(document)).toContain('gpu_drop RENTED_GPU_LOST');
+    expect(reasonsIn(document)).toContain('gpu_drop RENTED_GPU_LOST');
     expect(document.verdict).toBe('failed');
   });
 
   it('a hidden process on a leased card is detected', async () => {
     conduct = { ...HONEST, ...everyCard({ processes: 2, outside_processes: 1 }) };
     const [once, twice] = [await runCycles(1), await runCycles(1)];
-    expect([reasonsOf(once), once.verdict]).toEqual([[], 'ok']);
-    expect(reasonsOf(twice)).toEqual(['gpu_side_use GPU_PROCESS_OUTSIDE_POD']);
+    expect([reasonsIn(once), once.verdict]).toEqual([[], 'ok']);
+    expect(reasonsIn(twice)).toEqual(['gpu_side_use GPU_PROCESS_OUTSIDE_POD']);
   });
 });

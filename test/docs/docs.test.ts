@@ -4,7 +4,14 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { bannedWordsInMarkdown } from '../layout/words.ts';
-import { GENERATED, readDocument, regenerate, tablesIn } from './generated.ts';
+import {
+  COVERAGE_FILE,
+  defaultCoverage,
+  GENERATED,
+  readDocument,
+  regenerate,
+  tablesIn,
+} from './generated.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** Paths from the root of the repository in backticks. */
@@ -25,6 +32,10 @@ describe.each(Object.entries(GENERATED))('%s', (path, tables) => {
   it('is up to date (otherwise run `npm run docs`)', async () => {
     expect(await regenerate(document)).toBe(document);
   });
+});
+
+it('has the coverage of the default policy (otherwise run `npm run docs`)', () => {
+  expect(defaultCoverage()).toBe(readDocument(COVERAGE_FILE));
 });
 
 describe.each(READMES)('%s', (path) => {

@@ -1,13 +1,18 @@
 /** The generated tables of the READMEs: environment variables, checks, routes, and fields that may be null. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { inspectConfig, type Setting } from '#shared/runtime/config.ts';
 import { AGENT_CONFIG } from '../../agent/config.ts';
 import { SSH_CONFIG } from '../../agent/ssh-gateway/config.ts';
 import { CENTRAL_CONFIG } from '../../validator/central/config.ts';
-import { describeChecks } from '../../validator/checks/checks.ts';
+import { describeChecks, readKnownCheckPolicy } from '../../validator/checks/checks.ts';
 import { VALIDATOR_CONFIG } from '../../validator/config.ts';
+import { CHEATS } from '../../validator/coverage/cheats.ts';
+import { coverageOf } from '../../validator/coverage/coverage.ts';
+import { runCoverageCommand } from '../../validator/coverage/coverage-command.ts';
 import { PROVIDER_CONFIG } from '../../validator/provider-cli/config.ts';
+import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../validator/weights/weight-policy.ts';
 import { NULLABLE_FIELDS } from '../spec/nullable-fields.ts';
 import { readDocuments } from './interface-documents.ts';
 import { ownRoutesTable } from './routes-table.ts';
@@ -48,6 +53,8 @@ const TABLES: Readonly<Record<string, () => string | Promise<string>>> = {
       VALIDATOR_VARIABLES,
     ),
   checks: checksTable,
+  cheats: cheatsTable,
+  'hidden-cheats': hiddenCheatsTable,
   'own-routes': async () => ownRoutesTable(await readDocuments()),
   'nullable-fields': nullableFieldsTable,
   'self-rental': selfRentalTable,
@@ -58,7 +65,7 @@ export const GENERATED: Readonly<Record<string, readonly string[]>> = {
   'agent/README.md': ['provider-variables', 'agent-variables', 'ssh-gateway-variables'],
   'systemd/README.md': ['central-variables'],
   'validator/central/ROUTES.md': ['own-routes', 'nullable-fields'],
-  'validator/README.md': ['checks', 'validator-variables'],
+  'validator/README.md': ['checks', 'cheats', 'hidden-cheats', 'validator-variables'],
   'validator/weights/README.md': ['self-rental'],
 };
 
@@ -110,11 +117,53 @@ function nullableFieldsTable(): string {
 }
 
 function checksTable(): string {
-  const rows = describeChecks().map(({ id, mode, whileRented, detects, required, remedies }) => {
-    const when = whileRented ? `${mode}, rented` : mode;
+  const rows = describeChecks().map((check) => {
+    const { id, mode, effect, whileRented, detects, required, remedies } = check;
+    const shown = effect === 'weight' ? `${mode} (weight only)` : mode;
+    const when = whileRented ? `${shown}, rented` : shown;
     const reasons = remedies.map(({ reason }) => `\`${reason}\``).join(' ');
     return `| \`${id}\` | ${when} | ${detects} | ${required} | ${reasons} |`;
   });
   const head = '| Check | Mode | Detects | Requires | Reasons |';
   return [head, '|---|---|---|---|---|', ...rows, ''].join('\n');
+}
+
+/** Time at which the default policy is judged in the table of cheats and in the golden file of `policy coverage`. */
+const COVERAGE_AT = '2027-01-15T08:00:00Z';
+export const COVERAGE_FILE = 'validator/coverage/default-coverage.txt';
+
+const defaultPolicies = () => ({
+  checks: readKnownCheckPolicy(),
+  weights: readWeightPolicy(DEFAULT_POLICY_FILE),
+});
+
+/** Output of `policy coverage` for the default policies at a fixed time. */
+export const defaultCoverage = (): string =>
+  runCoverageCommand({ words: ['coverage'], at: COVERAGE_AT, ...defaultPolicies() }, 0);
+
+function cheatsTable(): string {
+  const atMs = parseIsoTime(COVERAGE_AT) ?? 0;
+  const judged = coverageOf({ atMs, ...defaultPolicies() });
+  const rows = judged
+    .filter(({ cheat }) => cheat.hidden === undefined)
+    .map(({ cheat, outcome, reasons, looks, earnsPercent }) => {
+      const found = reasons.map((reason) => `\`${reason}\``).join(' ');
+      return `| ${cheat.cheat} | ${outcome} | ${found} | ${looks ?? ''} | ${earnsPercent} % |`;
+    });
+  const head = '| A host that … | Outcome | Found by | Inspections | Earns then |';
+  return [head, '|---|---|---|---|---|', ...rows, ''].join('\n');
+}
+
+const FOUND_BY = { rentals: 'a rental that the host cannot recognise', nothing: 'no program' };
+
+function hiddenCheatsTable(): string {
+  const rows = CHEATS.flatMap(({ cheat, hidden }) =>
+    hidden === undefined ? [] : [`| ${cheat} | ${FOUND_BY[hidden.foundBy]} | ${hidden.costs} |`],
+  );
+  return [
+    '| A host that … | Can be found by | Costs the provider |',
+    '|---|---|---|',
+    ...rows,
+    '',
+  ].join('\n');
 }

@@ -1,7 +1,13 @@
-/** `npm run docs`: rewrites the generated tables of the READMEs and the files with the texts of --help. */
+/** `npm run docs`: rewrites the generated tables of the READMEs, the coverage of the default policy and the texts of --help. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { GENERATED, readDocument, regenerate } from './generated.ts';
+import {
+  COVERAGE_FILE,
+  defaultCoverage,
+  GENERATED,
+  readDocument,
+  regenerate,
+} from './generated.ts';
 import { HELP_FOLDERS, outputOf } from './help-texts.ts';
 
 for (const path of Object.keys(GENERATED)) {
@@ -10,6 +16,7 @@ for (const path of Object.keys(GENERATED)) {
   write(path, after);
   process.stdout.write(`${path}: ${before === after ? 'unchanged' : 'updated'}\n`);
 }
+write(COVERAGE_FILE, defaultCoverage());
 for (const folder of HELP_FOLDERS) write(`${folder}/help.txt`, await outputOf(folder, '--help'));
 
 function write(path: string, text: string): void {

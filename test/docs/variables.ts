@@ -67,6 +67,11 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
     'kind of the host’s GPUs: `auto` (NVIDIA’s if the driver is loaded, also if it is loaded later), `nvidia`, `simulated` or `none`',
   AGENT_SIMULATED_GPUS:
     'names and counts of simulated GPUs, separated by commas; split by MIG: `NVIDIA H100 80GB HBM3[1g.10gb*7]`',
+  AGENT_GPU_MONITORS: {
+    meaning:
+      'monitoring programs of the provider that may run on leased cards, by name: `dcgm-exporter,nv-hostengine`; at most two processes a card',
+    unset: 'none',
+  },
   AGENT_GPU_SPLIT:
     '`any`: a pod may get a part of the host’s GPUs; `whole`: a pod gets all GPUs of the host',
   AGENT_MIN_GPU_COUNT: 'minimum number of GPUs per pod; 0 accepts pods without GPUs',

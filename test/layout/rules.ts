@@ -18,7 +18,6 @@ const TAKES_MONEY =
 const KEEPS_STATE = [
   'shared/telemetry/tracing.ts',
   'test/bench/http-load.ts',
-  'test/contract/cheats.cases.ts',
   'test/e2e/marketplace-scene.ts',
   'test/fakes/scenes/central-database.ts',
   'validator/central/platform/database/prepared.ts',

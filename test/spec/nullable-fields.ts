@@ -446,7 +446,7 @@ const VALIDATORS: readonly NullableFields[] = [
   row(DIGESTS, 'keySets', 'the validator has published no key set'),
   row(
     'POST /validator/{validator_hotkey}/executors',
-    '[].uptime_in_minutes [].pod_ids [].price_uusd [].collateral_deposited [].provider_banned [].paid_fees_uusd [].extra_incentive_eligible',
+    '[].uptime_in_minutes [].pod_ids [].price_uusd [].collateral_deposited [].provider_banned [].paid_fees_uusd [].extra_incentive_eligible [].maintenance_ms',
     'the node has not passed its checks yet (`uptime_in_minutes`); early versions of the central API omit the other members',
   ),
 ];

@@ -45,7 +45,7 @@ export const bandwidth = defineCheck({
     if (own.length === 0) return unknown(`${measured}, and no executor is faster`);
     const failure = fail('BANDWIDTH_LOW', measured, 'The line is slow');
     const isBelowFloor = own.some(({ kbit }) => kbit < floor * KBIT_PER_MBIT);
-    return isBelowFloor ? failure : { ...failure, ...again };
+    return isBelowFloor ? { ...failure, isRepeated: line.repeated } : { ...failure, ...again };
   },
   remedies: {
     BANDWIDTH_LOW: 'Check the uplink of the host and other programs that use the uplink.',

@@ -23,7 +23,11 @@ beforeEach(async () => {
 afterEach(() => store.destroy());
 
 /** Checks an executor that shows the same card as all others. Returns its failures. */
-async function check(number: number, publicKey = `key of ${number}`): Promise<string[]> {
+async function check(
+  number: number,
+  publicKey = `key of ${number}`,
+  proves = false,
+): Promise<string[]> {
   const { facts } = checkRun({ atMs: clock.now(), number });
   const { inventory } = facts;
   if (inventory === null) throw new Error('no inventory');
@@ -34,8 +38,13 @@ async function check(number: number, publicKey = `key of ${number}`): Promise<st
     identity,
     inventory: { ...inventory, gpu: { ...inventory.gpu, devices } },
   };
-  const known = await history.load(shown);
-  const judged: Facts = { ...shown, measured: { ...shown.measured, ...known } };
+  const atMs = clock.now();
+  const entry = { offered_ms: null, proven_ms: atMs };
+  const proven = proves ? devices.map(({ uuid: device }) => ({ device, ...entry })) : [];
+  const proof_record = { free_ms: atMs, devices: proven };
+  const tried = { ...shown, measured: { ...shown.measured, proof_record } };
+  const known = await history.load(tried);
+  const judged: Facts = { ...tried, measured: { ...tried.measured, ...known } };
   const { report } = judgeAll(judged, 0);
   await store.transaction().execute((tx) => history.record(tx, judged, report));
   return report.checks.flatMap(({ reason_code: reason }) => reason ?? []);
@@ -80,7 +89,23 @@ it('orders simultaneous claims identically for both executors', async () => {
     agent_key: `key of ${number}`,
     first_ms: clock.now(),
     seen_ms: clock.now(),
+    is_proven: 0 as const,
   }));
   await store.insertInto('gpu_claims').values(both).execute();
   expect([await check(FIRST), await check(LATER)]).toEqual([[], ['GPU_DUPLICATE']]);
+});
+
+it('takes a card from an executor that does not prove its possession, for one that does', async () => {
+  expect(await check(FIRST)).toEqual([]);
+  const prove = (number: number) => check(number, `key of ${number}`, true);
+  expect(await prove(LATER)).toEqual([]);
+  expect(await check(FIRST)).toEqual(['GPU_DUPLICATE']);
+  expect(await prove(LATER)).toEqual([]);
+});
+
+it('leaves a card that several executors prove to the earliest claim', async () => {
+  const prove = (number: number) => check(number, `key of ${number}`, true);
+  expect(await prove(FIRST)).toEqual([]);
+  expect(await prove(LATER)).toEqual(['GPU_DUPLICATE']);
+  expect(await prove(FIRST)).toEqual([]);
 });

@@ -1,9 +1,8 @@
 /** Stores facts of an executor for later runs: the accepted spec, and which executor claimed a card first. */
-import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { ExecutorToCheck, HealthReport } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { EvidenceStore, GpuClaimRow, StoreDb } from '../store/tables.ts';
-import type { AgentIdentity, Facts } from './check.ts';
+import type { Facts } from './check.ts';
 import {
   accept,
   type Claimant,
@@ -13,8 +12,9 @@ import {
   findAccepted,
   UNKNOWN_KEY,
 } from './check-history.store.ts';
-import { specOf } from './gpu-inventory.check.ts';
+import { isChangeAnnounced, specOf } from './gpu-inventory.check.ts';
 import type { Measured } from './measured.ts';
+import { provenIn } from './proof-record.ts';
 
 /** After this time without a pass, an executor's claim no longer keeps other executors from the card. */
 const CLAIM_MS = 24 * 3_600_000;
@@ -26,13 +26,10 @@ export type CheckHistory = ReturnType<typeof createCheckHistory>;
 export function createCheckHistory({ store, clock }: { store: EvidenceStore; clock: Clock }) {
   return {
     /** Returns the facts of earlier runs with which the checks compare the inventory. */
-    async load({
-      executor,
-      inventory,
-      identity,
-    }: Facts): Promise<Pick<Measured, 'accepted' | 'taken'>> {
-      if (inventory === null || identity === null) return { accepted: null, taken: [] };
-      const claimant = claimantOf(executor, inventory, identity);
+    async load(facts: Facts): Promise<Pick<Measured, 'accepted' | 'taken'>> {
+      const claimant = claimantIn(facts);
+      if (claimant === null) return { accepted: null, taken: [] };
+      const { executor } = facts;
       const claims = await claimsOn(store, claimant.uuids);
       return {
         accepted: await findAccepted(store, executor.id, listedAs(executor)),
@@ -42,16 +39,17 @@ export function createCheckHistory({ store, clock }: { store: EvidenceStore; clo
 
     /** If the executor passed, records its spec and cards in the transaction that stores the evidence. */
     async record(tx: StoreDb, facts: Facts, { verdict }: HealthReport): Promise<void> {
-      const { executor, inventory, identity } = facts;
-      if (verdict !== 'verified' || inventory === null || identity === null) return;
+      const { executor, inventory, receivedMs } = facts;
+      const claimant = claimantIn(facts);
+      if (verdict !== 'verified' || inventory === null || claimant === null) return;
       const nowMs = clock.now();
-      const claimant = claimantOf(executor, inventory, identity);
       await claim(tx, claimant, { nowMs, forgetMs: nowMs - FORGOTTEN_MS });
       await accept(tx, {
         executorId: executor.id,
         listed: listedAs(executor),
         spec: specOf(inventory),
         gpuUuids: [...claimant.uuids],
+        replaces: isChangeAnnounced(executor, receivedMs),
       });
     },
 
@@ -60,25 +58,26 @@ export function createCheckHistory({ store, clock }: { store: EvidenceStore; clo
   };
 }
 
-const claimantOf = (
-  { id }: ExecutorToCheck,
-  { gpu }: Inventory,
-  { publicKey }: AgentIdentity,
-): Claimant => ({
-  executorId: id,
-  agentKey: publicKey,
-  uuids: gpu.devices.map((device) => device.uuid),
-});
+/** Null if the executor's agent did not answer. */
+function claimantIn({ executor, inventory, identity, measured }: Facts): Claimant | null {
+  if (inventory === null || identity === null) return null;
+  return {
+    executorId: executor.id,
+    agentKey: identity.publicKey,
+    uuids: inventory.gpu.devices.map((device) => device.uuid),
+    proven: new Set(provenIn(measured.proof_record)),
+  };
+}
 
 const listedAs = ({ gpu_type, gpu_count }: ExecutorToCheck) => `${gpu_type}:${gpu_count}`;
 
 /**
- * Returns the claimant's cards that belong to another executor. A card belongs to the executor with the earliest claim
- * among those that passed with the card since `sinceMs`. An executor whose last pass is older gets its card back when
+ * Returns the claimant's cards that belong to another executor. A card belongs to an executor that passed with the card
+ * since `sinceMs`: to those that proved its possession before the others, then to the earliest claim. An executor whose last pass is older gets its card back when
  * it passes again with the same agent key, even if others passed with the card meanwhile. Pure.
  */
 export function takenFrom(
-  { executorId, agentKey, uuids }: Claimant,
+  { executorId, agentKey, uuids, proven }: Claimant,
   claims: readonly GpuClaimRow[],
   sinceMs: number,
 ): Measured['taken'] {
@@ -86,18 +85,22 @@ export function takenFrom(
     id === executorId && (key === agentKey || key === UNKNOWN_KEY);
   return [...new Set(uuids)].flatMap((uuid) => {
     const onCard = claims.filter((each) => each.uuid === uuid);
-    const own = onCard.find(isOwn);
+    const firstMs = onCard.find(isOwn)?.first_ms ?? Number.POSITIVE_INFINITY;
+    const own = { first_ms: firstMs, executor_id: executorId, isProven: proven.has(uuid) };
     const [first] = onCard
       .filter((each) => each.executor_id !== executorId && each.seen_ms >= sinceMs)
-      .filter((each) => own === undefined || byAge(each, own) < 0)
-      .sort(byAge);
+      .map((each) => ({ ...each, isProven: each.is_proven === 1 }))
+      .filter((each) => byRight(each, own) < 0)
+      .sort(byRight);
     return first === undefined ? [] : [{ uuid, executor_id: first.executor_id }];
   });
 }
 
-/** Oldest first. Equal times are ordered by executor id, so that every run has the same result. */
-function byAge(one: GpuClaimRow, other: GpuClaimRow): number {
-  const byTime = one.first_ms - other.first_ms;
-  if (byTime !== 0) return byTime;
+type Right = Pick<GpuClaimRow, 'first_ms' | 'executor_id'> & { isProven: boolean };
+
+/** Proven claims first, then the oldest. Equal ones are ordered by executor id, so that every run has the same result. */
+function byRight(one: Right, other: Right): number {
+  if (one.isProven !== other.isProven) return one.isProven ? -1 : 1;
+  if (one.first_ms !== other.first_ms) return one.first_ms < other.first_ms ? -1 : 1;
   return one.executor_id < other.executor_id ? -1 : 1;
 }

@@ -12,6 +12,8 @@ import {
   UNKNOWN_KEY,
 } from './check-history.store.ts';
 
+const NONE: ReadonlySet<string> = new Set();
+
 let store: EvidenceStore;
 beforeEach(async () => {
   store = await createTestStore();
@@ -21,9 +23,15 @@ afterEach(() => store.destroy());
 it('deletes executors that are not listed, so that another executor may claim their cards at once', async () => {
   for (const executorId of ['gone', 'here']) {
     const gpuUuids = [`GPU-${executorId}`];
-    const claimant = { executorId, agentKey: 'key', uuids: gpuUuids };
+    const claimant = { executorId, agentKey: 'key', uuids: gpuUuids, proven: NONE };
     await claim(store, claimant, { nowMs: 2, forgetMs: 0 });
-    await accept(store, { executorId, listed: 'H100:1', spec: 'H100:1', gpuUuids });
+    await accept(store, {
+      executorId,
+      listed: 'H100:1',
+      spec: 'H100:1',
+      gpuUuids,
+      replaces: false,
+    });
     await saveLine(store, unmeasuredLine(executorId));
   }
   const wanted = ['GPU-gone', 'GPU-here'];
@@ -40,7 +48,11 @@ it('deletes executors that are not listed, so that another executor may claim th
 
 it('retains the time of the first claim while the agent’s key is unchanged, and deletes old claims', async () => {
   const claimAs = (agentKey: string, nowMs: number, forgetMs = 0) =>
-    claim(store, { executorId: 'one', agentKey, uuids: ['GPU-1'] }, { nowMs, forgetMs });
+    claim(
+      store,
+      { executorId: 'one', agentKey, uuids: ['GPU-1'], proven: NONE },
+      { nowMs, forgetMs },
+    );
   const claimed = async () =>
     (await claimsOn(store, ['GPU-1'])).map(({ agent_key, first_ms, seen_ms }) => [
       agent_key,
@@ -56,7 +68,7 @@ it('retains the time of the first claim while the agent’s key is unchanged, an
   expect(await claimed()).toEqual([['other', 4, 4]]);
   await claim(
     store,
-    { executorId: 'two', agentKey: 'key', uuids: ['GPU-2'] },
+    { executorId: 'two', agentKey: 'key', uuids: ['GPU-2'], proven: NONE },
     { nowMs: 9, forgetMs: 5 },
   );
   expect(await claimed()).toEqual([]);

@@ -2,12 +2,25 @@
 import type { GpuClaimRow, StoreDb } from '../store/tables.ts';
 
 /** An executor with the UUIDs of its cards and the key of its agent. */
-export type Claimant = { executorId: string; agentKey: string; uuids: readonly string[] };
+export type Claimant = {
+  executorId: string;
+  agentKey: string;
+  uuids: readonly string[];
+  /** Those of the cards whose possession its proofs of work show. */
+  proven: ReadonlySet<string>;
+};
 
 /** Agent key of claims that were stored before claims had a key. */
 export const UNKNOWN_KEY = '';
 
-export type Accepted = { executorId: string; listed: string; spec: string; gpuUuids: string[] };
+export type Accepted = {
+  executorId: string;
+  listed: string;
+  spec: string;
+  gpuUuids: string[];
+  /** True: replaces the spec of the same listing too. */
+  replaces: boolean;
+};
 
 /** Returns the accepted spec; null until the executor has passed with its current listing. */
 export async function findAccepted(
@@ -25,19 +38,17 @@ export async function findAccepted(
   return { spec: row.spec, gpu_uuids: JSON.parse(row.gpu_uuids_json) as string[] };
 }
 
-/** Stores the accepted spec. Replaces a spec of another listing, and leaves a spec of the same listing unchanged. */
+/** Stores the accepted spec. Replaces a spec of another listing; one of the same listing only if `replaces` is true. */
 export async function accept(db: StoreDb, accepted: Accepted): Promise<void> {
-  const { executorId, listed, spec, gpuUuids } = accepted;
+  const { executorId, listed, spec, gpuUuids, replaces } = accepted;
   const values = { listed, spec, gpu_uuids_json: JSON.stringify(gpuUuids) };
   await db
     .insertInto('accepted_specs')
     .values({ executor_id: executorId, ...values })
-    .onConflict((conflict) =>
-      conflict
-        .column('executor_id')
-        .doUpdateSet(values)
-        .where('accepted_specs.listed', '!=', listed),
-    )
+    .onConflict((conflict) => {
+      const update = conflict.column('executor_id').doUpdateSet(values);
+      return replaces ? update : update.where('accepted_specs.listed', '!=', listed);
+    })
     .execute();
 }
 
@@ -55,11 +66,12 @@ export async function claimsOn(db: StoreDb, uuids: readonly string[]): Promise<G
 /** Claims the cards for an executor that passed. If its agent's key changed, the claims begin now. */
 export async function claim(
   db: StoreDb,
-  { executorId, agentKey, uuids }: Claimant,
+  { executorId, agentKey, uuids, proven }: Claimant,
   { nowMs, forgetMs }: { nowMs: number; forgetMs: number },
 ): Promise<void> {
-  const own = { agent_key: agentKey, seen_ms: nowMs };
   for (const uuid of new Set(uuids)) {
+    const is_proven: 0 | 1 = proven.has(uuid) ? 1 : 0;
+    const own = { agent_key: agentKey, seen_ms: nowMs, is_proven };
     await db
       .insertInto('gpu_claims')
       .values({ uuid, executor_id: executorId, first_ms: nowMs, ...own })

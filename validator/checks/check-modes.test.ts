@@ -120,9 +120,43 @@ describe('a host that passed before and now differs', () => {
     expect(seen({ [id]: 1 })).toMatchObject({ reason_code: reason, verdict: 'failed', streak: 2 });
   });
 
-  it('fails at once for other reasons', () => {
+  it('withholds the verdict for every other fault that may be an accident', () => {
     const checks = { min_free_disk_gib: 10_000 };
-    expect(verdictWhen({ measured: { accepted }, checks })).toBe('failed');
+    const measured = { accepted, interval_ms: 900_000, streak_times: { disk_floor: NOW_MS } };
+    expect(verdictWhen({ measured, checks })).toBe('withheld');
+    const again = (laterMs: number) => {
+      const streaks = { disk_floor: 1 };
+      const facts = factsOf({ measured: { ...measured, streaks }, checks });
+      return judgeAll({ ...facts, receivedMs: NOW_MS + laterMs }, 0);
+    };
+    // Inspections of a host without a verdict follow each other within seconds.
+    expect(again(4_200)).toMatchObject({
+      report: { verdict: 'withheld' },
+      streaks: { disk_floor: 1 },
+      streakTimes: { disk_floor: NOW_MS },
+    });
+    expect(again(900_000).report.verdict).toBe('failed');
+    expect(again(-1).report.verdict).toBe('failed');
+  });
+
+  it('fails at once for faults that no accident causes', () => {
+    const banned_gpus = unread.devices.map(({ uuid }) => uuid);
+    expect(verdictWhen({ measured: { accepted }, checks: { banned_gpus } })).toBe('failed');
+    const taken = [{ uuid: 'GPU-1', executor_id: 'another' }];
+    expect(verdictWhen({ measured: { accepted, taken } })).toBe('failed');
+  });
+
+  it('accepts other cards within a day of an announced maintenance', () => {
+    const spec = 'NVIDIA H100 80GB HBM3:1';
+    const facts = factsOf({ measured: { accepted: { spec, gpu_uuids: ['GPU-1'] } } });
+    const at = (maintenance_ms: number | null) =>
+      judgeAll({ ...facts, executor: { ...facts.executor, maintenance_ms } }, 0).report.verdict;
+    expect([at(NOW_MS), at(NOW_MS - 86_400_000), at(null)]).toEqual([
+      'verified',
+      'verified',
+      'withheld',
+    ]);
+    expect([at(NOW_MS + 1), at(NOW_MS - 86_400_001)]).toEqual(['withheld', 'withheld']);
   });
 
   it('fails at once if the host was never accepted', () => {

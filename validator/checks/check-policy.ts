@@ -16,6 +16,7 @@ import { readPolicyFile } from './policy-file.ts';
 
 const MAX_POLICY_BYTES = 1_000_000;
 const MAX_LINES = 1_000;
+const MAX_WHY_CHARS = 300;
 /** The whole (a factor of 1) in `*_permille` fields. */
 export const PERMILLE = 1_000;
 
@@ -33,7 +34,15 @@ export const CheckPolicy = z.strictObject({
   /**
    * Replaces a check's default mode from a time on. Keys: check id, or check id and reason (`pow_cpu POW_MISMATCH`).
    */
-  modes: lines(z.strictObject({ mode: z.enum(CHECK_MODES), from: Day.nullable() })),
+  modes: lines(
+    z.strictObject({
+      mode: z.enum(CHECK_MODES),
+      from: Day.nullable(),
+      /** Reason for which failures are only recorded, and the date by which that is decided again. */
+      why: z.string().min(1).max(MAX_WHY_CHARS).optional(),
+      until: Day.optional(),
+    }),
+  ),
   /** Oldest accepted version of the agent. */
   min_agent_version: VersionText,
   max_gpus: z.int().min(1).max(1_024),
@@ -69,7 +78,8 @@ export const CheckPolicy = z.strictObject({
   egress_image: EgressCheckRequest.shape.image.nullable(),
   /** Images of templates that every host has to be able to start; empty for none. */
   template_images: z.array(ImageCheckRequest.shape.images.element).max(MAX_IMAGES),
-  min_ports_reached: z.int().min(1).max(100),
+  /** Minimum share of the sampled ports that the agent opens, and that the validator reaches. */
+  min_ports_permille: z.int().min(1).max(PERMILLE),
   /** Accepted duration of a proof, relative to other executors with the same hardware. */
   pow_fastest_permille: Permille,
   pow_slowest_permille: Permille,

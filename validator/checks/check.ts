@@ -59,6 +59,8 @@ export type Failure = Outcome<'fail'> & {
   isWithholding?: boolean;
   /** True if the previous run already counted this measurement: the streak does not change. */
   isRepeated?: boolean;
+  /** True if no accident causes the fault: it counts at once, also on a host that has passed before. */
+  isCertain?: boolean;
 };
 
 export type CheckOutcome =
@@ -80,6 +82,8 @@ export type Check = CheckDefinition & {
   severity: CheckSeverity;
   /** A failure ends the run: later checks are not judged. */
   fatal: boolean;
+  /** Effect of a failure in mode `enforce`: it fails the executor, or only its cards have no weight. */
+  effect: 'verdict' | 'weight';
   /** Default mode; a policy may set another. `shadow` and `observe` record failures without effect on the verdict. */
   mode: CheckMode;
   /** True if the check also runs while the host is rented. */
@@ -101,6 +105,7 @@ export function defineCheck(
     severity: 'error',
     fatal: false,
     mode: 'enforce',
+    effect: 'verdict',
     whileRented: false,
     isTrial: false,
     ...check,

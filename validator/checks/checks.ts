@@ -16,6 +16,7 @@ import { gpuParts } from './mig.check.ts';
 import * as network from './network.check.ts';
 import * as offer from './offer.check.ts';
 import * as proof from './proof.check.ts';
+import { proofAge } from './proof-age.check.ts';
 import { executorIdentity, reachability } from './reachability.check.ts';
 import { rentalProbe, sshReach } from './rental.check.ts';
 import * as rented from './rented-pods.check.ts';
@@ -67,6 +68,7 @@ export const CHECKS: readonly Check[] = [
   proof.powGpu,
   proof.powMem,
   proof.powDisk,
+  proofAge,
   rented.gpuDrop,
   rented.gpuSideUse,
   rented.podAlive,
@@ -76,17 +78,18 @@ export const CHECKS: readonly Check[] = [
 /** One row of the table of checks. READMEs are generated from it. */
 export type CheckRow = Pick<
   Check,
-  'id' | 'detects' | 'required' | 'mode' | 'whileRented' | 'isTrial'
+  'id' | 'detects' | 'required' | 'mode' | 'effect' | 'whileRented' | 'isTrial'
 > & {
   remedies: readonly { reason: string; remedy: string }[];
 };
 
 export function describeChecks(): CheckRow[] {
-  return CHECKS.map(({ id, detects, required, mode, whileRented, isTrial, remedies }) => ({
+  return CHECKS.map(({ id, detects, required, mode, effect, whileRented, isTrial, remedies }) => ({
     id,
     detects,
     required,
     mode,
+    effect,
     whileRented,
     isTrial,
     remedies: Object.entries(remedies).map(([reason, remedy]) => ({ reason, remedy })),

@@ -1,14 +1,10 @@
 /** Checks of the offered GPUs: type and count as listed, and the same cards as when the executor first passed. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
+import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import { matchesGpuType } from '#shared/api/gpu-type.ts';
 import { ok, unknown } from '#shared/check/check.ts';
-import { defineCheck, fail } from './check.ts';
+import { defineCheck, fail, warn } from './check.ts';
 
-/**
- * A failure must be confirmed on hosts that have passed with their current listing: a driver may omit cards while it
- * loads, and a provider may exchange cards shortly before changing the listing. Hosts that never passed fail at once.
- */
-const CONFIRMED = { inARow: 2, isWithholding: true };
 const MAX_NAMED = 5;
 const NO_GPU =
   'The agent offers no GPU: set AGENT_GPU=nvidia, and check the driver with nvidia-smi.';
@@ -19,34 +15,35 @@ export const gpuInventory = defineCheck({
   required: 'readable and distinct GPUs of the offered type and count',
   category: 'env',
   whileRented: true,
-  judge({ inventory, executor, measured: { accepted }, policy }) {
+  judge({ inventory, executor, policy }) {
     const { gpu, simulated } = inventory;
     const names = gpu.devices.map((device) => device.name);
     const measured = names.length === 0 ? 'no GPU' : names.join(', ');
-    const confirmed = accepted === null ? {} : CONFIRMED;
     if (gpu.error !== null) {
-      return { ...fail('GPU_UNREADABLE', gpu.error, 'The GPUs cannot be read'), ...confirmed };
+      return fail('GPU_UNREADABLE', gpu.error, 'The GPUs cannot be read');
     }
     if ((gpu.driver === 'simulated') !== simulated && gpu.driver !== 'none') {
       const message = 'The inventory calls its GPUs both real and simulated';
-      return fail('GPU_SIMULATED', measured, message);
+      return { ...fail('GPU_SIMULATED', measured, message), isCertain: true };
     }
     if (simulated && !policy.acceptSimulated) {
-      return fail('GPU_SIMULATED', measured, 'The GPUs are simulated');
+      return { ...fail('GPU_SIMULATED', measured, 'The GPUs are simulated'), isCertain: true };
     }
     if (names.length !== executor.gpu_count) {
       const counts = `${names.length} of ${executor.gpu_count}: ${measured}`;
       const message = 'The number of GPUs differs from the offer';
       const remedy = names.length === 0 ? { remedy: NO_GPU } : {};
-      return { ...fail('GPU_COUNT_MISMATCH', counts, message), ...confirmed, ...remedy };
+      return { ...fail('GPU_COUNT_MISMATCH', counts, message), ...remedy };
     }
     if (new Set(gpu.devices.map((device) => device.uuid)).size !== names.length) {
-      return fail('GPU_DUPLICATE', measured, 'Two GPUs have the same UUID');
+      return {
+        ...fail('GPU_DUPLICATE', measured, 'Two GPUs have the same UUID'),
+        isCertain: true,
+      };
     }
     const other = names.find((name) => !matchesGpuType(name, executor.gpu_type));
     if (other === undefined) return ok(measured);
-    const message = `The offered type is ${executor.gpu_type}`;
-    return { ...fail('GPU_MODEL_MISMATCH', other, message), ...confirmed };
+    return fail('GPU_MODEL_MISMATCH', other, `The offered type is ${executor.gpu_type}`);
   },
   remedies: {
     GPU_UNREADABLE: 'Reboot, or reinstall the driver.',
@@ -74,19 +71,30 @@ export const specStable = defineCheck({
     const spec = specOf(inventory);
     if (accepted === null || inventory.gpu.error !== null) return unknown(spec);
     if (accepted.spec === spec) return ok(spec);
-    const message = `The executor was accepted as ${accepted.spec}`;
-    return { ...fail('SPEC_CHANGED', spec, message), ...CONFIRMED };
+    return fail('SPEC_CHANGED', spec, `The executor was accepted as ${accepted.spec}`);
   },
   remedies: { SPEC_CHANGED: 'Change type or number of GPUs in the portal.' },
 });
 
+/** Time after the start of an announced maintenance within which other cards are accepted. */
+const EXCHANGE_MS = 24 * 3_600_000;
+
+/** Returns true if other cards are accepted now, because their exchange was announced. */
+export function isChangeAnnounced(
+  { maintenance_ms: beganMs }: Pick<ExecutorToCheck, 'maintenance_ms'>,
+  nowMs: number,
+): boolean {
+  return typeof beganMs === 'number' && beganMs <= nowMs && nowMs - beganMs <= EXCHANGE_MS;
+}
+
 export const gpuUuidStable = defineCheck({
   id: 'gpu_uuid_stable',
   detects: 'cards that were exchanged',
-  required: 'the cards with which the executor was accepted',
+  required:
+    'the cards with which the executor was accepted, or others since an announced maintenance that began within the last day',
   category: 'policy',
   whileRented: true,
-  judge({ inventory: { gpu }, measured: { accepted } }) {
+  judge({ inventory: { gpu }, executor, receivedMs, measured: { accepted } }) {
     const uuids = gpu.devices.map((device) => device.uuid);
     // MIG instances get new UUIDs at a reboot.
     const hasMig = gpu.devices.some(({ mig }) => mig !== null);
@@ -96,24 +104,33 @@ export const gpuUuidStable = defineCheck({
     if (added.length + removed.length === 0) return ok(`${uuids.length} cards`);
     const changes = [...removed.map((uuid) => `-${uuid}`), ...added.map((uuid) => `+${uuid}`)];
     const measured = changes.slice(0, MAX_NAMED).join(' ');
-    return { ...fail('GPU_SET_CHANGED', measured, 'The host has other cards'), ...CONFIRMED };
+    if (isChangeAnnounced(executor, receivedMs)) {
+      return warn(measured, 'Cards were exchanged in an announced maintenance');
+    }
+    return fail('GPU_SET_CHANGED', measured, 'The host has other cards');
   },
-  remedies: { GPU_SET_CHANGED: 'Add the host again if its cards were exchanged permanently.' },
+  remedies: {
+    GPU_SET_CHANGED:
+      'Announce a maintenance of the node in the portal: the new cards are accepted when it has begun.',
+  },
 });
 
 export const gpuUuidUnique = defineCheck({
   id: 'gpu_uuid_unique',
   detects: 'one card that two executors report',
-  required: 'cards that no other executor has claimed earlier',
+  required:
+    'cards of which no other executor proves the possession, and that no other has claimed earlier',
   category: 'policy',
   whileRented: true,
   judge({ inventory: { gpu }, measured: { taken } }) {
     const [first] = taken;
     if (first === undefined) return ok(`${gpu.devices.length} cards`);
     const measured = `${first.uuid} is of executor ${first.executor_id}`;
-    return fail('GPU_DUPLICATE', measured, 'Another executor has this card');
+    const failure = fail('GPU_DUPLICATE', measured, 'Another executor has this card');
+    return { ...failure, isCertain: true };
   },
   remedies: {
-    GPU_DUPLICATE: 'Run one executor for each card; the one that passed first keeps the card.',
+    GPU_DUPLICATE:
+      'Run one executor for each card; the one that proves its work, or passed first, keeps the card.',
   },
 });

@@ -78,7 +78,7 @@ export const gpuVram = defineCheck({
 export const gpuSourcesAgree = defineCheck({
   id: 'gpu_sources_agree',
   detects: 'an nvidia-smi that lists other cards than kernel and driver',
-  required: 'nvidia-smi, PCI bus and driver list the same cards',
+  required: 'nvidia-smi and driver list the same cards, and the PCI bus at least as many',
   category: 'policy',
   mode: 'shadow',
   judge({ inventory }) {
@@ -88,8 +88,9 @@ export const gpuSourcesAgree = defineCheck({
     const { pci_gpus: onBus, driver_gpus: atDriver } = sources;
     const measured = `nvidia-smi ${cards.size}, PCI ${onBus ?? '?'}, driver ${atDriver?.length ?? '?'}`;
     if (onBus === null && atDriver === null) return unknown(measured);
+    // Cards on the bus that the driver does not list may be passed to virtual machines.
     const isCountEqual =
-      (onBus ?? cards.size) === cards.size && (atDriver?.length ?? cards.size) === cards.size;
+      (onBus ?? cards.size) >= cards.size && (atDriver?.length ?? cards.size) === cards.size;
     const unlisted = atDriver?.find(({ uuid }) => uuid !== null && !cards.has(uuid));
     if (isCountEqual && unlisted === undefined) return ok(measured);
     const message = 'Driver, PCI bus and nvidia-smi do not agree';

@@ -77,7 +77,7 @@ export const GpuProofFacts = z.object({
   /** Reason of the first card that failed, or a reason that concerns all cards. */
   reason: z.string().nullable(),
   detail: Text,
-  /** Milliseconds as for the processor; null if a card failed earlier. */
+  /** Milliseconds as for the processor; null without a commitment. */
   ms: Ms.nullable(),
   expected_ms: Ms.nullable(),
   ...TIMES,
@@ -85,6 +85,22 @@ export const GpuProofFacts = z.object({
   repeated: z.boolean(),
 });
 export type GpuProofFacts = z.output<typeof GpuProofFacts>;
+
+/** Proofs that an executor was offered and has passed, by device: the processor, or the UUID of a card. */
+export const ProofRecord = z.object({
+  /** Last inspection in which the host was not rented. */
+  free_ms: z.int(),
+  devices: z.array(
+    z.object({
+      device: Name,
+      /** First offer since the last proof; null if there was none. */
+      offered_ms: z.int().nullable(),
+      /** Last proof; null before the first. */
+      proven_ms: z.int().nullable(),
+    }),
+  ),
+});
+export type ProofRecord = z.output<typeof ProofRecord>;
 
 /** Bandwidth in kilobits per second. Directions are named from the executor's point of view. */
 export const LineFacts = z.object({
@@ -169,6 +185,10 @@ export type Unanswered = z.output<typeof Unanswered>;
 export const PortFacts = z.object({ found: z.enum(PORT_PROTOCOLS), sent: z.enum(SENT_PROTOCOLS) });
 export type PortFacts = z.output<typeof PortFacts>;
 
+/** Other hosts that were recently tested in the same way, and those that passed; null: not compared. */
+const Others = z.object({ tried: Amount, reached: Amount }).nullable().default(null);
+export type Others = z.output<typeof Others>;
+
 export const Measured = z.object({
   /** Validator's wall clock when the inventory was requested, milliseconds. */
   asked_ms: z.number(),
@@ -195,19 +215,34 @@ export const Measured = z.object({
   /** Ports that the agent opened for the check; null if that was not requested or not supported. */
   ports: z
     .object({
+      /** Number of ports that the agent was requested to open. Missing in documents of older versions. */
+      asked: Amount.nullable().default(null),
       opened: Amount,
       reached: Amount,
       problem: Text.nullable(),
       /** True if the agent refused; `problem` has the reason. */
       refused: z.boolean().default(false),
+      /** Other hosts of which any port was reached. */
+      others: Others,
       repeated: z.boolean(),
     })
     .nullable(),
   /** True if the engine reaches a registry; null if that was not requested or not reported. */
-  egress: EgressCheckResult.extend({ repeated: z.boolean() }).nullable().default(null),
+  egress: EgressCheckResult.extend({
+    /** Other hosts whose engine read the digest. */
+    others: Others,
+    repeated: z.boolean(),
+  })
+    .nullable()
+    .default(null),
   /** Images of templates; null if they were not requested or not reported. */
   templates: z
-    .object({ images: z.array(ImageAvailability), repeated: z.boolean() })
+    .object({
+      images: z.array(ImageAvailability),
+      /** Images that most other hosts recently could not pull. */
+      unavailable: z.array(Name).default([]),
+      repeated: z.boolean(),
+    })
     .nullable()
     .default(null),
   /** Null if the line was never measured. */
@@ -225,8 +260,14 @@ export const Measured = z.object({
   taken: z.array(z.object({ uuid: Name, executor_id: z.string() })),
   /** Number of consecutive failures before this run, by check. */
   streaks: z.record(z.string(), z.int().min(0)),
+  /** Time of the last failure that a streak counts, by check. Missing in documents of older versions. */
+  streak_times: z.record(z.string(), z.int()).default({}),
+  /** Milliseconds between two failures that a streak counts. Missing in documents of older versions. */
+  interval_ms: Ms.default(0),
   /** Open failures of earlier runs, by check. Missing in documents of older versions. */
   found: z.record(z.string(), OpenFailure).default({}),
+  /** Offered and passed proofs, this run included; null in documents of older versions. */
+  proof_record: ProofRecord.nullable().default(null),
   /** Missing in documents of older versions. */
   unanswered: z.array(Unanswered).default([]),
   /** Null if the validator signs no image of the agent. Missing in documents of older versions. */
@@ -251,9 +292,12 @@ export function nothingMeasured(askedMs: number): Measured {
     accepted: null,
     taken: [],
     streaks: {},
+    streak_times: {},
+    interval_ms: 0,
     found: {},
     own_pods: [],
     load: null,
+    proof_record: null,
     unanswered: [],
   };
 }

@@ -21,11 +21,11 @@ export const banned = defineCheck({
     const { miner_hotkey: hotkey } = executor;
     if (executor.provider_banned === true || hotkeys.some((each) => each === hotkey)) {
       const message = 'The provider is banned, or offers cards of a banned provider';
-      return fail('PROVIDER_BANNED', hotkey, message);
+      return { ...fail('PROVIDER_BANNED', hotkey, message), isCertain: true };
     }
     const card = gpu.devices.find(({ uuid }) => cards.includes(uuid));
     if (card === undefined) return ok('neither provider nor card');
-    return fail('GPU_BANNED', card.uuid, 'The card is banned');
+    return { ...fail('GPU_BANNED', card.uuid, 'The card is banned'), isCertain: true };
   },
   remedies: {
     PROVIDER_BANNED: 'Ask the support of the marketplace.',

@@ -61,7 +61,17 @@ const rentalOf = (change: Partial<NonNullable<Measured['rental']>>): Change => (
   },
 });
 const portsOf = (reached: number): Change => ({
-  measured: { ports: { opened: 300, reached, problem: null, refused: false, repeated: false } },
+  measured: {
+    ports: {
+      asked: 300,
+      opened: 300,
+      reached,
+      problem: null,
+      refused: false,
+      others: null,
+      repeated: false,
+    },
+  },
 });
 
 const MISMATCH = proofOf({ status: 'failed', reason: 'POW_MISMATCH', part: 'product' });
@@ -104,7 +114,12 @@ it('keeps a failure open if the agent does not answer, or if another agent answe
 });
 
 it('closes a failure whose check requires nothing any more, and applies the present policy’s mode', () => {
-  const egress = { registry: 'blocked', problem: 'no route', repeated: false } as const;
+  const egress = {
+    registry: 'blocked',
+    problem: 'no route',
+    others: null,
+    repeated: false,
+  } as const;
   const blocked = { measured: { egress } };
   const failed = after(after(null, blocked), blocked);
   expect([failed.report.verdict, after(failed, {}).report.verdict]).toEqual(['failed', 'failed']);
@@ -145,4 +160,14 @@ it('ignores pods that are rented or are our own probes', () => {
   const known = { ...ours, measured: { ...ours.measured, own_pods: [POD] } };
   for (let time = 0; time < 4; time += 1) run = after(run, known);
   expect([run?.report.verdict, run?.streaks]).toEqual(['verified', {}]);
+});
+
+it('measures a slow start again before it counts', () => {
+  const slow = (repeated = false) =>
+    rentalOf({ status: 'failed', step: 'ready', detail: 'still starting', repeated });
+  const once = after(null, slow());
+  expect(once.report.verdict).toBe('withheld');
+  expect(after(once, slow(true), 1_000).report.verdict).toBe('withheld');
+  expect(after(once, slow(), 1_000).report.verdict).toBe('failed');
+  expect(after(once, rentalOf({}), 1_000).report.verdict).toBe('verified');
 });

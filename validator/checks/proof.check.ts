@@ -13,6 +13,8 @@ import type { GpuProofFacts, ProofFacts, ProofPart } from './measured.ts';
 
 /** Consecutive late proofs at which a check fails: a host may be busy, or a network slow. */
 const LATE_IN_A_ROW = 3;
+/** Consecutive runs without a program for proofs on cards at which the check fails. It does not depend on load. */
+const MISSING_IN_A_ROW = 2;
 /** Minimum number of other executors of the model for `POW_TOO_FAST`: fewer may all have been busy when measured. */
 const OTHERS_TO_BE_FASTER_THAN = 3;
 /** Variation of the time to start threads, a container and a connection. It does not depend on the work. */
@@ -58,8 +60,9 @@ export const powGpu = defineCheck({
     if (proof.status === 'proven') return judgeTime(proof, facts) ?? ok(measured);
     const reason = proof.reason ?? 'GPU_PROOF_FAILED';
     const failure = fail(reason, proof.detail || measured, 'The cards did not prove their work');
-    if (PERMANENT.has(reason)) return failure;
-    return { ...failure, inARow: LATE_IN_A_ROW, isRepeated: proof.repeated };
+    if (PERMANENT.has(reason)) return { ...failure, isCertain: true };
+    const inARow = proof.status === 'missing' ? MISSING_IN_A_ROW : LATE_IN_A_ROW;
+    return { ...failure, inARow, isRepeated: proof.repeated };
   },
   remedies: {
     ...REMEDIES,
@@ -120,7 +123,7 @@ function judgePart(
   const reason = proof.reason ?? 'POW_REFUSED';
   const failure = fail(reason, proof.detail, 'The host did not prove its work');
   return proof.reason === 'POW_MISMATCH'
-    ? failure
+    ? { ...failure, isCertain: true }
     : { ...failure, inARow: LATE_IN_A_ROW, isRepeated: proof.repeated };
 }
 
@@ -138,6 +141,10 @@ const judgeTime: JudgeTime = (proof, { policy }) => {
   if (permille >= fastest || !isClearlyFaster(proof, { expected, fastest })) return ok(measured);
   return { ...fail('POW_TOO_FAST', measured, `Faster than ${hardware}`), ...late };
 };
+
+/** Returns true unless the time shows that a proof was not computed by the reported hardware alone. */
+export const isTimely = (proof: Timed, facts: Facts): boolean =>
+  judgeTime(proof, facts)?.status !== 'fail';
 
 /**
  * Returns true if a proof is too fast even if the network's share of the time is included. After a moment of slowness,

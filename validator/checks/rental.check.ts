@@ -8,6 +8,9 @@ const UNREACHABLE_IN_A_ROW = 2;
 /** Consecutive skipped probes at which the check fails: by then the market has recorded new and ended rentals. */
 const SKIPPED_IN_A_ROW = 3;
 
+/** A slow start is measured again before it counts. */
+const SLOW_START = { inARow: 2, isWithholding: true };
+
 const STEPS: Record<RentalStep, [message: string, remedy: string]> = {
   launch: [
     'The agent did not accept a pod',
@@ -46,7 +49,11 @@ export const rentalProbe = defineCheck({
     if (rental.step === null) return ok(`${rental.ms} ms`);
     const [message, remedy] = STEPS[rental.step];
     const measured = `${rental.step}: ${rental.detail}`;
-    return { ...fail('RENTAL_PROBE_FAILED', measured, message), remedy };
+    const failure = { ...fail('RENTAL_PROBE_FAILED', measured, message), remedy };
+    const again = { isRepeated: rental.repeated };
+    // The first pod of a host may wait for a pull, or for a busy disk.
+    if (rental.step === 'ready') return { ...failure, ...again, ...SLOW_START };
+    return { ...failure, ...again };
   },
   remedies: {
     RENTAL_PROBE_FAILED: 'See the step that failed.',

@@ -44,6 +44,16 @@ it.each<Failing>([
   expect(result.remediation).toMatch(/\w+ \w+/);
 });
 
+it('permits two monitoring programs that the provider declared, and no other process', () => {
+  const streaks = { gpu_side_use: 1 };
+  const passes = (outside_processes: number, declared_processes: number) =>
+    resultOf(
+      'gpu_side_use',
+      factsOf({ device: { outside_processes, declared_processes }, measured: { streaks } }),
+    ).passed;
+  expect([passes(2, 2), passes(2, 1), passes(3, 3)]).toEqual([true, false, false]);
+});
+
 it('passes a pod whose program exited', () => {
   const ended = factsOf({ rented: true, measured: { pods: [deadPod('ExitedNonZero')] } });
   expect(resultOf('pod_alive', ended)).toMatchObject({ passed: true, severity: 'warning' });

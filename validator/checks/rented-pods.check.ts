@@ -1,4 +1,5 @@
 /** Checks of rented hosts: the cards and pods that renters pay for exist, run, and are used by them alone. */
+import type { GpuDevice } from '#shared/api/agent/inventory.ts';
 import { ok, unknown } from '#shared/check/check.ts';
 import { defineCheck, fail, warn } from './check.ts';
 import type { Measured } from './measured.ts';
@@ -33,23 +34,33 @@ export const gpuDrop = defineCheck({
   remedies: { RENTED_GPU_LOST: 'Read the conditions of the pod; reset or reseat the card.' },
 });
 
+/** Maximum number of monitoring programs on a card that a provider may declare. */
+const MAX_DECLARED = 2;
+
+/** Number of processes on a leased card that belong neither to its pod nor to declared monitoring. */
+function undeclaredOn({ outside_processes: outside, declared_processes: declared }: GpuDevice) {
+  return (outside ?? 0) - Math.min(declared ?? 0, MAX_DECLARED);
+}
+
 export const gpuSideUse = defineCheck({
   id: 'gpu_side_use',
   detects: 'another process on the card of a renter',
-  required: 'only processes of the pod run on its cards',
+  required:
+    'only processes of the pod run on its cards, and at most two monitoring programs that the provider declared',
   category: 'policy',
   whileRented: true,
   judge({ inventory: { gpu } }) {
     const known = gpu.devices.filter(({ outside_processes: count }) => (count ?? null) !== null);
     if (known.length === 0) return unknown('not reported');
-    const used = known.find(({ outside_processes: count }) => (count ?? 0) > 0);
+    const used = known.find((device) => undeclaredOn(device) > 0);
     if (used === undefined) return ok(`${known.length} cards`);
-    const measured = `${used.uuid}: ${used.outside_processes} processes`;
+    const measured = `${used.uuid}: ${undeclaredOn(used)} processes`;
     const message = 'Processes outside the pod use its card';
     return { ...fail('GPU_PROCESS_OUTSIDE_POD', measured, message), inARow: IN_A_ROW };
   },
   remedies: {
-    GPU_PROCESS_OUTSIDE_POD: 'Stop the processes that nvidia-smi lists beside the pod.',
+    GPU_PROCESS_OUTSIDE_POD:
+      'Stop the processes that nvidia-smi lists beside the pod, or declare a monitoring program in AGENT_GPU_MONITORS.',
   },
 });
 

@@ -20,6 +20,8 @@ export type Judgement = {
   report: HealthReport;
   /** Number of consecutive failures, by check. */
   streaks: Record<string, number>;
+  /** Time of the last failure that a streak counts, by check. */
+  streakTimes: Record<string, number>;
   /** Failures that stay open until a run shows that the fault has ended, by check. */
   found: Record<string, OpenFailure>;
 };
@@ -33,14 +35,19 @@ export function judge(facts: Facts, transportFailures: number): HealthReport {
 export function judgeAll(facts: Facts, transportFailures: number): Judgement {
   const checks: CheckResult[] = [];
   const streaks: Record<string, number> = {};
+  const streakTimes: Record<string, number> = {};
   const found: Record<string, OpenFailure> = {};
   /** Failures that do not count yet but prevent a passing verdict. */
   const withholding = new Set<string>();
   let endedBy: string | null = null;
   for (const check of CHECKS) {
-    const outcome = endedBy === null ? outcomeOf(check, facts) : unknown(`not after ${endedBy}`);
-    const streak = streakOf(outcome, facts.measured.streaks[check.id] ?? 0);
-    if (streak > 0) streaks[check.id] = streak;
+    const outcome =
+      endedBy === null
+        ? confirmedFirst(outcomeOf(check, facts), facts)
+        : unknown(`not after ${endedBy}`);
+    const before = streakBefore(check, facts);
+    const { streak, atMs } = streakAfter(outcome, before, facts);
+    if (streak > 0) [streaks[check.id], streakTimes[check.id]] = [streak, atMs];
     const counts = isCounting(outcome, streak);
     const isJudged = endedBy === null && isJudgedNow(check, facts);
     const now = { outcome, isCounting: counts, isJudged, nowMs: facts.receivedMs };
@@ -61,15 +68,43 @@ export function judgeAll(facts: Facts, transportFailures: number): Judgement {
     report: { verdict, checked_at_ms: receivedMs, checks, inventory, line },
     // A run without an answer of the agent judged no other check, so the streaks stay.
     streaks: inventory === null ? facts.measured.streaks : streaks,
+    streakTimes: inventory === null ? facts.measured.streak_times : streakTimes,
     found,
   };
 }
 
-/** Returns the streak after this run. Unknown outcomes and repeated measurements do not change it. */
-function streakOf(outcome: CheckOutcome, before: number): number {
+/**
+ * Makes a failure of a host that has passed with its current listing count only when it is seen again: a driver may omit
+ * cards while it loads, and an engine may restart. Until then the verdict is withheld.
+ */
+function confirmedFirst(outcome: CheckOutcome, { measured }: Facts): CheckOutcome {
+  if (outcome.status !== 'fail' || measured.accepted === null) return outcome;
+  if (outcome.isCertain === true || (outcome.inARow ?? 1) > 1) return outcome;
+  return { ...outcome, inARow: 2, isWithholding: true };
+}
+
+type Streak = { streak: number; atMs: number };
+
+const streakBefore = ({ id }: Check, { measured, receivedMs }: Facts): Streak => ({
+  streak: measured.streaks[id] ?? 0,
+  atMs: measured.streak_times[id] ?? receivedMs - measured.interval_ms,
+});
+
+/**
+ * Returns the streak after this run. It does not change with unknown outcomes, repeated measurements, and failures that
+ * are less than an interval apart. After the clock was set back, the next failure counts.
+ */
+function streakAfter(
+  outcome: CheckOutcome,
+  before: Streak,
+  { measured, receivedMs: nowMs }: Facts,
+): Streak {
   if (outcome.status === 'unknown') return before;
-  if (outcome.status !== 'fail') return 0;
-  return outcome.isRepeated === true ? Math.max(before, 1) : before + 1;
+  if (outcome.status !== 'fail') return { streak: 0, atMs: nowMs };
+  if (before.streak === 0) return { streak: 1, atMs: nowMs };
+  const isApart = nowMs < before.atMs || nowMs - before.atMs >= measured.interval_ms;
+  const isCounted = isApart && outcome.isRepeated !== true;
+  return isCounted ? { streak: before.streak + 1, atMs: nowMs } : before;
 }
 
 /** Returns false for a failure that needs a longer streak. */
@@ -142,7 +177,10 @@ function toCheckResult(
   { streak, facts }: { streak: number; facts: Facts },
 ): CheckResult {
   const reason = outcome.status === 'fail' ? outcome.reasonCode : null;
-  const mode = modeOf(check, facts.policy.checks, { atMs: facts.receivedMs, reason });
+  const modeInForce = modeOf(check, facts.policy.checks, { atMs: facts.receivedMs, reason });
+  const isOfWeight = check.effect === 'weight' && modeInForce === 'enforce';
+  // A failure in mode `enforce` would fail the executor.
+  const mode = isOfWeight ? 'observe' : modeInForce;
   const common = {
     check_id: check.id,
     measured: outcome.measured.slice(0, MAX_MEASURED_CHARS),
@@ -164,7 +202,10 @@ function toCheckResult(
     const message = `${outcome.message} (${outcome.reasonCode}, ${progress})`;
     return { ...passing, severity: 'warning', message };
   }
-  const effect = mode === 'enforce' ? progress : 'recorded only: it changes no verdict yet';
+  const recorded = isOfWeight
+    ? 'it changes the weight, not the verdict'
+    : 'recorded only: it changes no verdict yet';
+  const effect = mode === 'enforce' ? progress : recorded;
   const note = effect === '' ? '' : ` (${effect})`;
   return {
     ...common,

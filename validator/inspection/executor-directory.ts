@@ -20,6 +20,7 @@ const listedAs = (executor: ExecutorToCheck) =>
     executor.gpu_count,
     executor.collateral_deposited,
     executor.provider_banned ?? null,
+    executor.maintenance_ms ?? null,
   ]);
 
 export function createExecutorDirectory({

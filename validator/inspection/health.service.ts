@@ -13,6 +13,7 @@ import type { Facts } from '../checks/check.ts';
 import type { CheckHistory } from '../checks/check-history.service.ts';
 import type { Measured } from '../checks/measured.ts';
 import type { ProofBaselines } from '../checks/proof-baseline.service.ts';
+import { recordAfter } from '../checks/proof-record.ts';
 import { judgeAll } from '../checks/verdict.ts';
 import type { CheckRun } from '../evidence/document.ts';
 import type { EvidenceService } from '../evidence/evidence.service.ts';
@@ -88,20 +89,27 @@ export function createHealthService(options: HealthOptions) {
   ): Promise<HealthReport> {
     const { id: executorId } = collected.executor;
     const state = await inspections.load(executorId);
-    const { streaks, found } = state;
+    const { streaks, streakTimes: streak_times, found } = state;
     const transportFailures = inspections.countedFailures(state);
-    const before = await checkHistory.load(collected);
+    const proof_record = recordAfter(state.proofRecord, collected);
+    const tried = { ...collected, measured: { ...collected.measured, proof_record } };
+    const before = await checkHistory.load(tried);
     const line = await options.lines.facts(executorId);
     const releases = await options.releases(collected.inventory?.update?.current_digest ?? null);
-    const known = { ...before, line, releases, streaks, found };
-    const facts = { ...collected, measured: { ...collected.measured, ...known } };
+    const memory = { streaks, streak_times, found, interval_ms: inspections.intervalMs };
+    const facts = {
+      ...tried,
+      measured: { ...tried.measured, ...before, line, releases, ...memory },
+    };
     const judgement = judgeAll(facts, transportFailures);
     const { report } = judgement;
     const next = {
       ...state,
       ...inspections.reachabilityAfter(state, facts.inventory !== null),
       streaks: judgement.streaks,
+      streakTimes: judgement.streakTimes,
       found: judgement.found,
+      proofRecord: proof_record,
     };
     const run = { facts, transportFailures, report, startedMs, finishedMs: clock.now() };
     try {

@@ -2,7 +2,7 @@
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
-import type { OpenFailure } from '../checks/measured.ts';
+import type { OpenFailure, ProofRecord } from '../checks/measured.ts';
 import { TRANSPORT_FAILURES_ALLOWED } from '../checks/verdict.ts';
 import { isShared } from '../store/evidence-store.ts';
 import type { EvidenceStore, StoreDb } from '../store/tables.ts';
@@ -50,8 +50,12 @@ export type Reachability = {
 export type Memory = Reachability & {
   /** Consecutive failures by check, for reasons that count only when repeated. */
   streaks: Record<string, number>;
+  /** Time of the last failure that a streak counts, by check. */
+  streakTimes: Record<string, number>;
   /** Failures that no later run has resolved, by check. */
   found: Record<string, OpenFailure>;
+  /** Offered and passed proofs; null before the first inspection. */
+  proofRecord: ProofRecord | null;
 };
 
 /** `pauseMs` is the pause that followed the last inspection. */
@@ -94,6 +98,8 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
   }
 
   return {
+    intervalMs: options.intervalMs,
+
     /** Adds newly listed executors and deletes unlisted ones. */
     sync: (executorIds: ReadonlySet<string>) =>
       syncInspections(store, executorIds, dueNow().freeMs),
@@ -124,10 +130,14 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
       if (row === undefined) return NEVER_INSPECTED;
       // This module wrote the JSON.
       const streaks = JSON.parse(row.streaks_json) as Record<string, number>;
+      const streakTimes = JSON.parse(row.streak_times_json) as Record<string, number>;
       const found = JSON.parse(row.found_json) as Record<string, OpenFailure>;
+      const proofRecord = JSON.parse(row.proof_record_json) as ProofRecord | null;
       const { transport_failures: transportFailures, pause_ms: pauseMs, verdict } = row;
       const { unreachable_since_ms: unreachableSinceMs } = row;
-      return { transportFailures, unreachableSinceMs, pauseMs, verdict, streaks, found };
+      const reached = { transportFailures, unreachableSinceMs };
+      const memory = { streaks, streakTimes, found, proofRecord };
+      return { ...reached, ...memory, pauseMs, verdict };
     },
 
     /** Returns the reachability after one more inspection. */
@@ -164,7 +174,9 @@ export function createInspectionQueue(options: InspectionQueueOptions) {
         transport_failures: ended.transportFailures,
         unreachable_since_ms: ended.unreachableSinceMs,
         streaks_json: JSON.stringify(ended.streaks),
+        streak_times_json: JSON.stringify(ended.streakTimes),
         found_json: JSON.stringify(ended.found),
+        proof_record_json: JSON.stringify(ended.proofRecord),
       };
       const isStored = isClaimed
         ? await endInspection(tx, result, { holder, latestMs })
@@ -184,7 +196,9 @@ const NEVER_INSPECTED: InspectionState = {
   pauseMs: null,
   verdict: null,
   streaks: {},
+  streakTimes: {},
   found: {},
+  proofRecord: null,
 };
 
 /**

@@ -28,7 +28,9 @@ export async function syncInspections(
   for (const ids of inParts([...executorIds].filter((id) => !known.has(id)))) {
     const nothing = { checked_ms: 0, verdict: null, facts_ms: 0, pause_ms: null };
     const reached = { transport_failures: 0, unreachable_since_ms: null };
-    const fresh = { ...nothing, ...reached, streaks_json: '{}', found_json: '{}' };
+    const streaks = { streaks_json: '{}', streak_times_json: '{}' };
+    const memory = { ...streaks, found_json: '{}', proof_record_json: 'null' };
+    const fresh = { ...nothing, ...reached, ...memory };
     await db
       .insertInto('inspections')
       .values(ids.map((id) => ({ executor_id: id, ...fresh, holder: null, held_until_ms: 0 })))

@@ -23,6 +23,7 @@ import type { LineSize } from './lines/measure-line.ts';
 import { createAgentLinks } from './links/agent-links.ts';
 import type { AgentTls } from './links/open-link.ts';
 import { createNetworkChecks } from './network-checks.ts';
+import { readPort } from './port-check.ts';
 import type { ProofSize } from './proof/host-proof.ts';
 import { createProofs } from './proof/proofs.ts';
 import { createRentalProbes } from './rental-probe/rental-probe.service.ts';
@@ -122,6 +123,7 @@ export function createInspection(options: InspectionOptions) {
     network: createNetworkChecks({
       clock,
       random,
+      readPort,
       intervalMs: checkIntervalMs,
       isEnabled: proof !== null,
       egressImage: policy.checks.egress_image,

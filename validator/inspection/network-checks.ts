@@ -9,14 +9,16 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import type { Facts } from '../checks/check.ts';
-import type { Measured } from '../checks/measured.ts';
+import type { Measured, Others } from '../checks/measured.ts';
 import { type AgentAnswer, MAX_PROBLEM_CHARS, NOT_QUERIED, query } from './inspect.ts';
-import { checkPorts, readPort } from './port-check.ts';
+import { checkPorts, type ReadPort } from './port-check.ts';
 
 export type NetworkChecks = ReturnType<typeof createNetworkChecks>;
 
 /** Maximum number of hosts checked in parallel; each needs hundreds of connections. */
 const MAX_PARALLEL = 8;
+/** Age in intervals up to which the results of other hosts are compared. */
+const COMPARED_INTERVALS = 2;
 
 type NetworkFacts = Pick<Measured, 'ports' | 'egress' | 'templates' | 'unanswered'>;
 const NOT_CHECKED: NetworkFacts = { ports: null, egress: null, templates: null, unanswered: [] };
@@ -24,6 +26,7 @@ const NOT_CHECKED: NetworkFacts = { ports: null, egress: null, templates: null, 
 export type NetworkCheckOptions = {
   clock: Clock;
   random: Random;
+  readPort: ReadPort;
   isEnabled: boolean;
   /** Milliseconds for which results are reused. */
   intervalMs: number;
@@ -34,9 +37,24 @@ export type NetworkCheckOptions = {
 };
 
 export function createNetworkChecks(options: NetworkCheckOptions) {
-  const { clock, random, isEnabled, intervalMs, egressImage, templateImages } = options;
+  const { clock, random, readPort, isEnabled, intervalMs, egressImage, templateImages } = options;
   const limit = createSemaphore(MAX_PARALLEL);
   let known = new Map<string, { atMs: number; facts: NetworkFacts }>();
+
+  /** Adds what other hosts reached, so that an outage of a registry or of this validator's uplink fails none of them. */
+  function compared(facts: NetworkFacts, executorId: string): NetworkFacts {
+    const sinceMs = clock.monotonicMs() - COMPARED_INTERVALS * intervalMs;
+    const others = [...known].flatMap(([id, last]) =>
+      id === executorId || last.atMs < sinceMs ? [] : [last.facts],
+    );
+    const { ports, egress, templates } = facts;
+    return {
+      ...facts,
+      ports: ports && { ...ports, others: portsOf(others) },
+      egress: egress && { ...egress, others: registriesOf(others) },
+      templates: templates && { ...templates, unavailable: unavailableOn(others) },
+    };
+  }
 
   return {
     /**
@@ -48,7 +66,7 @@ export function createNetworkChecks(options: NetworkCheckOptions) {
       if (!isEnabled || inventory === null || executor.rented) return NOT_CHECKED;
       const last = known.get(executor.id);
       if (last !== undefined && clock.monotonicMs() - last.atMs < intervalMs) {
-        return repeated(last.facts);
+        return compared(repeated(last.facts), executor.id);
       }
       if (!isFree) return NOT_CHECKED;
       const deps = { client, clock, random, readPort };
@@ -66,13 +84,37 @@ export function createNetworkChecks(options: NetworkCheckOptions) {
       ];
       const found = { ports: ports.answer, egress: egress.answer, templates, unanswered };
       known.set(executor.id, { atMs: clock.monotonicMs(), facts: found });
-      return found;
+      return compared(found, executor.id);
     },
     /** Drops the results of executors that are not in `executorIds`. */
     retain(executorIds: ReadonlySet<string>): void {
       known = new Map([...known].filter(([id]) => executorIds.has(id)));
     },
   };
+}
+
+function portsOf(others: readonly NetworkFacts[]): Others {
+  const tried = others.flatMap(({ ports }) => (ports === null || ports.opened === 0 ? [] : ports));
+  return { tried: tried.length, reached: tried.filter(({ reached }) => reached > 0).length };
+}
+
+function registriesOf(others: readonly NetworkFacts[]): Others {
+  const tried = others.flatMap(({ egress }) => egress?.registry ?? []);
+  return {
+    tried: tried.filter((registry) => registry !== 'unknown').length,
+    reached: tried.filter((registry) => registry === 'answers').length,
+  };
+}
+
+/** Images that most of the hosts cannot pull. A present image does not show that its registry answers. */
+function unavailableOn(others: readonly NetworkFacts[]): string[] {
+  const tried = others
+    .flatMap(({ templates }) => templates?.images ?? [])
+    .filter(({ state }) => state === 'pullable' || state === 'missing');
+  return [...Map.groupBy(tried, ({ image }) => image)].flatMap(([image, results]) => {
+    const pullable = results.filter(({ state }) => state === 'pullable');
+    return pullable.length * 2 < results.length ? [image] : [];
+  });
 }
 
 /**
@@ -98,11 +140,11 @@ function queryEgress(
   client: Pick<AgentClient, 'checkEgress'>,
   executorId: string,
   image: string,
-): Promise<AgentAnswer<EgressCheckResult & { repeated: boolean }>> {
+): Promise<AgentAnswer<NonNullable<Measured['egress']>>> {
   const request = client.checkEgress({ executor_id: executorId, image });
   return query(
     'registry',
-    request.then((result) => ({ ...result, repeated: false })),
+    request.then((result) => ({ ...result, others: null, repeated: false })),
   );
 }
 
@@ -114,7 +156,7 @@ async function queryImages(
 ): Promise<Measured['templates']> {
   try {
     const result = await client.checkImages({ executor_id: executorId, images: [...images] });
-    return { ...result, repeated: false };
+    return { ...result, unavailable: [], repeated: false };
   } catch (error) {
     if (error instanceof ApiError) return null;
     throw error;

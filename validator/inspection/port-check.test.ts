@@ -40,7 +40,7 @@ function scene(size: number, takes: number | ApiError) {
 
 it('tries 300 ports, 200 in parallel, and counts the reachable ones', async () => {
   const { tiers, most, check } = scene(1_000, 300);
-  expect(await check()).toMatchObject({ opened: 300, reached: 299, refused: false });
+  expect(await check()).toMatchObject({ asked: 300, opened: 300, reached: 299, refused: false });
   expect([tiers, most.seen]).toEqual([[300], 200]);
 });
 
@@ -58,10 +58,12 @@ it('tries fewer ports if the agent accepts no more, and at most half of a range'
 it('distinguishes a refusal, closed ports and an agent that does not answer', async () => {
   const busy = await scene(100, new ApiError('conflict', 'Another check')).check();
   expect(busy).toEqual({
+    asked: 0,
     opened: 0,
     reached: 0,
     problem: 'Another check',
     refused: true,
+    others: null,
     repeated: false,
   });
   expect(await scene(0, 300).check()).toMatchObject({ opened: 0, refused: false });

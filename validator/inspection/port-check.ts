@@ -62,7 +62,7 @@ export async function checkPorts(
   }
 }
 
-const NONE = { opened: 0, reached: 0, refused: false, repeated: false };
+const NONE = { asked: 0, opened: 0, reached: 0, refused: false, others: null, repeated: false };
 
 type OpenCheck = { asked: PortCheckRequest; opened: PortCheckOpened['opened'] };
 
@@ -114,7 +114,15 @@ async function tryPorts(
       ? null
       : `not reached: ${unreachable.slice(0, MAX_NAMED).join(', ')}${more}`;
   const reached = ports.length - unreachable.length;
-  return { opened: ports.length, reached, problem, refused: false, repeated: false };
+  return {
+    asked: asked.ports.length,
+    opened: ports.length,
+    reached,
+    problem,
+    refused: false,
+    others: null,
+    repeated: false,
+  };
 }
 
 function sampleOf(

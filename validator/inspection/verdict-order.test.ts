@@ -102,6 +102,7 @@ function start(holder = systemRandom.uuid()) {
     network: createNetworkChecks({
       clock,
       random: systemRandom,
+      readPort: async () => '',
       isEnabled: false,
       intervalMs: 0,
       egressImage: null,

@@ -108,7 +108,14 @@ it('lets one process at a time claim an executor, and another process once the c
   const times = { checkedMs: clock.now(), factsMs: clock.now() };
   const ended = { executorId: taken, verdict: 'verified', ...times } as const;
   const reached = { transportFailures: 0, unreachableSinceMs: null };
-  const memory = { ...reached, pauseMs: null, streaks: {}, found: {} };
+  const memory = {
+    ...reached,
+    pauseMs: null,
+    streaks: {},
+    streakTimes: {},
+    found: {},
+    proofRecord: null,
+  };
   const end = (process: typeof one) =>
     store.transaction().execute((tx) => process.end(tx, { ...ended, ...memory }, true));
   if (first.length > 0) {

@@ -271,6 +271,16 @@ const keySets: Migration = ({ int, tableEnd, refuseUpdates }) => [
   ...refuseUpdates('key_sets', 'key_sets_stay_as_they_are', 'a published key set is never changed'),
 ];
 
+/**
+ * Proofs of work that executors were offered and passed, and the claims that they prove. Executors that are rented now
+ * have none on record. Failures of a streak are an interval apart.
+ */
+const proofRecords: Migration = ({ int }) => [
+  `alter table inspections add column proof_record_json text not null default 'null'`,
+  `alter table inspections add column streak_times_json text not null default '{}'`,
+  `alter table gpu_claims add column is_proven ${int} not null default 0`,
+];
+
 /** Ordered, forward only; the number of applied migrations is the schema number. */
 export const MIGRATIONS: readonly Migration[] = [
   foundation,
@@ -288,4 +298,5 @@ export const MIGRATIONS: readonly Migration[] = [
   chainedEpochs,
   unreachableSince,
   keySets,
+  proofRecords,
 ];

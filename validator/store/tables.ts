@@ -116,8 +116,12 @@ export type InspectionsTable = {
   unreachable_since_ms: number | null;
   /** Consecutive failures by check id, for reasons that count only when repeated. */
   streaks_json: string;
+  /** Times of the last failures that the streaks count, by check id. */
+  streak_times_json: string;
   /** Failures that no later run has resolved, by check id. */
   found_json: string;
+  /** Offered and passed proofs of work; `null` before the first. */
+  proof_record_json: string;
   /** Process that has claimed the executor until `held_until_ms`; it extends the claim while it works. */
   holder: string | null;
   held_until_ms: number;
@@ -171,6 +175,8 @@ export type GpuClaimsTable = {
   agent_key: string;
   first_ms: number;
   seen_ms: number;
+  /** 1 if the executor's proofs of work showed at its last pass that it has the card. */
+  is_proven: 0 | 1;
 };
 
 /** Moving mean of an executor's proof-of-work times, for its processor and for its cards. */

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { lineSpeeds } from '../checks/bandwidth.check.ts';
 import { Measured } from '../checks/measured.ts';
+import { weightlessIn as countWeightless } from '../checks/proof-record.ts';
 import type { EvidenceDocument } from '../evidence/document.ts';
 import type { CycleVerdict, StoreDb } from '../store/tables.ts';
 import { goodTimeBefore, lastEntryBefore } from './cycle.store.ts';
@@ -17,6 +18,9 @@ const Devices = z.object({ gpu: z.object({ devices: z.array(z.object({ name: z.s
 
 /** State of an executor that depends on earlier cycles. */
 export type ExecutorHistory = { failurePpm: number; uptimeMinutes: number; runtimeProven: boolean };
+
+/** Check of the age of proofs. A policy that does not enforce it only records its failures. */
+const PROOF_CHECK = 'proof_age';
 
 /** Reports whether the executor's line, and not the validator's, limited a bandwidth measurement. */
 const LINE_CHECK = 'bandwidth';
@@ -39,6 +43,7 @@ export function cycleEntryOf(
     simulated: document.simulated,
     gpu_model: model,
     gpu_count: count,
+    ...weightlessIn(document, count),
     rented: executor.rented,
     uptime_minutes: past.uptimeMinutes,
     runtime_proven: runtimeProven(document, past),
@@ -76,6 +81,19 @@ export function nextFailurePpm(
   if (verdict === 'withheld') return before;
   const kept = Math.floor((before * keep) / ONE_PPM);
   return verdict === 'failed' ? kept + ONE_PPM - keep : kept;
+}
+
+/** GPUs without a proof of work, if the policy in force sets their weight to 0. */
+function weightlessIn(
+  { checks, inputs }: EvidenceDocument,
+  count: number,
+): Pick<CycleEntry, 'weightless_gpus'> {
+  const check = checks.find(({ check_id: id }) => id === PROOF_CHECK);
+  const isInForce = check?.passed === false && check.mode === 'observe';
+  if (!isInForce || inputs.measured === null) return {};
+  const { proof_record: record } = Measured.parse(JSON.parse(inputs.measured));
+  const weightless = record === null ? 0 : countWeightless(count, record);
+  return weightless === 0 ? {} : { weightless_gpus: weightless };
 }
 
 /** Null if the line was not measured, or if the validator's own line was the limit. */

@@ -22,6 +22,8 @@ export const CycleEntry = z.strictObject({
   simulated: z.boolean(),
   gpu_model: z.string().max(200),
   gpu_count: z.int().min(0).max(1_024),
+  /** Number of these GPUs that have no weight, because they passed no proof of work; absent for none. */
+  weightless_gpus: z.int().min(1).max(1_024).optional(),
   rented: z.boolean(),
   /** Minutes of good cycles in the policy's uptime window. */
   uptime_minutes: z.int().min(0),

@@ -7,7 +7,7 @@ import { findEvidence, lastEvidence } from '../evidence/evidence.store.ts';
 import { isTrustedAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EpochRow, EvidenceStore } from '../store/tables.ts';
 import { poolsPpm } from './compute-weights.ts';
-import type { CycleSetHead } from './cycle-set.ts';
+import type { CycleEntry, CycleSetHead } from './cycle-set.ts';
 import { lastEpoch } from './epoch.store.ts';
 import { signatureProblem } from './epoch-chain.ts';
 import { type PostedWeights, readPayload, readPolicy, weightOf } from './epoch-record.ts';
@@ -105,7 +105,7 @@ export function factorText(factor: Factor, score: Score, policy: WeightPolicy): 
   const of = `x ${(value / ONE_PPM).toFixed(6)}  `;
   switch (factor) {
     case 'unit':
-      return `${microToUsd(value)} USD/h  ${entry.gpu_count} x ${entry.gpu_model} at ${microToUsd(rateOf(policy, entry.gpu_model))}`;
+      return `${microToUsd(value)} USD/h  ${gpusOf(entry)} at ${microToUsd(rateOf(policy, entry.gpu_model))}`;
     case 'uptime':
       return `${of}${entry.uptime_minutes} of ${policy.uptime.full_minutes} good minutes`;
     case 'runtime':
@@ -123,9 +123,19 @@ export function factorText(factor: Factor, score: Score, policy: WeightPolicy): 
   }
 }
 
+function gpusOf({
+  gpu_count: count,
+  gpu_model: model,
+  weightless_gpus: weightless = 0,
+}: CycleEntry) {
+  const gpus = `${count} x ${model}`;
+  return weightless === 0 ? gpus : `${gpus}, ${weightless} of them without a proof,`;
+}
+
 export const OBSTACLES: Readonly<Record<Obstacle, string>> = {
   failed: 'its checks failed',
   simulated: 'its GPUs are simulated',
+  unproven: 'it has no proof of work of the last day',
   unknown_model: 'the policy has no rate for its GPU',
   price: 'its price is above the limit of the policy',
   bandwidth: 'its line is too slow',
@@ -135,6 +145,7 @@ export const OBSTACLES: Readonly<Record<Obstacle, string>> = {
 const REMEDIES: Readonly<Record<Obstacle, string>> = {
   failed: 'Pass the checks: the last run failed, and nothing is earned without them.',
   simulated: 'Offer real GPUs: simulated ones earn nothing.',
+  unproven: 'Pass a proof of work, as the checks pow_cpu and pow_gpu require it.',
   unknown_model: 'Ask the validator for a rate for this GPU: the policy has none.',
   price: 'Lower the price: it is above the limit of the policy for this GPU.',
   bandwidth: 'Get a faster line: it is below the minimum of the policy.',

@@ -19,7 +19,14 @@ export const FACTORS = [
 export type Factor = (typeof FACTORS)[number];
 
 /** Reasons for which an executor earns nothing. */
-export type Obstacle = 'failed' | 'simulated' | 'unknown_model' | 'price' | 'bandwidth' | 'banned';
+export type Obstacle =
+  | 'failed'
+  | 'simulated'
+  | 'unproven'
+  | 'unknown_model'
+  | 'price'
+  | 'bandwidth'
+  | 'banned';
 
 export type Score = {
   entry: CycleEntry;
@@ -41,7 +48,7 @@ export function scoresOf(cycle: Cycle, policy: WeightPolicy, embedded: boolean):
     .map((entry) => {
       const obstacles = obstaclesOf(entry, policy, embedded);
       const factors = {
-        unit: entry.gpu_count * rateOf(policy, entry.gpu_model),
+        unit: gpusWithWeight(entry) * rateOf(policy, entry.gpu_model),
         uptime: uptimePpm(entry.uptime_minutes, policy),
         runtime: ONE_PPM + (entry.runtime_proven ? policy.runtime_bonus_ppm : 0),
         collateral: entry.collateral ? ONE_PPM : policy.no_collateral_ppm,
@@ -60,6 +67,9 @@ export function pointsOf(factors: Readonly<Record<Factor, number>>): bigint {
   return product / ONE ** PPM_FACTORS;
 }
 
+const gpusWithWeight = ({ gpu_count: count, weightless_gpus: weightless = 0 }: CycleEntry) =>
+  count - Math.min(count, weightless);
+
 function uptimePpm(minutes: number, { uptime }: WeightPolicy): number {
   const { floor_ppm: floor, full_minutes: full } = uptime;
   const part = Math.floor((Math.min(minutes, full) * ONE_PPM) / full);
@@ -73,6 +83,7 @@ function obstaclesOf(entry: CycleEntry, policy: WeightPolicy, embedded: boolean)
   const all: [Obstacle, boolean][] = [
     ['failed', entry.verdict !== 'ok'],
     ['simulated', entry.simulated && !embedded],
+    ['unproven', (entry.weightless_gpus ?? 0) > 0 && gpusWithWeight(entry) === 0],
     ['unknown_model', rate === 0],
     ['price', price !== null && BigInt(price) > highest],
     ['bandwidth', bandwidth !== null && bandwidth < policy.min_bandwidth_mbit],

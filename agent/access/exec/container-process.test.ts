@@ -6,6 +6,7 @@ import {
   membersOfSession,
   type ProcFiles,
   TERMINAL_MARK,
+  withNames,
 } from './container-process.ts';
 
 const POD = 'a'.repeat(64);
@@ -64,6 +65,20 @@ it.each<[string, readonly number[] | null, string | null, number | null]>([
   ['a GPU driver that does not list processes', null, POD, null],
 ])('counts the compute processes outside the pod: %s', (_, pids, containerId, expected) => {
   expect(countOutside(files, { pids, containerId })).toBe(expected);
+});
+
+it('finds processes by the name of their program', () => {
+  const names: Record<string, string> = { '10/comm': 'dcgm-exporter\n', '11/comm': 'python3\n' };
+  const proc = {
+    list: () => [],
+    read: (path: string) => {
+      const text = names[path];
+      if (text === undefined) throw new Error('gone');
+      return text;
+    },
+  };
+  expect(withNames(proc, [10, 11, 12], ['dcgm-exporter'])).toEqual([10]);
+  expect(withNames(proc, [10, 11, 12], [])).toEqual([]);
 });
 
 const FOREIGN = 'b'.repeat(64);

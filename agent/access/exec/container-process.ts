@@ -83,6 +83,16 @@ function send(pid: number, name: SignalName): boolean {
   }
 }
 
+/** Returns the processes whose program (`/proc/PID/comm`, at most 15 characters) has one of the names. */
+export function withNames(
+  files: ProcFiles,
+  pids: readonly number[],
+  names: readonly string[],
+): number[] {
+  if (names.length === 0) return [];
+  return pids.filter((pid) => names.includes(readOrEmpty(files, `${pid}/comm`).trimEnd()));
+}
+
 /**
  * Counts the compute processes on a leased card that do not belong to its pod's container. Null if the card is not
  * leased or the processes are unknown. Processes that have ended or are hidden from the agent do not count.

@@ -40,6 +40,7 @@ export const GpuDevice = z.object(
       compute_processes: Amount.nullable().default(null),
       graphics_processes: Amount.nullable().default(null),
       outside_processes: Amount.nullish(),
+      declared_processes: Amount.nullish(),
       mig: z
         .object(
           described(
@@ -94,6 +95,8 @@ export const GpuDevice = z.object(
         'Number of those processes that draw; a process may do both. Null if unknown.',
       outside_processes:
         'Number of those processes outside the pod that leases the card; absent if no pod leases it or the number is unknown.',
+      declared_processes:
+        'Number of those outside processes whose programs the provider declared as monitoring; absent if no pod leases it or the number is unknown.',
       mig: 'Profile and card of a MIG device; null for a whole card.',
       leased_by: 'Id of the pod that leases the device; null if it is free.',
       lease_state:

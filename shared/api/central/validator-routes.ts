@@ -24,6 +24,7 @@ export const ExecutorToCheck = z.object(
       provider_banned: z.boolean().nullish(),
       paid_fees_uusd: z.int().min(0).nullish(),
       extra_incentive_eligible: z.boolean().nullish(),
+      maintenance_ms: z.int().min(0).nullish(),
     },
     {
       id: 'Id of the node.',
@@ -48,6 +49,8 @@ export const ExecutorToCheck = z.object(
         'Fees of the marketplace that renters have paid for the node so far, in millionths of a USD: without granted credit, refunds, the share of a referrer, and charges that may still be refunded; absent if the central API does not report them.',
       extra_incentive_eligible:
         'True if the provider has linked a chat account; absent if the central API does not report it.',
+      maintenance_ms:
+        'Start of the last announced maintenance that has begun, milliseconds since the epoch; null for none, absent if the central API does not report it.',
     },
   ),
 );

@@ -1,15 +1,9 @@
-/** An agent that answers checks honestly, except where a test scripts its behaviour. */
+/** An agent that answers checks over HTTP with the agent's code, as a conduct scripts it. */
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { WebSocket } from 'ws';
-import { ChallengeRequest, type Commitment } from '#shared/api/agent/challenges.ts';
-import {
-  type EgressCheckResult,
-  type ImageAvailability,
-  PortCheckRequest,
-  portAnswer,
-} from '#shared/api/agent/host-checks.ts';
-import type { Inventory } from '#shared/api/agent/inventory.ts';
+import { ChallengeRequest } from '#shared/api/agent/challenges.ts';
+import { PortCheckRequest, portAnswer } from '#shared/api/agent/host-checks.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -29,67 +23,14 @@ import {
   registerSpeedTestRoutes,
 } from '../../../agent/verify/verify.routes.ts';
 import { addDeposit } from '../../../validator/central/market/collateral/collateral.service.ts';
-import { testInventory } from '../../fixtures/host-inventory.ts';
-import { updateStatus } from '../../fixtures/update-status.ts';
 import { freePorts } from '../free-ports.ts';
 import type { TestMarket } from '../scenes/market-fixture.ts';
+import { type Conduct, HONEST, honestInventory, type Said } from './conduct.ts';
 import { enrolAgent } from './enrolled-agent.ts';
 import { hostCards } from './host-cards.ts';
 
-/** Duration of a proof of work on this processor, as measured on other hosts. */
-export const USUAL_MS = 1_000;
-/** Digest of the driver library, on the host and in the image. */
-export const DIGEST = 'a'.repeat(64);
-export const AGENT_DIGEST = `sha256:${DIGEST}`;
 export const LISTEN = { host: '127.0.0.1', port: 0 };
 const log = createLog({ name: 'test', level: 'silent' });
-
-/** Ways in which a scripted agent differs from an honest one. */
-export type Conduct = {
-  inventory(inventory: Inventory): Inventory;
-  /** Delays in milliseconds before: every answer, the inventory, a proof of work, a proof of work on a card. */
-  delayMs: number;
-  inventoryMs: number;
-  proofMs: number;
-  cardsMs: number;
-  commitment(commitment: Commitment): Commitment;
-  /** Returns the nonce for which the agent answers a challenge. */
-  nonce(nonce: string): string;
-  answer(port: number, honest: string): string | null;
-  /** True: opens no ports and rejects line tests. */
-  refuses: boolean;
-  /** True: reports that it could open no port. */
-  opensNone: boolean;
-  /** `hides`: routes that it rejects. `cuts`: routes during which it closes the connection. */
-  hides: readonly string[];
-  cuts: readonly string[];
-  /** Replaces the data that the agent sends in a line test. `lineMs`: delay before it is sent. */
-  said(data: Said): Said;
-  lineMs: number;
-  egress: EgressCheckResult['registry'];
-  images: ImageAvailability['state'];
-};
-
-type Said = string | Uint8Array;
-
-export const HONEST: Conduct = {
-  inventory: (inventory) => inventory,
-  delayMs: 0,
-  inventoryMs: 0,
-  proofMs: USUAL_MS,
-  cardsMs: USUAL_MS,
-  commitment: (commitment) => commitment,
-  nonce: (nonce) => nonce,
-  answer: (_, honest) => honest,
-  refuses: false,
-  opensNone: false,
-  hides: [],
-  cuts: [],
-  said: (data) => data,
-  lineMs: 0,
-  egress: 'answers',
-  images: 'pullable',
-};
 
 export type ConductedAgent = { id: string; server: HttpServer };
 
@@ -118,7 +59,7 @@ export async function addConductedAgent(
   const signal = stopping.signal;
   server.get('/v1/inventory', async () => {
     await clock.advance(conductOf().delayMs + conductOf().inventoryMs);
-    return conductOf().inventory(honestInventory(id, { first, last }, clock));
+    return conductOf().inventory(honestInventory(id, { first, last }, { clock }));
   });
   server.post('/v1/verify', async () => ({
     ok: true,
@@ -228,32 +169,6 @@ async function openOtherwise(request: PortCheckRequest, { answer }: Conduct) {
     await new Promise<void>((resolve) => server.listen(port, resolve));
   }
   return { opened: request.ports };
-}
-
-function honestInventory(
-  id: string,
-  range: { first: number; last: number },
-  clock: Clock,
-): Inventory {
-  const inventory = testInventory(id, { collectedMs: clock.now() });
-  const { gpu } = inventory;
-  return {
-    ...inventory,
-    simulated: false,
-    gpu: { ...gpu, driver: 'nvidia' },
-    ports: { ...range, free: 4 },
-    update: updateStatus(AGENT_DIGEST, clock.now()),
-    sources: {
-      pci_gpus: gpu.devices.length,
-      driver_gpus: gpu.devices.map(({ uuid, name }) => ({ uuid, model: name })),
-      driver_library_sha256: DIGEST,
-      cpus_present: inventory.cpu.cores,
-      memory_kib: inventory.memory.total_kib,
-      disk_kib: inventory.disk.total_kib,
-      disk_writable: true,
-      restic: '0.14.0',
-    },
-  };
 }
 
 /** Runs proofs of work on the calling thread, because their sizes are small. */

@@ -35,6 +35,7 @@ export const NO_HARDWARE = hardwareFrom({});
 /** A small host that booted at the epoch. */
 export const TEST_HOST: AgentPorts['host'] = {
   sharePercent: 100,
+  gpuMonitors: [],
   memoryBytes: 2 ** 33,
   memoryReserveBytes: 2 ** 30,
   cpuCores: 2,

@@ -147,7 +147,15 @@ export async function gpuProofFacts(
       const ms = msWithoutRoundTrip(wall_ms, roundTripMs);
       if (fault === undefined) return { ...base, status: 'proven', ms, wall_ms, cards };
       const { reason, uuid, detail } = fault;
-      return { ...base, status: 'failed', reason, detail: `${uuid}: ${detail}`, cards };
+      return {
+        ...base,
+        status: 'failed',
+        reason,
+        detail: `${uuid}: ${detail}`,
+        ms,
+        wall_ms,
+        cards,
+      };
     }
   }
 }

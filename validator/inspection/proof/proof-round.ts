@@ -88,7 +88,7 @@ export function createProofRounds(options: ProofRoundOptions) {
     });
     const { proof, gpu_proof } = proofs;
     for (const each of [proof, gpu_proof]) {
-      if (each !== null && each.ms !== null) options.onProven(each.device, each.ms);
+      if (each?.status === 'proven' && each.ms !== null) options.onProven(each.device, each.ms);
     }
     if (proof?.status !== 'not_measured') {
       proven.set(executorId, { atMs: clock.monotonicMs(), proofs });

@@ -12,6 +12,7 @@ import {
   findActive,
   findMaintenance,
   insertNotice,
+  listMaintenanceStarts,
   moveNotice,
 } from './notice.store.ts';
 import { type NotifyDeps, notifyRenters } from './notify-renters.ts';
@@ -144,3 +145,7 @@ export async function maintenanceAt(
   const toMs = noticeEndMs(notice);
   return atMs < toMs ? { fromMs: notice.start_at, toMs } : null;
 }
+
+/** Returns the start of each node's latest maintenance that has begun within the last day, by node. */
+export const maintenanceStarts = (db: Db, nowMs: number): Promise<Map<string, number>> =>
+  listMaintenanceStarts(db, { sinceMs: nowMs - DAY_MS, atMs: nowMs });

@@ -64,3 +64,20 @@ export function findMaintenance(
     .limit(1)
     .executeTakeFirst();
 }
+
+/** Start of each node's latest maintenance that began from `sinceMs` to `atMs` and was not cancelled, by node. */
+export async function listMaintenanceStarts(
+  db: Db,
+  { sinceMs, atMs }: { sinceMs: number; atMs: number },
+): Promise<Map<string, number>> {
+  const rows = await db
+    .selectFrom('notices')
+    .select((eb) => ['executor_id', eb.fn.max('start_at').as('start_at')])
+    .where('start_at', '>=', sinceMs)
+    .where('start_at', '<=', atMs)
+    .where('permanent', '=', 0)
+    .where('state', '<>', 'cancelled')
+    .groupBy('executor_id')
+    .execute();
+  return new Map(rows.map((row) => [row.executor_id, Number(row.start_at)]));
+}

@@ -71,6 +71,7 @@ it('lists the nodes to check', async () => {
     provider_banned: false,
     paid_fees_uusd: 0,
     extra_incentive_eligible: false,
+    maintenance_ms: null,
   });
   await market.report(node);
   const pod = (await market.rent(await market.renter(), node.id)).body;
@@ -82,7 +83,26 @@ it('lists the nodes to check', async () => {
   });
 });
 
-it('lists any number of nodes with five queries', async () => {
+it('lists the start of the last announced maintenance that began within a day', async () => {
+  const { db, clock } = market.ports;
+  const dayMs = 86_400_000;
+  const addNotice = (id: string, start_at: number, state: 'done' | 'cancelled' = 'done') => {
+    const period = { executor_id: node.id, start_at, start_text: '', minutes: 30, reason: null };
+    const stamps = { created_at: 0, updated_at: 0 };
+    const row = { id, ...period, permanent: 0 as const, state, ...stamps };
+    return db.insertInto('notices').values(row).execute();
+  };
+  const began = clock.now() - dayMs;
+  await addNotice('1', began - 1);
+  await addNotice('2', clock.now() + 1);
+  await addNotice('3', clock.now(), 'cancelled');
+  const starts = async () => (await market.asValidator('/executors', {})).body[0].maintenance_ms;
+  expect(await starts()).toBeNull();
+  await addNotice('4', began);
+  expect(await starts()).toBe(began);
+});
+
+it('lists any number of nodes with six queries', async () => {
   const watched = watchDatabase(market.ports.db);
   const { executorsToCheck } = createValidators({
     ...market.ports,
@@ -95,10 +115,10 @@ it('lists any number of nodes with five queries', async () => {
     const { length } = await executorsToCheck();
     return { length, queries: watched.queries() - before };
   };
-  expect(await listing()).toEqual({ length: 1, queries: 5 });
+  expect(await listing()).toEqual({ length: 1, queries: 6 });
   await market.verifiedNode();
   await market.verifiedNode();
-  expect(await listing()).toEqual({ length: 3, queries: 5 });
+  expect(await listing()).toEqual({ length: 3, queries: 6 });
 });
 
 it('accepts only validators of this market', async () => {

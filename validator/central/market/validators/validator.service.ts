@@ -26,6 +26,7 @@ import {
 } from '../executors/executor.service.ts';
 import { uptimeMinutesOf } from '../executors/executor-response.ts';
 import { observeReport } from '../executors/reliability.service.ts';
+import { maintenanceStarts } from '../notices/notice.service.ts';
 import { type PlaceDeps, recheckPlace } from '../places/place.service.ts';
 import { firstFailure, recordVerdict } from './record-verdict.ts';
 
@@ -80,6 +81,7 @@ export function createValidators(deps: ValidatorsDeps) {
       const slots = await slotsByExecutor(db);
       const bannedCards = await cardsOfBannedProviders(db);
       const fees = await finalFees(db, clock.now());
+      const maintenances = await maintenanceStarts(db, clock.now());
       return present.map((executor) => {
         const { uuids, podIds } = slots.get(executor.id) ?? NO_SLOTS;
         return {
@@ -99,6 +101,7 @@ export function createValidators(deps: ValidatorsDeps) {
           provider_banned: executor.banned_at !== null || uuids.some((id) => bannedCards.has(id)),
           paid_fees_uusd: fees.get(executor.id) ?? 0,
           extra_incentive_eligible: executor.chat_user_id !== null,
+          maintenance_ms: maintenances.get(executor.id) ?? null,
         };
       });
     },

@@ -1,0 +1,336 @@
+/**
+ * Hosts in memory behind the port through which validator and central API reach agents: each has cards, a line and a
+ * conduct, and answers inspections, proofs, port checks and rental probes without network, containers or computation.
+ */
+import { createHash } from 'node:crypto';
+import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import type { ChallengeRequest, Commitment } from '#shared/api/agent/challenges.ts';
+import { type PortCheckRequest, portAnswer } from '#shared/api/agent/host-checks.ts';
+import type { Inventory } from '#shared/api/agent/inventory.ts';
+import type { PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
+import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
+import { seedOf } from '#shared/proof-of-work/seed.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { AgentIdentity } from '../../../validator/checks/check.ts';
+import type { LineFacts } from '../../../validator/checks/measured.ts';
+import type { ReadPort } from '../../../validator/inspection/port-check.ts';
+import type { Verifier } from '../../../validator/inspection/proof/verifier.ts';
+import { INSPECT_SCRIPT } from '../../../validator/inspection/rental-probe/probe-spec.ts';
+import type { SshLogin, SshPlace } from '../../../validator/inspection/rental-probe/ssh-session.ts';
+import { executorId, hotkey } from '../../fixtures/cycle-set.ts';
+import type { ManualClock } from '../manual-clock.ts';
+import { type Conduct, HONEST, honestInventory } from './conduct.ts';
+import { createFakeAgents } from './fake-agents.ts';
+
+/** State of a host, which a test may change between two cycles. */
+export type FleetHost = {
+  id: string;
+  listing: ExecutorToCheck;
+  conduct: Conduct;
+  /** False: the agent does not answer. */
+  isUp: boolean;
+  /** Milliseconds until a pod runs. */
+  startMs: number;
+  /** Null: the network connection was not measured. */
+  line: LineFacts | null;
+  /** True: probe containers start. */
+  startsContainers: boolean;
+  /** Resources inside a pod, from those that the host reports. */
+  inPods(inventory: Inventory): Inventory;
+  /** Returns what a command in a pod prints. */
+  prints(honest: string, command: string): string;
+  /** Thrown instead of accepting a pod; null accepts it. */
+  podRefusal: ApiError | null;
+  /** Problem of the SSH port of a running pod; null if it answers. */
+  sshProblem: string | null;
+};
+
+export type HostFleet = ReturnType<typeof createHostFleet>;
+
+const RANGE = { first: 31_000, last: 31_009 };
+const KIB = 1_024;
+const CPU_PERIOD = 100_000;
+const SSH_PORT = 31_000;
+const POD_SPEC: PodSpecInput = {
+  generation: 1,
+  image: { reference: 'ubuntu:24.04' },
+  limits: { cpu_cores: 1, memory_bytes: 2 ** 30, shm_bytes: 2 ** 20, pids: 64 },
+};
+const RENTED_POD = '00000000-0000-4000-8000-0000000000aa';
+const FAST_KBIT = 1_000_000;
+/** Year 2248. */
+const ENROLLED_UNTIL_MS = 2 ** 43;
+const FAST_LINE: LineFacts = {
+  samples: 5,
+  down_kbit: FAST_KBIT,
+  up_kbit: FAST_KBIT,
+  last_down_kbit: FAST_KBIT,
+  last_up_kbit: FAST_KBIT,
+  false_stream: null,
+  refusals: 0,
+  others_down_kbit: FAST_KBIT,
+  others_up_kbit: FAST_KBIT,
+  measured_ms: 1,
+  repeated: false,
+};
+
+export function createHostFleet({ clock }: { clock: ManualClock }) {
+  const hosts = new Map<string, FleetHost>();
+  const opened = new Map<string, PortCheckRequest>();
+  const agents = createFakeAgents();
+  let added = 0;
+  agents.useClock(clock);
+
+  function add(change: Partial<Omit<FleetHost, 'id'>> = {}): FleetHost {
+    added += 1;
+    const number = added;
+    const id = executorId(number);
+    const host: FleetHost = {
+      id,
+      listing: listingOf(id, number),
+      conduct: HONEST,
+      isUp: true,
+      startMs: 0,
+      line: FAST_LINE,
+      startsContainers: true,
+      inPods: (inventory) => inventory,
+      prints: (honest) => honest,
+      podRefusal: null,
+      sshProblem: null,
+      ...change,
+    };
+    hosts.set(id, host);
+    return host;
+  }
+
+  function hostOf(id: string): FleetHost {
+    const host = hosts.get(id);
+    if (host === undefined) throw new Error(`the fleet has no host ${id}`);
+    return host;
+  }
+
+  const inventoryOf = (host: FleetHost): Inventory =>
+    host.conduct.inventory(honestInventory(host.id, RANGE, { clock, seed: sha256(host.id) }));
+
+  /** Rejects as a client does if the agent does not answer, or rejects the route. */
+  async function reach(host: FleetHost, route: string): Promise<Conduct> {
+    const { conduct } = host;
+    await clock.advance(conduct.delayMs);
+    if (!host.isUp || conduct.cuts.includes(route)) {
+      throw new ApiError('upstream_unavailable', 'The node did not answer');
+    }
+    if (conduct.hides.includes(route)) throw new ApiError('forbidden', 'this route is hidden');
+    return conduct;
+  }
+
+  function podOf(view: PodView, { id, startMs }: FleetHost): PodView {
+    if (view.phase !== 'running') return view;
+    const isReady = clock.now() - view.created_ms >= startMs;
+    if (!isReady) return { ...view, phase: 'starting' };
+    const ssh = { port: SSH_PORT, host_key_fingerprint: id, host_key: null, ready: true };
+    return { ...view, ssh };
+  }
+
+  function clientOf({ id }: Pick<ExecutorToCheck, 'id'>): AgentClient {
+    const pods = agents.clientOf(id);
+    const at = (route: string) => reach(hostOf(id), route);
+    return {
+      ...pods,
+      async inventory() {
+        const { inventoryMs } = await at('/v1/inventory');
+        await clock.advance(inventoryMs);
+        return inventoryOf(hostOf(id));
+      },
+      async listPods() {
+        await at('/v1/pods');
+        const views = await pods.listPods();
+        return views.map((view) => podOf(view, hostOf(id)));
+      },
+      async putPod(podId, spec) {
+        await at('/v1/pods');
+        const { podRefusal } = hostOf(id);
+        if (podRefusal !== null) throw podRefusal;
+        return pods.putPod(podId, spec);
+      },
+      async getPod(podId) {
+        await at('/v1/pods');
+        return podOf(await pods.getPod(podId), hostOf(id));
+      },
+      async verify() {
+        await at('/v1/verify');
+        const ok = hostOf(id).startsContainers;
+        const reason_code = ok ? null : 'CONTAINER_START_FAILED';
+        return { ok, reason_code, steps: [], simulated: false };
+      },
+      async checkPorts(request) {
+        const { refuses, opensNone } = await at('/v1/port-checks');
+        if (refuses) throw new ApiError('conflict', 'busy', { status: 409 });
+        opened.set(addressOf(id), request);
+        return { opened: opensNone ? [] : request.ports };
+      },
+      async checkEgress() {
+        return { registry: (await at('/v1/egress-checks')).egress, problem: '' };
+      },
+      async checkImages({ images }) {
+        const { images: state } = await at('/v1/image-checks');
+        return { images: images.map((image) => ({ image, state, problem: '' })) };
+      },
+      async challenge(request) {
+        const { nonce, proofMs, cardsMs, commitment } = await at('/v1/challenges');
+        await clock.advance(request.gpu === null ? proofMs : cardsMs);
+        return commitment(commitmentTo({ ...request, nonce: nonce(request.nonce) }));
+      },
+      async openChallenge() {
+        await at('/v1/challenges');
+        return { rows: [] };
+      },
+    };
+  }
+
+  /** Network address of a host, by which the validator reaches its ports. */
+  const addressOf = (id: string) => hostOf(id).listing.executor_ip_address;
+  const hostAt = (address: string) =>
+    [...hosts.values()].find(({ listing }) => listing.executor_ip_address === address);
+
+  const readPort: ReadPort = async (address, port) => {
+    const host = hostAt(address);
+    const request = opened.get(address);
+    if (host === undefined || request === undefined) throw new Error('connection refused');
+    const answer = host.conduct.answer(port, portAnswer(request, port));
+    if (answer === null) throw new Error('connection refused');
+    return answer;
+  };
+
+  const logIn: SshLogin = async ({ host: address }) => {
+    const host = hostAt(address);
+    if (host === undefined) throw new Error('connection refused');
+    const inside = () => host.inPods(inventoryOf(host));
+    return {
+      run: async (command) => host.prints(outputOf(command, inside()), command),
+      end: () => undefined,
+    };
+  };
+
+  return {
+    add,
+    remove: (id: string) => hosts.delete(id),
+    hosts: (): FleetHost[] => [...hosts.values()],
+    /** Cards of a host, as its agent reports them. */
+    cardsOf: (host: FleetHost) => {
+      const { gpu, sources } = inventoryOf(host);
+      return { devices: gpu.devices, sources };
+    },
+    clientOf,
+    /** Executors as the central API lists them. */
+    listings: (): ExecutorToCheck[] => [...hosts.values()].map(({ listing }) => listing),
+    find: async (id: string): Promise<ExecutorToCheck> => hostOf(id).listing,
+    identityOf: async ({ id }: Pick<ExecutorToCheck, 'id'>): Promise<AgentIdentity> => ({
+      publicKey: sha256(id),
+      enrolledUntilMs: ENROLLED_UNTIL_MS,
+    }),
+    lineOf: async (id: string): Promise<LineFacts | null> => hostOf(id).line,
+    readPort,
+    logIn,
+    readBanner: async ({ host: address }: SshPlace) => hostAt(address)?.sshProblem ?? null,
+    /** Starts a pod on the host, as for a renter, and lists the host as rented. */
+    async rent(host: FleetHost): Promise<string> {
+      const gpu_uuids = inventoryOf(host).gpu.devices.map(({ uuid }) => uuid);
+      const podId = RENTED_POD;
+      await agents.clientOf(host.id).putPod(podId, { ...POD_SPEC, gpu_uuids });
+      host.listing = { ...host.listing, rented: true, pod_ids: [podId] };
+      return podId;
+    },
+    endRental(host: FleetHost): void {
+      agents.host(host.id).pods.delete(RENTED_POD);
+      host.listing = { ...host.listing, rented: false, pod_ids: [] };
+    },
+    /** Changes the view of the rented pod. */
+    changePod: (host: FleetHost, change: Partial<PodView>) =>
+      agents.host(host.id).change(RENTED_POD, change),
+    /** Starts a pod that the market does not list. */
+    async occupy(host: FleetHost): Promise<void> {
+      await agents.clientOf(host.id).putPod(RENTED_POD, POD_SPEC);
+    },
+    verifier: FLEET_VERIFIER,
+  };
+}
+
+const listingOf = (id: string, number: number): ExecutorToCheck => ({
+  id,
+  executor_ip_address: `192.0.2.${number}`,
+  executor_ip_port: '8080',
+  uptime_in_minutes: null,
+  miner_hotkey: hotkey(number),
+  gpu_type: 'NVIDIA H100 80GB HBM3',
+  gpu_count: 2,
+  gpu_uuids: [],
+  rented: false,
+  pod_ids: [],
+  price_uusd: null,
+  collateral_deposited: true,
+});
+
+const sha256 = (...parts: readonly (string | Uint8Array)[]): string => {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part);
+  return hash.digest('hex');
+};
+
+/** Hashes that only a host can compute that has the seed of the challenge; they replace the work. */
+const rootFor = (seed: Uint8Array) => sha256('root', seed);
+const digestFor = (seed: Uint8Array) => sha256('walk', seed);
+
+const FLEET_VERIFIER: Verifier = {
+  rows: async ({ committed }) =>
+    Buffer.from(committed.root).toString('hex') === rootFor(committed.seed) ? null : 'wrong',
+  walk: async ({ seed }) => digestFor(seed),
+  close: async () => undefined,
+};
+
+/** Answers a challenge with products of one round. */
+function commitmentTo({
+  challenge_id,
+  nonce,
+  executor_id: executorId,
+  product,
+  memory,
+  disk,
+  gpu,
+}: ChallengeRequest): Commitment {
+  const seed = (device: string, purpose: 'product' | 'memory' | 'disk') =>
+    seedOf({ nonce, executorId, device, purpose });
+  const walked = (device: string, purpose: 'memory' | 'disk') => ({
+    digest: digestFor(seed(device, purpose)),
+    fill_ms: 0,
+    walk_ms: 0,
+  });
+  const productOn = (device: string) => ({ roots: [rootFor(seed(device, 'product'))], ms: 0 });
+  return {
+    challenge_id,
+    device: 'cpu',
+    workers: 1,
+    product: product === null ? null : productOn('cpu'),
+    memory: memory === null ? null : walked('memory', 'memory'),
+    disk: disk === null ? null : { ...walked('disk', 'disk'), direct: true },
+    cards:
+      gpu?.cards.map(({ uuid, memory: asked }) => ({
+        uuid,
+        fault: null,
+        product: productOn(uuid),
+        memory: asked === null ? null : walked(uuid, 'memory'),
+      })) ?? null,
+  };
+}
+
+/** Output of a command in a pod with the whole host. */
+function outputOf(command: string, { cpu, memory, gpu }: Inventory): string {
+  const nonce = /^printf %s '([^']*)' \| sha256sum$/.exec(command)?.[1];
+  if (nonce !== undefined) return `${sha256(nonce)}  -\n`;
+  if (command !== INSPECT_SCRIPT) throw new Error(`no such command: ${command}`);
+  return [
+    `cards=${gpu.devices.length}`,
+    `seen=MemTotal: ${memory.total_kib} kB`,
+    `memory=${memory.total_kib * KIB}`,
+    `cpu=${cpu.cores * CPU_PERIOD} ${CPU_PERIOD}`,
+  ].join('\n');
+}
