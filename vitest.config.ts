@@ -5,7 +5,7 @@ import { defineConfig } from 'vitest/config';
 const databaseTests = globSync('{validator,test}/**/*.test.ts', {
   // These use a central API but do not test its database.
   exclude: [
-    'test/contract/{cheats,line}.test.ts',
+    'test/contract/{cheats,line,fleet.long}.test.ts',
     'test/e2e/{prometheus.long,central-process.long,quick-start.long}.test.ts',
     'test/spec/{errors,documentation}.test.ts',
     'validator/central/platform/{openapi/viewer,system/start-page}.test.ts',

@@ -73,8 +73,9 @@ const listedAs = ({ gpu_type, gpu_count }: ExecutorToCheck) => `${gpu_type}:${gp
 
 /**
  * Returns the claimant's cards that belong to another executor. A card belongs to an executor that passed with the card
- * since `sinceMs`: to those that proved its possession before the others, then to the earliest claim. An executor whose last pass is older gets its card back when
- * it passes again with the same agent key, even if others passed with the card meanwhile. Pure.
+ * since `sinceMs`: to those that proved its possession before the others, then to the earliest claim. An executor whose
+ * last pass is older gets its card back when it passes again with the same agent key, even if others passed with the
+ * card meanwhile. Pure.
  */
 export function takenFrom(
   { executorId, agentKey, uuids, proven }: Claimant,
