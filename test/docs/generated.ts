@@ -161,7 +161,7 @@ function hiddenCheatsTable(): string {
     hidden === undefined ? [] : [`| ${cheat} | ${FOUND_BY[hidden.foundBy]} | ${hidden.costs} |`],
   );
   return [
-    '| A host that … | Can be found by | Costs the provider |',
+    '| A host that … | Can be found by | Cost or limit for the provider |',
     '|---|---|---|',
     ...rows,
     '',

@@ -52,7 +52,8 @@ function offeredIn(facts: Facts, inventory: Inventory): Map<string, boolean> {
   return offered;
 }
 
-/** Devices that were offered proofs, and have passed none within the last day in which they were offered any. */
+/** Devices without a valid proof: those that failed and never passed one, and those that have passed none for a day since
+ * their first failure. */
 export function unprovenIn({ free_ms: atMs, devices }: ProofRecord): string[] {
   return devices
     .filter(({ offered_ms: offeredMs, proven_ms: provenMs }) => {
@@ -62,7 +63,7 @@ export function unprovenIn({ free_ms: atMs, devices }: ProofRecord): string[] {
     .map(({ device }) => device);
 }
 
-/** Cards that passed a proof within the last day, or before the present rental. */
+/** Cards that have passed a proof and are not unproven (`unprovenIn`). */
 export function provenIn(record: ProofRecord | null): string[] {
   if (record === null) return [];
   const unproven = unprovenIn(record);

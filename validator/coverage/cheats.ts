@@ -512,7 +512,7 @@ export const CHEATS: readonly Cheat[] = [
     cheat: 'has an SSH gateway that changes only the output of the probe’s program',
     hidden: {
       foundBy: 'rentals',
-      costs: 'The program must be recognised and answered correctly in every version.',
+      costs: 'The gateway must recognise every version of the probe’s program and invent correct output for it.',
     },
   },
   {
@@ -533,7 +533,7 @@ export const CHEATS: readonly Cheat[] = [
     cheat: 'rents its own node in a thin market',
     hidden: {
       foundBy: 'nothing',
-      costs: 'The market’s fee for every hour, and the price until the payout.',
+      costs: 'The market’s fee for every hour. The provider also advances the price until the payout returns it.',
     },
   },
   {
