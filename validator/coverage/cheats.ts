@@ -512,7 +512,8 @@ export const CHEATS: readonly Cheat[] = [
     cheat: 'has an SSH gateway that changes only the output of the probe’s program',
     hidden: {
       foundBy: 'rentals',
-      costs: 'The gateway must recognise every version of the probe’s program and invent correct output for it.',
+      costs:
+        'The gateway must recognise every version of the probe’s program and invent correct output for it.',
     },
   },
   {
@@ -533,7 +534,8 @@ export const CHEATS: readonly Cheat[] = [
     cheat: 'rents its own node in a thin market',
     hidden: {
       foundBy: 'nothing',
-      costs: 'The market’s fee for every hour. The provider also advances the price until the payout returns it.',
+      costs:
+        'The market’s fee for every hour. The provider also advances the price until the payout returns it.',
     },
   },
   {
