@@ -23,6 +23,8 @@ export type LogFile = Awaited<ReturnType<typeof openLogFile>>;
 
 /** Size of one read; longer than any entry. Parsing takes under 8 ms and yields under 256 KiB of frames. */
 export const READ_BYTES = 128 * 1024;
+/** Size of a follower's read: other requests wait at most a millisecond for its parsing, also during a flood. */
+const FOLLOW_READ_BYTES = 16 * 1024;
 /** Size of the cache of recent batches. Readers further behind read the file again. */
 const RING_CHARS = 512 * 1024;
 /** Estimated memory of a line's end position, in characters. */
@@ -36,9 +38,9 @@ const WATCH_PAUSE_MS = 10;
  * of a read after which the next one begins, both after a burst: a pod that floods its log would otherwise occupy
  * the event loop that serves all pods.
  */
-const FOLLOW_BYTES_PER_S = 4 * 1024 * 1024;
-const FOLLOW_CYCLE = 2;
-const FOLLOW_BURST_MS = 2_000;
+const FOLLOW_BYTES_PER_S = 2 * 1024 * 1024;
+const FOLLOW_CYCLE = 4;
+const FOLLOW_BURST_MS = 4_000;
 const MS_PER_S = 1_000;
 const NEWLINE = 0x0a;
 const NS_PER_S = 1e9;
@@ -109,13 +111,14 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
     return Math.max(1, Math.round((lostS * block.ends.length) / spanS));
   }
 
-  async function readOnce({ order, offset, state }: Cursor): Promise<Batch> {
+  async function readOnce(cursor: Cursor, atMost: number): Promise<Batch> {
+    const { order, offset, state } = cursor;
     // Checked before the read: a file that has a successor receives no more entries.
     const { file, isLast, isGone } = fileAt(order);
     if (isGone) return gapBefore(file, state);
     // Includes the byte before, which is a newline unless the file was truncated.
     const lead = offset === 0 ? 0 : 1;
-    const { bytesRead } = await file.handle.read(buffer, 0, READ_BYTES + lead, offset - lead);
+    const { bytesRead } = await file.handle.read(buffer, 0, atMost + lead, offset - lead);
     const isTruncated = lead === 1 && (bytesRead === 0 || buffer[0] !== NEWLINE);
     if (isTruncated) {
       ring.clear();
@@ -130,6 +133,8 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
       const next = { order, offset: offset - lead + whole, state: after };
       return { block, next, atEnd: false, gap: null };
     }
+    // The entry is longer than this read.
+    if (bytesRead === atMost + lead && atMost < READ_BYTES) return readOnce(cursor, READ_BYTES);
     if (!isLast) return nextFile(file, state);
     await chain.refresh();
     const atEnd = chain.files().at(-1) === file;
@@ -155,11 +160,11 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
     }
   }
 
-  function read(cursor: Cursor): Promise<Batch> {
+  function read(cursor: Cursor, atMost = READ_BYTES): Promise<Batch> {
     const key = keyOf(cursor);
     const known = ring.get(key);
     if (known !== undefined) return known;
-    const batch = serialized(() => readOnce(cursor));
+    const batch = serialized(() => readOnce(cursor, atMost));
     ring.set(key, batch);
     batch.then(
       (result) => (result.block.text === '' ? ring.delete(key) : cache(key, result)),
@@ -170,15 +175,15 @@ export async function openLogFile(path: string, containerId: string, clock: Cloc
 
   return {
     /** Reads at most READ_BYTES after the cursor. Concurrent reads of one cursor share the result. */
-    read,
+    read: (cursor: Cursor) => read(cursor),
     /** Reads like `read`, at FOLLOW_BYTES_PER_S unless the result is cached. Rejects when `signal` aborts. */
     async follow(cursor: Cursor, signal: AbortSignal): Promise<Batch> {
-      if (ring.has(keyOf(cursor))) return read(cursor);
+      if (ring.has(keyOf(cursor))) return read(cursor, FOLLOW_READ_BYTES);
       await pace.wait(signal);
       // Another follower may have read it in the meantime.
       const isCached = ring.has(keyOf(cursor));
       const beganMs = clock.monotonicMs();
-      const batch = await read(cursor);
+      const batch = await read(cursor, FOLLOW_READ_BYTES);
       const { order, offset } = batch.next;
       const bytes = order === cursor.order ? offset - cursor.offset : 0;
       if (!isCached) pace.count(bytes, clock.monotonicMs() - beganMs);
