@@ -1,7 +1,7 @@
 /**
- * Stops backups that a pod could keep running without end. There are three causes: huge sparse files and files with many
- * names, because restic reads every gap and every name; changes that never end; and files that the pod replaces with
- * named pipes while restic opens them.
+ * Stops backups that a pod could keep running without end. There are three causes: large sparse files and
+ * files with many hard links, because restic reads every hole, and reads a file once for each hard link;
+ * changes that never end; and files that the pod replaces with named pipes while restic opens them.
  */
 import { readdir, readFile, statfs } from 'node:fs/promises';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -13,12 +13,12 @@ import type { BackupStatus } from './restic-output.ts';
 const GIB = 1024 ** 3;
 
 /**
- * Limit of the total size of the files, gaps included: 64 GiB, and four times their bytes on disk. A file with several
- * names counts once per name.
+ * Limit of the total size of the files, holes included: 64 GiB plus four times their bytes on disk. A file
+ * counts once for each of its hard links.
  */
 const FREE_BYTES = 64 * GIB;
 const MOST_TIMES = 4;
-/** Limit of the duration: an hour, and the time in which a slow storage receives the bytes on disk. */
+/** Limit of the duration: one hour plus one second for each MiB on disk. */
 const FREE_MS = 3_600_000;
 const LEAST_BYTES_PER_MS = 1024 ** 2 / 1_000;
 /**
@@ -27,7 +27,7 @@ const LEAST_BYTES_PER_MS = 1024 ** 2 / 1_000;
  */
 const LOOK_MS = 2_000;
 const MOST_LOOKS = 5;
-/** Bounds of the walk that measures the bytes on disk. */
+/** Limits of `du`, which measures the bytes on disk. */
 const WALK = { timeoutMs: 10 * 60_000, maxOutputBytes: 64 * 1024 };
 /** Number of the system call openat(2). */
 const OPENAT: Partial<Record<NodeJS.Architecture, string>> = { x64: '257', arm64: '56' };
@@ -35,13 +35,13 @@ const OPENAT: Partial<Record<NodeJS.Architecture, string>> = { x64: '257', arm64
 export type BackupGuard = {
   /** Aborts when the backup must stop. The reason is an OperationFailure. */
   signal: AbortSignal;
-  /** Takes the size that restic has found so far. */
+  /** Records the total size that restic has reported so far. */
   note(status: BackupStatus): void;
   /** Watches sizes, time and threads of the process until it has ended. */
   watch(pid: number): void;
 };
 
-/** Size of a backup's files with their gaps, and time since its start. */
+/** Total size of the backup's files, holes included, and time since the start of the backup. */
 export type Extent = { sizeBytes: number; elapsedMs: number };
 
 /** Returns true if only the bytes on disk can decide whether the backup may continue. */
@@ -49,26 +49,32 @@ export function needsMeasure({ sizeBytes, elapsedMs }: Extent): boolean {
   return sizeBytes > FREE_BYTES || elapsedMs > FREE_MS;
 }
 
-/** Returns why a backup must stop whose files have `allocated` bytes on disk; null if it may continue. Pure. */
+/**
+ * Returns the reason to stop a backup whose files use `allocated` bytes on disk; null if the backup may
+ * continue. Pure.
+ */
 export function excessOf(
   { sizeBytes, elapsedMs }: Extent,
   allocated: number,
 ): OperationFailure | null {
   const mostBytes = FREE_BYTES + MOST_TIMES * allocated;
   if (sizeBytes > mostBytes) {
-    const size = `The files have ${sizeBytes} bytes, including the gaps of sparse files`;
-    const limit = `the limit is ${mostBytes}: 64 GiB, and ${MOST_TIMES} times their ${allocated} bytes on disk`;
+    const size = `The files have ${sizeBytes} bytes, including the holes of sparse files and every hard link`;
+    const limit = `the limit is ${mostBytes} bytes: 64 GiB plus ${MOST_TIMES} times the ${allocated} bytes that the files use on disk`;
     return new OperationFailure('NoSpace', `${size}; ${limit}`);
   }
   if (elapsedMs <= FREE_MS + allocated / LEAST_BYTES_PER_MS) return null;
-  const limit = `an hour, and a second for each MiB of the ${allocated} bytes on disk`;
+  const limit = `one hour plus one second for each MiB of the ${allocated} bytes on disk`;
   return new OperationFailure(
     'DeadlineExceeded',
     `The backup took longer than its limit: ${limit}`,
   );
 }
 
-/** `stagingParent` is a folder on the disk that contains the files of the jail's folder `name`. */
+/**
+ * `stagingParent` is a folder on the same disk as the files of the jail's folder `name`. If those files
+ * cannot be measured, the used bytes of this disk count instead.
+ */
 export function createBackupGuard(
   place: { jail: Jail; name: string; stagingParent: string },
   { clock, runCommand }: { clock: Clock; runCommand: RunCommand },
@@ -81,7 +87,7 @@ export function createBackupGuard(
   async function checkExtent(): Promise<void> {
     const extent = { sizeBytes, elapsedMs: clock.monotonicMs() - startedMs };
     if (!needsMeasure(extent)) return;
-    // Only few backups are so large or slow that the walk is worth its time.
+    // Measures once, and only for a backup above the fixed limits, because `du` may take minutes.
     allocated ??= await allocatedBytes(place, runCommand);
     const excess = excessOf(extent, allocated);
     if (excess !== null) over.abort(excess);

@@ -22,8 +22,8 @@ const NANOS_PER_MS = 1_000_000n;
 export type Candidates = ReadonlyMap<string, bigint>;
 
 /**
- * Returns the files below `name` whose inode has changed since `sinceMs`. Null if they cannot be listed: without root, or
- * beyond 32 MiB of paths.
+ * Returns the files below `name` whose inode has changed since `sinceMs`. Null if they cannot be listed:
+ * without root, or beyond 30 minutes or 32 MiB of paths.
  */
 export async function findCandidates(
   { jail, name }: { jail: Jail; name: string },

@@ -270,7 +270,9 @@ it('refuses sparse files that are larger than the disk, and backs up after they 
   const view = await backUp(scene, service);
   expect(view.error).toMatchObject({
     code: 'NoSpace',
-    message: expect.stringMatching(/^The files have \d+ bytes, including the gaps of sparse files/),
+    message: expect.stringMatching(
+      /^The files have \d+ bytes, including the holes of sparse files/,
+    ),
   });
   scene.inContainer('rm root/?');
   expect((await backUp(scene, service)).stage).toBe('done');

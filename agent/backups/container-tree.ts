@@ -18,7 +18,10 @@ const SCRIPT = { timeoutMs: 60_000, maxOutputBytes: 4_096 };
 const FINDINGS = ['absent', 'empty', 'folder', 'file', 'link', 'other', 'through'] as const;
 export type Finding = (typeof FINDINGS)[number];
 
-/** Walks down the names in its parameters. A link fails `-e`, because the jail follows none. */
+/**
+ * Script that prints what is at the path whose names are its parameters. For a link, `-e` is false, because the jail
+ * follows no link.
+ */
 const LOOK = `p=.
 for name; do
   if [ -L "$p" ] || { [ -e "$p" ] && [ ! -d "$p" ]; }; then echo through; exit; fi

@@ -10,7 +10,7 @@ import type { Restic, ResticSession } from './restic.ts';
 const SAMPLE_BYTES = 128 * 1024 * 1024;
 /** Time for which a finished backup waits for the check. */
 const LATE_MS = 2 * 60_000;
-/** Error about a pack of the repository, which is never rewritten. */
+/** Matches errors about a pack file. Backups do not rewrite packs, so such an error means damage. */
 const ABOUT_PACK = /\bpack\b/i;
 
 export type DamageCheck = {
@@ -51,7 +51,8 @@ export function startDamageCheck(
         () => undefined,
       );
       let damage = await first;
-      // Seen by a check that began before, a backup that has just ended lacks its newest parts.
+      // A check that began before the backup ended may report the backup's newest parts as missing. Therefore checks
+      // again.
       if (damage !== null && !ABOUT_PACK.test(damage)) damage = await look(0);
       over.abort();
       await late;

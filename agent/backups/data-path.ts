@@ -35,8 +35,8 @@ type Ports = Pick<RunPorts, 'dataRootsOf' | 'containerFilesOf' | 'runCommand' | 
 
 /**
  * Rejects with PathRefused if the path cannot be backed up, contains a link, or is neither folder nor file. Rejects
- * with PathMissing if the path must exist but does not. A running pod may add a link after this check: therefore
- * readers use a jail, and writers run only while the pod is paused.
+ * with PathMissing if the path must exist but does not. A running pod may add a link after this check:
+ * therefore readers use a jail, and writers use a jail or wait until the pod is stopped.
  */
 export async function locate(
   podId: string,

@@ -21,7 +21,7 @@ export class CancelRequested extends Error {
 }
 
 export type RunPorts = {
-  /** Takes the reason why an operation makes no progress at present, as a sentence for its renter. */
+  /** Records why an operation makes no progress at present, as a sentence for its renter. */
   meet(operationId: string, obstacle: string): void;
   executorId: string;
   store: OperationStore;

@@ -91,7 +91,7 @@ export function createOperationService(
 
   /** Returns true once the operation has ended. */
   async function attempt({ id, kind, pod_id, request }: OperationRow, cancelled: AbortSignal) {
-    // Older central APIs do not name the renter: then each pod has separate turns.
+    // Older central APIs do not name the renter: each pod then counts as a renter.
     const { id: renter, is_present: isPresent } = request.renter ?? {
       id: pod_id,
       is_present: true,
@@ -129,7 +129,7 @@ export function createOperationService(
 
   function fingerprintOf(podId: string, wanted: Wanted, repository: RepositoryAccess): string {
     const environment = Object.entries(repository.environment).toSorted();
-    // A repeated request may name another presence of the renter.
+    // A repeated request may differ in whether the renter has a pod on this host.
     const { renter: _, ...request } = wanted.request;
     const content = [podId, wanted.kind, request, { ...repository, environment }];
     return createHmac('sha256', deps.secret).update(JSON.stringify(content)).digest('hex');

@@ -148,7 +148,10 @@ export function explain(stderr: string, work: ResticWork = 'repository'): Explai
   return isFull && isLocal ? FULL_HERE : { problem, meaning };
 }
 
-/** restic's report of a request to the storage that it repeats, for up to a quarter of an hour. */
+/**
+ * Returns true for a line with which restic reports that it repeats a request to the storage. restic repeats a request
+ * for up to a quarter of an hour.
+ */
 export function isRetry(line: string): boolean {
   return /returned error, retrying after/.test(line);
 }

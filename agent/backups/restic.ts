@@ -68,7 +68,7 @@ export type ResticSession = {
   paths: readonly (readonly [string, string])[];
   signal: AbortSignal;
   appendLog(line: string): void;
-  /** Takes the reason why restic makes no progress at present, as a sentence for renters. */
+  /** Records why restic makes no progress at present, as a sentence for renters. */
   meet(obstacle: string): void;
 };
 
@@ -159,7 +159,7 @@ export function createRestic(ports: ResticPorts) {
     for (const line of lines.slice(-MAX_LOGGED_LINES)) session.appendLog(line);
     if (isFine || problem === 'locked') return { exitCode };
     const code = exitCode === JAIL_FAILED ? 'EngineFailed' : problem;
-    // Other meanings need no detail, which the log has.
+    // Adds restic's line only to vague meanings. For every problem, the operation's log has the line.
     const isVague = code === 'EngineFailed' || code === 'RepositoryCorrupt';
     const detail = lines.at(0) ?? `restic ended with ${exitCode ?? 'a signal'}`;
     throw new OperationFailure(code, isVague ? `${meaning}: ${detail}` : meaning);
@@ -234,7 +234,10 @@ export function createRestic(ports: ResticPorts) {
      */
     unlock: async (session: ResticSession): Promise<void> => void (await run(session, UNLOCK)),
 
-    /** Backs up `name` in the jail's working directory. Resolves with null if restic succeeded without reporting a summary. */
+    /**
+     * Backs up `name` in the jail's working directory. `summary` is null if restic succeeded without a
+     * summary.
+     */
     async backup(
       session: ResticSession,
       what: { jail: Jail; name: string; host: string; tag: string },

@@ -71,7 +71,10 @@ export async function measureTree(folder: string, signal: AbortSignal): Promise<
   return measure;
 }
 
-/** Smaller files and smaller holes remain as restored. */
+/**
+ * Size from which files are examined, bytes. In such files, holes of this size are found for certain; in a
+ * file with only shorter holes, they may remain filled with zeros.
+ */
 export const SPARSE_FROM_BYTES = 1024 * 1024;
 const LOOK_EVERY_BYTES = 512 * 1024;
 const LOOK_BYTES = 4_096;

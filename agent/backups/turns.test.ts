@@ -4,7 +4,7 @@ import { createTurns } from './turns.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Turns whose work ends when the test ends it. */
+/** A queue whose operations end when the test ends them. */
 function scene(limit = 2) {
   const clock = createManualClock();
   const turns = createTurns(limit, clock);
@@ -30,7 +30,7 @@ function scene(limit = 2) {
   };
 }
 
-it('gives one turn at a time to a renter, however many operations wait', async () => {
+it('runs one operation of a renter at a time, however many wait', async () => {
   const { add, begun, end, settle, turns } = scene();
   for (const id of ['a1', 'a2', 'a3']) void add(id, 'a');
   void add('b1', 'b');
@@ -45,7 +45,7 @@ it('gives one turn at a time to a renter, however many operations wait', async (
   expect(begun).toEqual(['a1', 'b1', 'c1', 'a2']);
 });
 
-it('takes turns by the renter, not by arrival', async () => {
+it('alternates between renters, whatever the order of arrival', async () => {
   const { add, begun, end, settle } = scene(1);
   for (const id of ['a1', 'a2', 'a3']) void add(id, 'a');
   for (const id of ['b1', 'b2']) void add(id, 'b');
@@ -54,13 +54,13 @@ it('takes turns by the renter, not by arrival', async () => {
   expect(begun).toEqual(['a1', 'b1', 'a2', 'b2', 'a3']);
 });
 
-it('serves renters with a pod first, and leaves them a turn beside endless work of others', async () => {
+it('serves renters with a pod first, and reserves a place for them beside endless work of others', async () => {
   const { add, begun, end, settle, turns, clock } = scene();
   void add('gone1', 'x', false);
   void add('gone2', 'y', false);
   await settle();
   expect(begun).toEqual(['gone1']);
-  expect(turns.reasonOf('gone2')).toContain('keeps a turn free for accounts that have a pod');
+  expect(turns.reasonOf('gone2')).toContain('keeps a place free for accounts that have a pod');
   void add('here1', 'a');
   void add('here2', 'b');
   await settle();

@@ -1,14 +1,14 @@
 /**
- * Turns of renters on a host: which waiting operation begins next. A renter has at most one turn at a time, and renters
- * without a pod on the host leave one turn to the others, so that neither many nor endless operations of one renter keep
- * other renters waiting.
+ * Queue of a host's operations: selects which waiting operation begins next. A renter has at most one running
+ * operation, and renters without a pod on the host leave one place to the others, so that neither many nor endless
+ * operations of one renter keep other renters waiting.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 
-/** An operation that waits for a turn or has one. */
+/** A waiting or running operation. */
 export type Waiter = {
   id: string;
-  /** Key of the renter; operations with the same key share turns. */
+  /** Key of the renter; of the operations with the same key, one runs at a time. */
   renter: string;
   /** True if the renter has a pod on this host. */
   isPresent: boolean;
@@ -16,18 +16,21 @@ export type Waiter = {
   sinceMs: number;
 };
 
-/** A waiting operation of a renter without a pod counts as one of a present renter after this time. */
+/** Waiting time after which an operation of a renter without a pod has the priority of a present renter's. */
 const MOST_WAIT_MS = 2 * 3_600_000;
 
 type Facts = {
   limit: number;
   running: readonly Waiter[];
-  /** Renters in the order of their last turn, the latest last. */
+  /** Renters in the order in which their last operation began, the latest last. */
   served: readonly string[];
   nowMs: number;
 };
 
-/** Orders the waiting operations: present renters first, then the renter whose last turn is longest ago, then by arrival. */
+/**
+ * Orders the waiting operations: present renters first, then the renter whose last operation began longest ago, then
+ * by arrival.
+ */
 export function inOrder(
   waiting: readonly Waiter[],
   { served, nowMs }: Pick<Facts, 'served' | 'nowMs'>,
@@ -48,14 +51,14 @@ export function nextInTurn(waiting: readonly Waiter[], facts: Facts): Waiter | n
   return inOrder(waiting, facts).find((waiter) => obstacleOf(waiter, facts) === null) ?? null;
 }
 
-/** Returns why the operation may not begin although a turn is free; null if it may. */
+/** Returns why the operation may not begin although a place is free; null if it may. */
 function obstacleOf({ renter, isPresent }: Waiter, { limit, running }: Facts): string | null {
   if (running.some((other) => other.renter === renter)) {
     return 'Another backup or restore of this account runs on the node, which runs one of each account at a time';
   }
   const departed = running.filter((other) => !other.isPresent).length;
   if (isPresent || limit === 1 || departed < limit - 1) return null;
-  return 'The node keeps a turn free for accounts that have a pod on it';
+  return 'The node keeps a place free for accounts that have a pod on it';
 }
 
 export type Turns = ReturnType<typeof createTurns>;
@@ -95,7 +98,7 @@ export function createTurns(limit: number, clock: Clock) {
   }
 
   return {
-    /** Runs `work` when the operation has a turn. Rejects if the signal aborts while it waits. */
+    /** Runs `work` when it is the operation's turn. Rejects if the signal aborts while it waits. */
     async run(
       what: Omit<Waiter, 'sinceMs'>,
       work: () => Promise<void>,
@@ -107,7 +110,7 @@ export function createTurns(limit: number, clock: Clock) {
         await work();
       } finally {
         running.splice(running.indexOf(waiter), 1);
-        // Renters without an operation have no last turn to remember.
+        // Forgets renters without an operation once no operation waits.
         const known = new Set([...running, ...waiting.keys()].map(({ renter }) => renter));
         if (waiting.size === 0) served = served.filter((renter) => known.has(renter));
         advance();
