@@ -59,7 +59,9 @@ export function openDatabase(path: string): DatabaseSync {
   return database;
 }
 
-/** Why a store was built anew, until its pods are known again. */
+/**
+ * Why a store was built anew, and facts for the rebuild. Stored until all pods of the store are known again.
+ */
 const Rebuild = z.object({
   /** Fault of the old store, and the path to which it was moved. */
   cause: z.string(),
@@ -69,12 +71,18 @@ const Rebuild = z.object({
 export type Rebuild = z.output<typeof Rebuild>;
 
 const REBUILD_ROW = 'rebuild';
-/** Files that make a home the home of one agent. */
+/** Key files of an agent. A home whose store was created must have both. */
 const KEY_FILES = ['identity.key', 'secret.key'];
-/** Shows that the store existed: a missing or empty one is built anew, as a damaged one is. */
+/**
+ * Suffix of the marker file beside the store. The marker shows that the store existed: if the store is then
+ * missing or has lost its tables, the agent builds it anew, like a damaged store.
+ */
 const CREATED = '.created';
 const JOURNALS = ['-wal', '-shm'];
-/** Pages of the journal that a lost journal can cost; the agent writes a few of them at a time. */
+/**
+ * Number of pages in the write-ahead log at which SQLite copies the log into the store. If the log is lost,
+ * at most about as many pages of changes are lost; a transaction of the agent writes only a few.
+ */
 const CHECKPOINT_PAGES = 50;
 /** Number of damaged stores that are kept. */
 const KEPT = 3;
@@ -84,16 +92,17 @@ type HomeOptions = {
   /** Reads the ports of the SSH gateway that a rebuild needs. */
   sshPorts(): Rebuild['ssh_ports'];
   /**
-   * Opens the KEY_FILES, and creates those of a new home: from the next start on, a missing one is an error. Null for a
-   * command that needs no key.
+   * Opens the key files, and creates those of a new home; from the next start on, a missing key file is an
+   * error. Null for a command that needs no key.
    */
   openKeys: (() => void) | null;
 };
 
 /**
- * Opens the store of a home folder exclusively. A damaged store, or one that lost its tables, is moved aside and, like a
- * missing one, replaced by an empty one that has a `rebuildOf`. Throws if another agent uses the home, and ConfigError if
- * it is not writable.
+ * Opens the store of a home folder exclusively. Moves a damaged store, or a store that lost its tables,
+ * aside. Replaces such a store, or a missing store, by an empty store for which `rebuildOf` returns the
+ * cause. Throws Error if another agent uses the home. Throws ConfigError if the home is not writable, a key
+ * file is missing, a damaged store cannot be moved, or the schema is newer than this version.
  */
 export function openHome(
   home: string,
@@ -106,7 +115,7 @@ export function openHome(
   const cause = lossOf(path, nowMs);
   const database = openDatabase(path);
   if (cause !== null) setRebuild(database, { cause, ssh_ports: sshPorts() });
-  // A lost journal then costs only the newest changes.
+  // Limits the changes that are lost with a lost write-ahead log.
   database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   checkpoint(database);
   if (openKeys !== null) writeFileSync(`${path}${CREATED}`, '', { mode: 0o600 });
@@ -127,7 +136,8 @@ function lossOf(path: string, nowMs: number): string | null {
   if (finding === null && !existed) return null;
   const aside = `${path}.damaged-${fileTime(nowMs)}`;
   try {
-    // The journal goes first: an empty store beside an old journal would get the contents of that journal.
+    // Moves the write-ahead log first: SQLite would write the contents of an old log into an empty store
+    // beside it.
     for (const end of [...JOURNALS, '']) {
       if (existsSync(`${path}${end}`)) renameSync(`${path}${end}`, `${aside}${end}`);
     }

@@ -5,7 +5,7 @@ CREATE TABLE pod_ssh (
   -- An OpenSSH private key file and its fingerprint: the same over reboots and new generations.
   host_key TEXT NOT NULL,
   fingerprint TEXT NOT NULL,
-  -- Keys given after the spec, in force while the pod still has that generation. 0: none were.
+  -- Keys that were set after the spec. They apply while the pod has this generation. 0: no keys were set.
   keys_json TEXT NOT NULL,
   keys_generation INTEGER NOT NULL
 ) STRICT;

@@ -2,7 +2,7 @@
 
 CREATE TABLE pod_notebooks (
   pod_id TEXT NOT NULL PRIMARY KEY REFERENCES pods (id) ON DELETE CASCADE,
-  -- Counts the requests: what was begun for an earlier one is dropped.
+  -- Number of the request. Work that was begun for an earlier request is dropped.
   request INTEGER NOT NULL,
   internal_port INTEGER NOT NULL,
   token TEXT NOT NULL,
@@ -11,12 +11,12 @@ CREATE TABLE pod_notebooks (
   reason TEXT,
   message TEXT NOT NULL,
   path TEXT,
-  -- What the engine calls the process last started for it, so that another agent finds or ends it.
+  -- The engine's id of the process that was started last, so that a later agent process can find or end it.
   exec_id TEXT,
-  -- Failures in a row since it last ran for a while.
+  -- Consecutive failures since the server last ran for a while.
   attempts INTEGER NOT NULL,
   next_try_ms INTEGER NOT NULL,
-  -- Until when it has to answer while it is being brought up.
+  -- Time by which the server must answer while it is being started.
   deadline_ms INTEGER NOT NULL,
   since_ms INTEGER NOT NULL
 ) STRICT;

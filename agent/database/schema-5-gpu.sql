@@ -3,15 +3,15 @@
 -- Cards that answered since the host booted: a card of this table that does not answer now is lost.
 CREATE TABLE gpu_cards (
   uuid TEXT NOT NULL PRIMARY KEY,
-  -- `0000:1b:00`, empty where the driver does not tell.
+  -- `0000:1b:00`, empty if the driver does not report it.
   pci TEXT NOT NULL
 ) STRICT;
 
 -- Reasons why a card accepts no new pods. A card may have one cordon from each source.
 CREATE TABLE gpu_cordons (
-  -- The UUID of a card or MIG device; the PCI id with Xids, which know no UUID.
+  -- The UUID of a card or MIG device; for Xids the PCI id, because the kernel's log has no UUIDs.
   subject TEXT NOT NULL,
-  -- inventory: the driver's findings; presence: it does not answer; xid: the kernel's log.
+  -- inventory: the driver's findings; presence: the card does not answer; xid: the kernel's log.
   source TEXT NOT NULL,
   reason TEXT NOT NULL,
   message TEXT NOT NULL,

@@ -1,9 +1,10 @@
--- Schema 5: images that this agent has fetched or built, and logins for registries.
+-- Schema 6: images that this agent has fetched or built, and logins for registries.
 
 CREATE TABLE images (
-  -- The engine's name for it: repository@digest, or ours for an image built here.
+  -- The engine's name for the image: repository@digest, or the agent's name for an image built on this host.
   reference TEXT NOT NULL PRIMARY KEY,
-  -- NULL while it is on its way: what is found under the name after a kill is ours then.
+  -- NULL while the image is being fetched or built: after a kill of the agent, an image under this name is the
+  -- agent's.
   image_id TEXT,
   size_bytes INTEGER NOT NULL,
   last_used_ms INTEGER NOT NULL

@@ -1,20 +1,20 @@
--- Schema 9: backups and restores. Each has a row from its request until some time after its end.
+-- Schema 8: backups and restores. Each has a row from its request until some time after its end.
 
 CREATE TABLE operations (
   id TEXT NOT NULL PRIMARY KEY,
   pod_id TEXT NOT NULL,
   kind TEXT NOT NULL,
   stage TEXT NOT NULL,
-  -- Keyed hash of the whole request: a repeat is told from another one without keeping secrets.
+  -- Keyed hash of the whole request, which distinguishes a repeated request from another without storing secrets.
   fingerprint TEXT NOT NULL,
-  -- Without the repository.
+  -- The request without the repository.
   request_json TEXT NOT NULL,
-  -- Sealed under the key in the agent's home; gone with the end.
+  -- Repository and its credentials, encrypted with the key in the agent's home. NULL after the end.
   sealed_repository TEXT,
   progress_json TEXT NOT NULL,
-  -- Of a restore: what was done to the pod's tree.
+  -- Changes that a restore made to the pod's tree, damage that a backup found, or the folder of a drill.
   journal_json TEXT,
-  -- How often it was begun: an agent that dies of it must not begin it for ever.
+  -- Number of attempts. It is limited, so that an operation that kills the agent is not repeated forever.
   attempts INTEGER NOT NULL,
   cancel_requested INTEGER NOT NULL,
   snapshot_id TEXT,

@@ -4,6 +4,6 @@ CREATE TABLE volumes (
   id TEXT NOT NULL PRIMARY KEY,
   volume_id TEXT NOT NULL,
   size_bytes INTEGER NOT NULL,
-  -- 1: its removal was asked for; it goes as soon as nothing works on it.
+  -- 1: the removal was requested; the volume is removed once no operation uses it.
   removing INTEGER NOT NULL
 ) STRICT;

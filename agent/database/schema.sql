@@ -22,7 +22,7 @@ CREATE TABLE pods (
   next_retry_ms INTEGER,
   reboots_requested INTEGER NOT NULL,
   reboots_done INTEGER NOT NULL,
-  -- The request that the reboot under way answers, and when its container had started before it.
+  -- Number of the reboot in progress, and the time at which the container had been started before it.
   reboot_target INTEGER NOT NULL,
   reboot_from_ms INTEGER NOT NULL,
   last_exit_json TEXT,
@@ -36,10 +36,11 @@ CREATE TABLE leases (
   kind TEXT NOT NULL,
   key TEXT NOT NULL,
   pod_id TEXT NOT NULL,
-  -- held: the pod's; cooling: nobody's until until_ms; dirty: nobody's until its processes are gone.
+  -- held: by the pod; cooling: not leased before until_ms; dirty: not leased until the processes of the earlier pod
+  -- have ended.
   state TEXT NOT NULL,
   until_ms INTEGER NOT NULL,
-  -- What it serves inside the pod: the internal port, empty for the others.
+  -- Internal port of the pod that a host port serves; empty for GPUs and subnets.
   slot TEXT NOT NULL,
   UNIQUE (kind, key)
 ) STRICT;
