@@ -16,7 +16,7 @@ export const CAPABILITIES = [
   'SYS_CHROOT',
 ];
 const NANO_CPUS_PER_CORE = 1e9;
-/** The engine's default. */
+/** The engine's default size of /dev/shm. */
 const DEFAULT_SHM_BYTES = 64 * 1024 ** 2;
 const LOG_FILES = { maxBytes: 50_000_000, count: 3 };
 

@@ -21,7 +21,7 @@ const { default: Dockerode } = await importWithout(UNUSED, () => import('dockero
 
 /** Returns a client of the engine behind a Unix socket. It connects on the first call. */
 export function createDockerClient(socketPath: string): Docker {
-  // A variable, because dockerode's types do not list `agent`.
+  // In a variable: dockerode's types lack `agent`, so a literal in the call would not compile.
   const connection = {
     socketPath,
     // Without `host`, a DOCKER_HOST in the environment would take precedence over the socket.

@@ -105,7 +105,7 @@ export function createDockerodeEngine(options: {
     },
     async connectNetwork(name, containerId) {
       await call(DEADLINES_MS.network, Anything, (abortSignal) => {
-        // A variable, because dockerode's types do not list `abortSignal`.
+        // In a variable: dockerode's types lack `abortSignal`, so a literal in the call would not compile.
         const options = { Container: containerId, abortSignal };
         return docker.getNetwork(name).connect(options);
       });
@@ -159,7 +159,7 @@ export function createDockerodeEngine(options: {
     },
     async containerDiskBytes(id) {
       const size = call(DEADLINES_MS.size, ContainerSizeAnswer, (abortSignal) => {
-        // A variable, because dockerode's types do not list `size`.
+        // In a variable: dockerode's types lack `size`, so a literal in the call would not compile.
         const options = { size: true, abortSignal };
         return docker.getContainer(id).inspect(options);
       });
@@ -184,7 +184,7 @@ export function createDockerodeEngine(options: {
     containerUsage(id) {
       // `one-shot` skips the second sample, which would take a second.
       const usage = call(DEADLINES_MS.inspect, ContainerUsageAnswer, (abortSignal) => {
-        // A variable, because dockerode's types do not list `abortSignal`.
+        // In a variable: dockerode's types lack `abortSignal`, so a literal in the call would not compile.
         const options = { stream: false as const, 'one-shot': true, abortSignal };
         return docker.getContainer(id).stats(options);
       });

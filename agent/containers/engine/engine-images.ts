@@ -151,7 +151,10 @@ function aborted(what: string, cause: unknown): EngineError {
   return new EngineError('deadline', `${what} was aborted`, { cause });
 }
 
-/** Converts an error before the stream opens: it has an HTTP status, but its text is the registry's. */
+/**
+ * Converts an error of a call that failed before its stream opened. The engine's response has an HTTP status,
+ * but the kind of the error depends on its text, which is the registry's message.
+ */
 function registryFailure(error: unknown): EngineError {
   const known = toEngineError(error);
   const isClassified =

@@ -2,7 +2,7 @@
  * The container engine as the agent needs it. The contract suite in test/contract runs against every
  * implementation: dockerode on a real engine, and the in-memory fake.
  *
- * Every method takes its own deadline from the implementation and rejects with EngineError only.
+ * The implementation sets the deadlines. Every method rejects with EngineError only.
  */
 import type { PullProgress, RegistryAuth } from '#shared/api/agent/images.ts';
 

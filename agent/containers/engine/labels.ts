@@ -6,7 +6,10 @@ export function executorLabels(executorId: string): Record<string, string> {
   return { [LABELS.managed]: '1', [LABELS.executor]: executorId };
 }
 
-/** Labels of the containers and data volumes of one pod, or of all pods. Networks carry no kind. */
+/**
+ * Labels of the containers and data volumes of one pod, or of all pods. Networks do not have the label of the
+ * kind.
+ */
 export function podLabels(executorId: string, podId?: string): Record<string, string> {
   return {
     ...executorLabels(executorId),

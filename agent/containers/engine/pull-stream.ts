@@ -14,7 +14,9 @@ export const PULL_BASE_MS = 600_000;
 /** Minimum number of bytes per minute, downloaded or unpacked, for a pull to continue. */
 const SLOWEST_BYTES_PER_MINUTE = 1_000_000;
 const MINUTE_MS = 60_000;
-/** Time limit of the pull of a small image. The limit of a large image allows one MiB per second. */
+/**
+ * Shortest time limit of a pull. The limit of a large image is longer: PULL_BASE_MS plus one second per MiB.
+ */
 export const PULL_LONGEST_MS = 7_200_000;
 const USUAL_BYTES_PER_SECOND = 1024 * 1024;
 const MS_PER_SECOND = 1_000;

@@ -48,7 +48,7 @@ export async function removeBuilt(
   return total;
 }
 
-/** Returns false if a container uses the image. */
+/** Returns false if a container uses the image, or another image is based on it. */
 export async function removeUnlessUsed(
   engine: Pick<ContainerEngine, 'removeImage'>,
   reference: string,

@@ -1,9 +1,8 @@
+/** Image names: repository and tag, registry, patterns over names, and the images that a spec references. Pure. */
 import { isIP } from 'node:net';
 import { parseDockerfile } from '#shared/api/agent/dockerfile.ts';
 import type { PodSpec } from '#shared/api/agent/pod.ts';
 import { isNonPublicIpv4 } from '#shared/http/addresses.ts';
-
-/** Image names: repository and tag, registry, patterns over names, and the images that a spec references. Pure. */
 
 /** `[host[:port]/]path`, without the tag. */
 function repositoryOf(reference: string): string {

@@ -63,7 +63,7 @@ export function createImageService(ports: {
     await pulls.join(`${pinned} ${scope}`, work, onProgress, signal);
   }
 
-  /** Returns the image if it is present and this login has pulled it before. */
+  /** Returns the image if it is present, and was pulled before with this login or without a login. */
   async function findKnown(
     pinned: string,
     digest: string,
@@ -94,9 +94,10 @@ export function createImageService(ports: {
 
   return {
     /**
-     * With a digest, ensures exactly that image and pulls it if it is missing; the registry is queried unless this
-     * login has pulled the image before. Without a digest, resolves the tag at its registry now and returns the digest.
-     * `auth` must be for the image's registry. Rejects with EngineError, ImageDigestMismatch, or the signal's reason.
+     * With a digest, ensures exactly that image and pulls it if it is missing; the registry is queried unless
+     * the image was pulled before with this login or without a login. Without a digest, resolves the tag at
+     * its registry now and returns the digest. `auth` must be for the image's registry. Rejects with
+     * EngineError, ImageDigestMismatch, or the signal's reason.
      */
     async ensure(
       { reference, digest, auth }: ImageWanted,

@@ -119,7 +119,7 @@ export function createVolumeService(deps: {
     throw new ApiError('not_found', 'There is no such copy of a volume on this host');
   }
 
-  /** Removes the volume, or returns null while an operation or a container uses it. */
+  /** Removes the volume. Returns null while an operation uses it, and if the engine did not remove it. */
   async function removeNow(row: VolumeCopyRow): Promise<VolumeView | null> {
     if (deps.operations.activeKind(row.id) !== null) return null;
     try {
@@ -170,8 +170,9 @@ export function createVolumeService(deps: {
     },
 
     /**
-     * Removes the volume with its data. While an operation uses it, marks it for removal instead, and the caller
-     * repeats the call. Throws `not_found`, and `conflict` while a pod has the volume.
+     * Removes the volume with its data. If the volume cannot be removed now, for example because an operation
+     * uses it, marks it for removal; the caller repeats the call. Throws `not_found`, and `conflict` while a
+     * pod has the volume.
      */
     async remove(id: string): Promise<VolumeView> {
       const row = require(id);
