@@ -150,7 +150,7 @@ function manifestProblem(
   const { since: sinceMs, min_sequence: least } = keySet?.manifests ?? ANY_MANIFEST;
   if (issuedMs < sinceMs || sequence < least || isOld(manifest, row)) return 'SEQUENCE_OLD';
   const base = Math.max(row.sequence, least);
-  // Without a base there is nothing to compare with: a new agent of a validator without key sets.
+  // `base` is 0 for a new agent whose validator has no key sets: the agent then accepts any sequence.
   return base > 0 && sequence > base + MAX_SEQUENCE_JUMP ? 'SEQUENCE_JUMP' : null;
 }
 

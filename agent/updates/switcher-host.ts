@@ -66,7 +66,10 @@ function databaseAt(path: string) {
   };
 }
 
-/** Returns a transport that accepts only the agent's own key. Throws if the agent has none. */
+/**
+ * Returns a transport that accepts only the key of the agent's certificate; plain HTTP if the agent serves no TLS.
+ * Throws if a configured certificate cannot be read.
+ */
 export function transportToAgent(config: AgentConfig): Transport {
   if (!isSecure(config)) return PLAIN_TRANSPORT;
   const { AGENT_TLS_CERT: file, AGENT_HOME: home } = config;

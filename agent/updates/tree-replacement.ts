@@ -69,7 +69,7 @@ export function createTreeReplacement(options: TreeReplacementOptions): Replacem
 }
 
 const UNIT = 'podwright-agent.service';
-/** Longer than the unit's TimeoutStopSec=. */
+/** Limits of a systemctl call. The timeout is longer than the unit's TimeoutStopSec=. */
 const BOUNDS = { timeoutMs: 60_000, maxOutputBytes: 64 * 1024 };
 const LOG_LINES = '10';
 const MAX_LOG_CHARS = 2_000;
