@@ -9,7 +9,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { PortRange } from '../leases/port.service.ts';
 
-/** Maximum per port; clients other than the validator may connect, too. */
+/** Maximum number of connections per port; clients other than the validator may connect, too. */
 const MAX_CONNECTIONS = 8;
 
 export type PortCheckService = ReturnType<typeof createPortCheckService>;

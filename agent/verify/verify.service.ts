@@ -163,8 +163,8 @@ export function createVerifyService(options: VerifyServiceOptions) {
   }
 
   /**
-   * Records whether the GPU runtime works. A rejected card does not show that it is missing; a missing device driver
-   * does.
+   * Records whether the GPU runtime works. If the engine rejects a card, the runtime may still work; if the
+   * engine has no device driver for GPUs, it does not.
    */
   function recordGpuRuntime(result: VerifyResult, gpuCount: number): void {
     if (gpu.kind !== 'nvidia' || gpuCount === 0) return;
@@ -204,7 +204,10 @@ export function createVerifyService(options: VerifyServiceOptions) {
 export const NESTED_RUNTIME = 'sysbox-runc';
 export const NESTED_STEP: VerifyStep['name'] = 'docker_in_docker';
 
-/** The operations that a container engine inside needs: overlay mounts and namespaces. No common runtime allows them. */
+/**
+ * Script with the operations that a container engine inside a pod needs: overlay mounts and namespaces.
+ * Common runtimes such as runc do not permit them.
+ */
 const NESTED_ENGINE_SCRIPT = [
   'set -e',
   'mkdir -p /tmp/nested',

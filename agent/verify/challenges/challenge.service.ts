@@ -151,7 +151,7 @@ export function createChallengeService(options: ChallengeServiceOptions) {
   }
 
   return {
-    /** Throws 409 if rented, during another challenge, and after the deadline. */
+    /** Throws 400 for another executor; 409 if rented, during other work on challenges, and after the deadline. */
     async commit(request: ChallengeRequest, stopping: AbortSignal): Promise<Commitment> {
       requireAllowed(request);
       return exclusively(request.deadline_ms, stopping, async (signal) => {
@@ -168,7 +168,10 @@ export function createChallengeService(options: ChallengeServiceOptions) {
       });
     },
 
-    /** Opens rows round by round. Throws 404 for an unknown challenge, 422 for a row that does not exist. */
+    /**
+     * Opens rows round by round. Throws 404 for an unknown challenge, 422 for a row that does not exist, 409 during
+     * other work on challenges and after the deadline.
+     */
     async open(id: string, { card, rows }: OpenRequest, stopping: AbortSignal): Promise<Opening> {
       const known = retained.get(id);
       const product = card === null ? known?.product : known?.cards.get(card);

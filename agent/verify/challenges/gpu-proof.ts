@@ -27,9 +27,9 @@ import type { ExecEngine } from '../../containers/engine/exec.ts';
 import type { GpuDriver } from '../../gpu/gpu-driver.ts';
 
 const PROGRAM = '/proof';
-/** Memory for the driver's context and the hash tree. */
+/** Limits of a container. The memory suffices for the driver's context and the hash tree. */
 const LIMITS = { cpuCores: 1, memoryBytes: 2 * 1024 ** 3, shmBytes: 0, pids: 64 };
-/** Added to the deadline, because the engine needs time to start the container. */
+/** Seconds that are added to the deadline, because the engine needs time to start the container. */
 const HOLD_MARGIN_S = 30;
 const MS_PER_SECOND = 1_000;
 
@@ -127,7 +127,7 @@ export function createGpuProof(options: GpuProofOptions) {
     return answer;
   }
 
-  /** Rejects with the signal's reason; returns every other failure as a fault of the card. */
+  /** Rejects with the signal's reason; returns errors of the engine as faults of the card. */
   async function answerOf<T>(
     uuid: string,
     run: Run,

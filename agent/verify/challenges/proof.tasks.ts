@@ -131,7 +131,7 @@ async function openForReading(
   }
 }
 
-/** Node provides it, but its types do not declare it. */
+/** Node provides WebAssembly, but its types do not declare it. */
 declare const WebAssembly: {
   Memory: new (pages: { initial: number }) => { buffer: ArrayBuffer };
 };
