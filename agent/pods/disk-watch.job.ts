@@ -12,7 +12,9 @@ import type { PodRow } from './pod.store.ts';
 import type { PodRecords } from './pod-records.ts';
 import { specOf } from './pod-row.ts';
 
-/** One minute, because the engine walks all files of a container to measure it. */
+/**
+ * Interval of the measurements, ms. Long, because the engine walks all files of a container to measure it.
+ */
 export const DISK_INTERVAL_MS = 60_000;
 const WARN_SHARE = 0.85;
 /** Grace period in which a pod above its limit may delete files. A pod above NO_GRACE_SHARE has no grace period. */

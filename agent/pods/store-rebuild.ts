@@ -116,7 +116,10 @@ export function createStoreRebuild(deps: {
         throw new ApiError('upstream_unavailable', message, { cause });
       }
     },
-    /** Text for /readyz. Throws until all running containers belong to known pods. */
+    /**
+     * Text for /readyz. Throws while the store is rebuilt; the pods that a store lacks without a rebuild are not
+     * reported.
+     */
     async describe(): Promise<string> {
       if (rebuild === null) return 'knows all running pods';
       throw new Error(

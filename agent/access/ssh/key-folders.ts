@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 
-/** SSH servers read the file as root and reject a file that other users may write. */
+/** Mode of the key file. SSH servers read it as root, and reject a file that other users may write. */
 const FILE_MODE = 0o644;
 const FOLDER_MODE = 0o755;
 

@@ -38,7 +38,7 @@ export function createSshService(deps: {
   hostKey: string;
   /** True if the sftp-server is mounted in every pod. */
   sftp: boolean;
-  /** True while pods of a lost store, whose keys must stay, are unknown. */
+  /** True while the agent rebuilds a lost store: pods that it does not know yet then keep their keys. */
   isRebuilding(): boolean;
   log: Log;
 }) {
@@ -177,8 +177,9 @@ export function createSshService(deps: {
       return [{ source: keyFolders.write(row.id, keysOf(row, spec)), target: KEYS_MOUNT_POINT }];
     },
     /**
-     * Waits until the gateway has released the SSH port. Call it before creating or starting a container that publishes
-     * the port itself: the agent would otherwise lease another port in place of a port in use. Throws PortNotLeft.
+     * Waits until the gateway has released the SSH port. Call it before creating or starting a container that
+     * publishes the port itself; otherwise the agent would replace the port, which is in use, by another.
+     * Throws PortNotLeft.
      */
     async portLeft(row: PodRow): Promise<void> {
       const lease = ports.portsOf(row.id).find(({ internal }) => internal === SSH_PORT);
