@@ -1,4 +1,7 @@
-/** Reads the agent's store for a diagnosis archive: a summary, and the secrets that every part is searched for. */
+/**
+ * Reads the agent's store for a diagnosis archive: a summary, and the secrets that are redacted in every
+ * part.
+ */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { secretValuesIn } from '#shared/api/agent/secrets.ts';

@@ -1,4 +1,7 @@
-/** Checks that start containers: those that a pod and the validator's probe would need. Removes them afterwards. */
+/**
+ * Checks that start the containers that a pod and the validator's probe would need, and remove them
+ * afterwards.
+ */
 import type { DiskQuota, VerifyResult } from '#shared/api/agent/inventory.ts';
 import { fail, ok, type Problem, unlessTimedOut, unread, warn } from '#shared/check/check.ts';
 import type { DoctorCheck } from '#shared/check/doctor.ts';
@@ -10,7 +13,10 @@ import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import { createFileUsage, createKernelFiles } from '../metrics/usage/kernel-usage.ts';
 
 export type ContainerFacts = {
-  /** Result of the validator's probe with all GPUs that nvidia-smi lists. `timedOut`: why a step of it failed. */
+  /**
+   * Result of the validator's probe with all GPUs that nvidia-smi lists. `timedOut` is true if a step of the
+   * probe failed because of its time limit.
+   */
   verified: Observed<VerifyResult & Pick<Problem, 'timedOut'>>;
   gpuCount: number;
   quota: Observed<DiskQuota>;
@@ -21,7 +27,10 @@ export type ContainerFacts = {
 const VERIFY_MS = 90_000;
 const QUOTA_MS = 45_000;
 const USAGE_MS = 30_000;
-/** Differs from the agent's kind: each program removes only leftover containers of its kind. */
+/**
+ * Label of the doctor's probe containers. Differs from the agent's label, because each program removes
+ * leftover containers with its own label.
+ */
 const PROBE_KIND = 'doctor';
 /**
  * Runtime of the sleeping container: long enough to read the usage files; short, because the container outlives a
@@ -144,7 +153,8 @@ const REMEDIES: Record<string, string> = {
   GPU_RUNTIME_DEVICE_FAULT:
     'apt install nvidia-container-toolkit; nvidia-ctk runtime configure --runtime=docker; then try: docker run --rm --gpus all ubuntu nvidia-smi -L',
   GPU_RUNTIME_NVML_MISMATCH: 'reboot: the driver was upgraded while its old module stayed loaded',
-  CPU_QUOTA_EXCEEDS_HOST: 'this host has less than one CPU for pods',
+  CPU_QUOTA_EXCEEDS_HOST:
+    'give the Docker engine at least one CPU: run nproc on its host, and raise the CPU limit of the virtual machine or container in which it runs',
   CONTAINER_START_FAILED: 'try by hand: docker run --rm busybox true; journalctl -u docker -n 50',
 };
 
@@ -155,7 +165,7 @@ export const CONTAINER_CHECKS: readonly DoctorCheck<ContainerFacts>[] = [
     required: 'a container with all GPUs starts, runs and ends',
     judge({ verified, gpuCount }) {
       if ('problem' in verified) {
-        return unread(verified, `no container was started: ${verified.problem}`);
+        return unread(verified, `the container was not tested: ${verified.problem}`);
       }
       const { ok: isFine, steps, reason_code: reason } = verified.value;
       if (isFine) {

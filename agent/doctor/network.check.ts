@@ -50,7 +50,10 @@ const COMMAND = { timeoutMs: 4_000, maxOutputBytes: 4 * 1024 * 1024 };
 const DEADLINE_MS = 5_000;
 const FORWARDING = '/proc/sys/net/ipv4/ip_forward';
 const ROUTES = '/proc/net/route';
-/** Bridges of Docker's networks. Docker itself avoids them when it creates a network. */
+/**
+ * Names of the bridges of Docker's networks. An overlap with their routes is only a warning, because Docker
+ * rejects a new network that overlaps another.
+ */
 const ENGINE_BRIDGE = /^(?:docker\d*|br-)/;
 
 export async function readNetworkFacts(options: {
