@@ -10,7 +10,10 @@ import type { GpuHealthStore } from './gpu-health.store.ts';
 import type { KernelLog } from './kernel-log.ts';
 import { CORDONING_XIDS, type Xid, xidOf } from './xid.ts';
 
-/** Long, because the driver's XML document is large and such faults persist. */
+/**
+ * Interval of the health checks, ms. Long, because the driver's XML document is large and such faults
+ * persist.
+ */
 export const GPU_HEALTH_INTERVAL_MS = 30_000;
 export const KERNEL_LOG_INTERVAL_MS = 5_000;
 

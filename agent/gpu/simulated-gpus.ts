@@ -42,7 +42,10 @@ function cardOf(card: string): { name: string; profiles: string[] | null } {
   return { name, profiles: malformed ? null : known };
 }
 
-/** Takes the cards of `parseSimulatedGpus`. UUIDs depend only on executor id and position, so leases survive restarts. */
+/**
+ * `cards`: as `parseSimulatedGpus` returns them. UUIDs depend only on executor id and position, so leases
+ * survive restarts.
+ */
 export function createSimulatedDriver(executorId: string, cards: readonly string[]): GpuDriver {
   const split = cards.map((card, index) => {
     const { name, profiles } = cardOf(card);

@@ -1,6 +1,5 @@
-import type { ObservedCard, XidRow } from './gpu-health.store.ts';
-
 /** Xids: the errors that NVIDIA's driver writes to the kernel log. Pure. */
+import type { ObservedCard, XidRow } from './gpu-health.store.ts';
 
 export type KernelRecord = {
   sequence: number;

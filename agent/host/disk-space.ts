@@ -4,7 +4,10 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { EngineInfo } from '../containers/engine/engine.ts';
 import { createFreeSpace } from './host-probe.ts';
 
-/** One hour, because the engine walks all files of containers and volumes to measure its use. */
+/**
+ * Time for which a measurement is reused, ms. Long, because the engine walks all files of containers and
+ * volumes to measure its disk use.
+ */
 const FRESH_MS = 3_600_000;
 const BYTES_PER_KIB = 1_024;
 

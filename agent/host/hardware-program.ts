@@ -1,6 +1,6 @@
 /**
- * Program that prints the host's hardware as JSON. It runs in a separate process: systeminformation needs 12 MB of
- * memory, which a process that only loads it would never return, and starts other programs.
+ * Program that prints the host's hardware as JSON. It runs in a separate process: systeminformation needs 12
+ * MB of memory, which the agent would retain, and starts other programs.
  */
 import systeminformation from 'systeminformation';
 import type { RawHardware } from './hardware.ts';

@@ -35,13 +35,16 @@ export type HardwareFacts = {
 
 export type ReadHardware = () => Promise<HardwareFacts>;
 
-/** Includes the folders of dmidecode and lscpu. The program needs nothing else of the agent's environment. */
+/** Environment of the program. PATH includes the folders of dmidecode and lscpu. */
 const ENVIRONMENT = {
   PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
   NODE_COMPILE_CACHE: COMPILE_CACHE,
 };
 const PROGRAM = fileURLToPath(new URL('./hardware-program.ts', import.meta.url));
-/** Long, because dmidecode and lscpu are slow on large or busy hosts. Nothing waits for the result. */
+/**
+ * Time limit of the program. Long, because dmidecode and lscpu are slow on large or busy hosts, and nothing
+ * waits for the result.
+ */
 const TIMEOUT_MS = 60_000;
 const MAX_OUTPUT_BYTES = 65_536;
 
@@ -91,7 +94,10 @@ function amountOf(count: number | null | undefined): number | null {
   return count !== null && count !== undefined && count > 0 ? Math.round(count) : null;
 }
 
-/** The program takes seconds of processor time, which a starting agent needs for its pods. */
+/**
+ * Delay of the first reading after the start, ms: the program takes seconds of processor time, which a
+ * starting agent needs for its pods.
+ */
 const FIRST_READ_MS = 30_000;
 const RETRY_MS = 3_600_000;
 

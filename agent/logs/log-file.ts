@@ -31,12 +31,15 @@ const RING_CHARS = 512 * 1024;
 const CHARS_PER_LINE = 16;
 /** Poll interval for changes that inotify does not report. */
 export const POLL_MS = 500;
-/** Pause after each reported change: the engine writes a file once per line, and each report costs the event loop a turn. */
+/**
+ * Pause after each reported change, ms: the engine writes a file once per line, and each report interrupts
+ * the event loop.
+ */
 const WATCH_PAUSE_MS = 10;
 /**
- * Rate at which all followers of a container together read its files, in bytes per second, and multiple of the time
- * of a read after which the next one begins, both after a burst: a pod that floods its log would otherwise occupy
- * the event loop that serves all pods.
+ * Limits of all followers of a container together, after a burst of FOLLOW_BURST_MS: bytes per second that
+ * they read, and the time from one read to the next as a multiple of the duration of the first. Without
+ * limits, a pod that floods its log would occupy the event loop, which serves all pods.
  */
 const FOLLOW_BYTES_PER_S = 2 * 1024 * 1024;
 const FOLLOW_CYCLE = 4;
@@ -234,11 +237,11 @@ function keyOf({ order, offset, state: { open } }: Cursor): string {
   return `${order}:${offset}:${open.stdout?.bytes.length ?? 0}:${open.stderr?.bytes.length ?? 0}`;
 }
 
-/** Limits the rate of reads, after a burst. */
+/** Limits the reads of followers. */
 function createPace(clock: Clock) {
   let nextMs = Number.NEGATIVE_INFINITY;
   return {
-    /** Waits until earlier reads are paid for. */
+    /** Waits until the limits permit another read. */
     async wait(signal: AbortSignal): Promise<void> {
       const nowMs = clock.monotonicMs();
       nextMs = Math.max(nextMs, nowMs - FOLLOW_BURST_MS);

@@ -39,7 +39,7 @@ export function metricOf(field: string, unit: FieldUnit): string {
   return `${PREFIX}${words.toLowerCase()}${SUFFIXES[unit]}`;
 }
 
-/** Identifies the board to its manufacturer, so only the provider's separate listener serves it. */
+/** Field that identifies the board to its manufacturer. Only the provider's separate listener serves it. */
 const PRIVATE_FIELD = 'serial';
 
 const INFO_LABELS = [
