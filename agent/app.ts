@@ -47,7 +47,10 @@ export type AgentPorts = Omit<
   `on${Capitalize<string>}` | 'diskPercent' | 'trust'
 > & {
   probePort: PortProbe;
-  /** Guard whose clock `clock` is, started and stopped by the caller. Absent: `clock` is judged, and not corrected. */
+  /**
+   * Guard that provides `clock`; the caller starts and stops it. If it is absent, the agent creates a guard that
+   * checks `clock` but does not correct it.
+   */
   guard?: GuardedClock;
 };
 

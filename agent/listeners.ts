@@ -17,7 +17,7 @@ import { registerIdentityRoutes, signResponses } from './identity/identity.route
 import type { PeriodicWork } from './periodic-work.ts';
 
 const BODY_LIMIT_BYTES = 1024 * 1024;
-/** Small, because no route of the monitoring listener accepts a body. */
+/** Maximum size of a body. Small, because no route of the monitoring listener accepts a body. */
 const MONITORING_BODY_LIMIT_BYTES = 1_024;
 
 export type ListenersPorts = {

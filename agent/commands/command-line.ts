@@ -17,7 +17,7 @@ import { readWholeConfig, showConfiguration } from '../config-files.ts';
 
 const HELP = `Usage: npm run agent -- [host | doctor | diag | enrol | clock | remove-all | --help | --version | --check-config | --print-config]
 
-The Podwright agent. Without an argument it runs. host runs it with its SSH gateway (host --help); doctor checks this host and reports what to correct
+The Podwright agent. Without an argument, the agent starts. host starts the agent with its SSH gateway (host --help); doctor checks this host and reports what to correct
 (doctor --help); diag writes the report and more to an archive for support (diag --help); enrol has the
 provider sign this agent's key (enrol --help); remove-all removes every pod of this executor from the
 Docker engine while the agent is stopped (remove-all --help); clock shows whether the agent trusts the host's clock, and

@@ -33,7 +33,7 @@ systemd, install the services instead: sh systemd/install.sh --component agent
 const START_POLL_MS = 100;
 /** Width of the longest process name. */
 const NAME_CHARS = 5;
-/** A line that is longer is printed in parts. */
+/** Maximum length of a line; a longer line is printed in parts. */
 const MAX_LINE_CHARS = 1_048_576;
 
 /** Resolves after a signal. Rejects, with both processes stopped, if the configuration is invalid or one does not start. */

@@ -41,7 +41,7 @@ export function readConfig(environment: Environment): GatewayConfig {
   return parseConfig(SSH_CONFIG, environment);
 }
 
-/** For `--help`. */
+/** Text of `--help` with all variables. */
 export const CONFIG_HELP = `SSH_SNAPSHOT          the agent's file with its pods (/var/lib/podwright/ssh/gateway.json)
 SSH_HOST              address to listen on, at each pod's own port (0.0.0.0)
 SSH_DOCKER_SOCKET     the engine's socket (/var/run/docker.sock)
