@@ -1,6 +1,7 @@
 /**
  * Checks that a validator runs with an agent's help: port reachability (POST /v1/port-checks), internet access
- * (POST /v1/egress-checks), availability of images (POST /v1/image-checks) and line speed (GET /v1/speed-test).
+ * (POST /v1/egress-checks), availability of images (POST /v1/image-checks) and network speed (GET
+ * /v1/speed-test).
  */
 import { z } from 'zod';
 import { sha256Hex } from '../../signing/signed-request.ts';
@@ -73,7 +74,7 @@ export type ImageAvailability = z.output<typeof ImageAvailability>;
 export const ImageCheckResult = z.object({ images: z.array(ImageAvailability).max(MAX_IMAGES) });
 export type ImageCheckResult = z.output<typeof ImageCheckResult>;
 
-/** A larger message closes the socket. */
+/** Maximum size of a message; a larger message closes the socket. */
 export const SPEED_MESSAGE_BYTES = 64 * 1024;
 /** Most bytes of a stream and of a test, which limit the traffic that a faulty validator or a stolen key can cause. */
 export const MAX_SPEED_STREAM_BYTES = 256 * 1024 * 1024;

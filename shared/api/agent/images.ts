@@ -36,7 +36,7 @@ export function registryAddressOf(reference: string): string {
   return HUB_NAMES.has(address) ? DOCKER_HUB : address;
 }
 
-/** The engine's limit. */
+/** Maximum number of layers of an image, which the engine enforces. */
 export const MAX_LAYERS = 128;
 
 export const LayerProgress = z.object({

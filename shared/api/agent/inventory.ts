@@ -236,7 +236,10 @@ export const HostSources = z.object(
 );
 export type HostSources = z.output<typeof HostSources>;
 
-/** As the firmware reports it. Virtual machines and small vendors often report nothing or placeholders. */
+/**
+ * Hardware as the firmware reports it. Virtual machines and small vendors often report nothing or
+ * placeholders.
+ */
 export const Hardware = z.object(
   described(
     {

@@ -42,7 +42,7 @@ export const SAMPLED_GPU_FIGURES = [
 ] as const;
 
 const MAX_ROW = SAMPLED_FIGURES.length + SAMPLED_GPU_FIGURES.length * MAX_SAMPLED_GPUS;
-/** Far above the ticks of any run. */
+/** Largest tick, far above those of any run. */
 const MAX_TICK = 2 ** 43;
 
 export const Tick = z.int().min(0).max(MAX_TICK);

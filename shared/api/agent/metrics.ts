@@ -10,7 +10,7 @@ export const SAMPLE_INTERVAL_MS = 10_000;
 /** Samples retained per pod: ten minutes. */
 export const MAX_HISTORY = 60;
 const MAX_INTERVAL_SECONDS = 3_600;
-/** Ten years. */
+/** Longest idle time: ten years. */
 const MAX_IDLE_MS = 3_650 * 86_400_000;
 
 /** Readings of a GPU or MIG device. */

@@ -48,8 +48,8 @@ export function neverSavedIn(path: string): string | null {
 const SnapshotId = z.string().regex(/^[0-9a-f]{64}$/, 'Not a snapshot id');
 
 /**
- * Renter of an operation, for the turns of renters on a host. The id is opaque and differs between hosts. `is_present`:
- * the renter has a pod on the host.
+ * Renter of an operation: a host runs one backup or restore of each renter at a time. The id is opaque and
+ * differs between hosts. `is_present`: the renter has a pod on the host.
  */
 const OfRenter = z.strictObject({ id: z.string().min(1).max(64), is_present: z.boolean() });
 
@@ -226,7 +226,7 @@ export const OperationView = z.object({
   /** The last log lines, without secrets. */
   log: z.array(z.string()),
   started_ms: z.int(),
-  /** Last time that the agent worked on it, by the host's clock. */
+  /** Time of the operation's last heartbeat, by the host's clock. */
   heartbeat_ms: z.int(),
   finished_ms: z.int().nullable(),
 });

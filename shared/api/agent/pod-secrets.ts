@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 /** Folder of the secrets in a pod. */
 export const SECRETS_MOUNT_POINT = '/run/secrets';
-/** Limit of one value, UTF-8. */
+/** Limit of one value. The central API counts bytes of UTF-8; this file's schema counts UTF-16 units. */
 export const MAX_SECRET_BYTES = 65_536;
 /** Limit of the secrets of one pod. */
 export const MAX_POD_SECRETS = 32;

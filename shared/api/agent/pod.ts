@@ -68,7 +68,7 @@ export const MAX_DOCKERFILE_CHARS = 65_536;
 /** An image that the host builds from this text, without a build context. */
 const BuiltImage = z.strictObject({ dockerfile: NoNul.min(1).max(MAX_DOCKERFILE_CHARS) });
 
-/** Length in UTF-16 units. */
+/** Maximum length of the template's name, in UTF-16 units. */
 export const MAX_TEMPLATE_LABEL = 128;
 
 /**

@@ -14,7 +14,7 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'password',
   'token',
 ]);
-/** Deeper than every schema of the interface. */
+/** Depth to which bodies are searched; every schema of the interface is less deep. */
 const MAX_DEPTH = 8;
 
 /** Returns the names of non-empty secret members of `body`, each once. */

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 
-/** A larger message in either direction closes the socket with 1009. */
+/** Maximum size of a message in either direction; a larger message closes the socket with 1009. */
 export const MAX_TERMINAL_MESSAGE_BYTES = 64 * 1024;
 
 const MAX_CELLS = 1_000;

@@ -118,7 +118,8 @@ export const EpochWeights = z
                 },
                 {
                   uid: 'Uid on the subnet.',
-                  hotkey: 'ss58 that was registered for the uid; null if it was not involved.',
+                  hotkey:
+                    'ss58 that was registered for the uid; null if the stored inputs of both epochs lack the uid.',
                   weight: 'Weight in this epoch, 0 to 65535; 0 if it has none.',
                   previous_weight: 'Weight in the epoch before; null without that epoch.',
                 },

@@ -155,7 +155,8 @@ export const EvidencePage = z
         executor_id: 'Id of the node.',
         first_seq:
           'Number of the oldest document that the signed head of the chain covers; null without a trusted head.',
-        last_seq: 'Number of the newest document that it covers; null without a trusted head.',
+        last_seq:
+          'Number of the newest document that the head covers; null without a trusted head.',
         documents: 'Documents, newest first.',
         next: `\`before\` ${NEXT}`,
       },

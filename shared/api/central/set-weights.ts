@@ -42,8 +42,9 @@ export const LatestSetWeightsRequest = z
         version_key: "Version of the weights' format.",
         wait_for_finalization: 'As the validator set the weights; not used by the central API.',
         wait_for_inclusion: 'As the validator set the weights; not used by the central API.',
-        current_block: 'Number of the block at which they were set; null or absent if unknown.',
-        updated_at: 'Time at which they were set: UTC with microseconds and `Z`.',
+        current_block:
+          'Number of the block at which the weights were set; null or absent if unknown.',
+        updated_at: 'Time at which the weights were set: UTC with microseconds and `Z`.',
       },
     ),
   )

@@ -158,7 +158,7 @@ export const HealthReport = z.object(
       checks: 'Results of the checks.',
       inventory:
         'Inventory of the agent, stored with the verdict; null if the agent did not answer.',
-      line: "Speed of the node's line; null or absent if not measured.",
+      line: 'Network speed of the node; null or absent if not measured.',
       round_trip:
         'Round trip to the agent, which bounds its distance; null or absent if not measured.',
     },
