@@ -93,7 +93,7 @@ const DISK_STATES: Record<string, string> = {
   EROFS: 'read-only',
   EACCES: 'not accessible',
 };
-/** Connections and programs, which are not storage, can also fail with EACCES. */
+/** Matches system calls on files. Connections and starts of programs can also fail with EACCES. */
 const FILE_CALLS = /^(?:open|mkdir|link|rename|unlink|rmdir|rm|scandir|l?stat|access)$/;
 
 /** Returns the state of the disk that made `error`; null for other errors. */

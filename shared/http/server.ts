@@ -78,7 +78,10 @@ export type HttpServerOptions = {
 /** Certificate chain and private key in PEM. */
 export type TlsCertificate = { cert: string; key: string };
 
-/** Passed at creation, because fastify would otherwise load its default compilers, which use several MB. */
+/**
+ * Compilers of schemas. They are passed at creation, because fastify would otherwise load its default
+ * compilers, which use several MB.
+ */
 const COMPILERS = {
   schemaController: {
     compilersFactory: {

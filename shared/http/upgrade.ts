@@ -38,7 +38,7 @@ export type Upgrade = {
 
 /** Time for open sockets to complete the closing handshake when the server closes. */
 const CLOSE_TIMEOUT_MS = 1_000;
-/** A refused client has nothing to send. */
+/** Maximum size of a message from a refused client, which has nothing to send. */
 const MAX_REFUSED_MESSAGE_BYTES = 1_024;
 const KEY = /^[+/0-9A-Za-z]{22}==$/;
 const VERSIONS: readonly unknown[] = ['8', '13'];

@@ -50,7 +50,9 @@ export const BELIEVED_STEP_MS = 30_000;
 export const MAX_ABSENCE_MS = 3 * 86_400_000;
 /** Largest difference to a peer: its own step, and the skew that its signature check accepts. */
 export const PEER_TOLERANCE_MS = 60_000;
-/** A single time of a peer may be late. */
+/**
+ * Consecutive differing times of peers after which the clock is suspect. A single time may have been delayed.
+ */
 const DIFFERING_IN_A_ROW = 3;
 
 /** Judges the clock at the start of a process. `record` is null at the first start, which believes the clock. */

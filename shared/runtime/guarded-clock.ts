@@ -21,9 +21,15 @@ import type { Log } from './log.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const LOOK_INTERVAL_MS = 5_000;
-/** The time is also stored when the clock becomes suspect or is trusted again. */
+/**
+ * Interval at which the time is stored, ms. It is also stored when the clock becomes suspect or is trusted
+ * again.
+ */
 const STORE_INTERVAL_MS = 30_000;
-/** Reading the uptime opens a file, and a suspect clock reads it at every call of `now`. */
+/**
+ * Maximum age of the cached uptime, ms. Reading the uptime opens a file, and a suspect clock needs it at
+ * every call of `now`.
+ */
 const UPTIME_READ_MS = 1_000;
 
 export type ClockStatus = {
@@ -200,7 +206,8 @@ export function createGuardedClock(options: GuardedClockOptions) {
 
     /**
      * Returns the trusted time at which the process resumed after a suspicion, a step or sleep of the host; negative
-     * infinity if it never did. This process did not reliably observe the silence of others before.
+     * infinity if it never did. Before that time, this process may have missed messages, so the silence of
+     * other processes proves nothing.
      */
     resumedAtMs: (): number => resumedMs,
 

@@ -25,7 +25,7 @@ export type LivenessProbe = {
 /** Time limit of `systemd-notify`, which waits until systemd has read the message. */
 export const NOTIFY_TIMEOUT_MS = 10_000;
 const COMMAND_LIMITS = { timeoutMs: NOTIFY_TIMEOUT_MS, maxOutputBytes: 4_096 };
-/** A check that takes longer counts as a problem. */
+/** Time limit of a check; a check that takes longer counts as a problem. */
 export const PROBE_TIMEOUT_MS = 8_000;
 /** Interval between checks while there is a problem, which may pass before the watchdog expires. */
 const RECHECK_MS = 1_000;
@@ -34,7 +34,7 @@ const RECHECK_MS = 1_000;
  */
 export const WATCHDOG_FRACTION = 1 / 3;
 const US_PER_MS = 1_000;
-/** Limit because `systemctl status` shows a single line. */
+/** Maximum length of a message, because `systemctl status` shows a single line. */
 const MAX_LINE_CHARS = 200;
 
 type Notify = (lines: readonly string[]) => Promise<void>;

@@ -41,10 +41,13 @@ export type ChildOptions = {
 export type ChildOutput = { write(chunk: Uint8Array): void; place: string };
 
 const RESTART_DELAYS_MS = [100, 500, 2_000, 5_000];
-/** A child that ran this long is restarted without delay. */
+/** A child that ran this long is restarted after the shortest delay. */
 const HEALTHY_AFTER_MS = 10_000;
 const STOP_GRACE_MS = 12_000;
-/** Ends in a row within seconds of the start after which a child counts as one that does not start. */
+/**
+ * Number of consecutive ends, each within HEALTHY_AFTER_MS of the start, after which the start counts as
+ * failed.
+ */
 const MAX_QUICK_ENDS = 3;
 /** Time for the rest of the output to arrive after the child has ended. */
 const OUTPUT_WITHIN_MS = 500;
