@@ -7,7 +7,7 @@ import { Hotkey, publicKeyOf } from './hotkey.ts';
 import { ROLES, type TrustedKey } from './request-verifier.ts';
 import { type LocalSigner, signatureFromHex, toHex, verifySr25519 } from './sr25519.ts';
 
-/** The prefix prevents reuse of signatures made for other purposes. */
+/** Prefix of the signed text, so that the signature cannot be used for another purpose. */
 const SIGNED_AS = 'podwright-key-set-v1\n';
 const MAX_KEYS = 100;
 const MAX_REVOKED = 1_000;

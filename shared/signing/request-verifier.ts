@@ -73,7 +73,9 @@ export type RequestVerifierOptions = {
   onPeerTime?(timestampMs: number): void;
 };
 
-/** Roles of the processes of the marketplace whose time counts. A host's provider has its own key. */
+/**
+ * Roles of the marketplace's processes, whose times are compared with this clock. Times of providers are not.
+ */
 const PEER_ROLES: readonly Role[] = ['validator-control', 'central'];
 /** Shortest time between two checks of a signature that is rejected because of its time. */
 const SKEW_CHECK_MS = 5_000;

@@ -22,8 +22,8 @@ export type SignedFetchOptions = {
   /** Verifies each response with its request's nonce; returns the response to use, or rejects. */
   checkResponse?(response: Response, nonce: string): Promise<Response>;
   /**
-   * Called with a time that the server has: its own if it rejects the request because of the time, or the time of
-   * signing, which it accepted.
+   * Called with a time of the server's clock: the server's time if it rejects the request because of the
+   * time, otherwise the time of signing, which the server has accepted as current.
    */
   onPeerTime?(timeMs: number): void;
 };
