@@ -11,17 +11,17 @@ import { KeyId } from '../signing/key-set.ts';
 import { isKeyValidAt, ROLES, type TrustedKey } from '../signing/request-verifier.ts';
 import { type LocalSigner, signatureFromHex, toHex, verifySr25519 } from '../signing/sr25519.ts';
 
-/** The prefix prevents reuse of signatures made for other purposes. */
+/** Prefix of the signed text, so that the signature cannot be used for another purpose. */
 const SIGNED_AS = 'podwright-key-set-v2\n';
 const MAX_ROOT_KEYS = 16;
 const MAX_KEYS = 32;
 const MAX_REVOKED = 200;
-/** Signatures of the root keys of two sets, and of the validator's key. */
+/** Maximum number of signatures: of the root keys of two sets, and of the validator's key. */
 const MAX_SIGNATURES = 2 * MAX_ROOT_KEYS + 1;
 const MAX_SEQUENCE = 1_000_000_000;
 /** Longest validity of a set: the ceremony takes place once a year. */
 export const MAX_VALIDITY_MS: number = 400 * 86_400_000;
-/** Number of key sets in an answer. */
+/** Maximum number of key sets in an answer. */
 export const MAX_CHAIN = 8;
 /** Only a key that may control agents may sign manifests, and may introduce the first root. */
 export const SIGNING_ROLE = 'validator-control';
@@ -211,7 +211,7 @@ export function followKeySets(
   const inOrder = offered.toSorted((one, other) => one.key_set.sequence - other.key_set.sequence);
   for (const signed of inOrder) {
     if (signed.key_set.sequence <= (accepted?.key_set.sequence ?? 0)) continue;
-    // A set from before the configured root is followed by one that this root has signed.
+    // A refused set does not end the loop: a later set may be signed by the configured root.
     isRefused = !isAuthorized(signed, { ...facts, accepted });
     if (!isRefused) accepted = signed;
   }
@@ -228,7 +228,10 @@ function isAuthorized(signed: SignedRootKeySet, facts: ChainFacts): boolean {
   return signersAmong(signed, introducers).length > 0 && meets(signed.key_set.root);
 }
 
-/** Returns the sets to publish, oldest first: the first one, each that changed the root, and the newest. */
+/**
+ * Returns the sets to publish, oldest first: each that changed the root, and the newest; at most the last MAX_CHAIN of
+ * these.
+ */
 export function chainOf(sets: readonly SignedRootKeySet[]): SignedRootKeySet[] {
   const inOrder = sets.toSorted((one, other) => one.key_set.sequence - other.key_set.sequence);
   const rootOf = (at: number) => canonicalJson(inOrder[at]?.key_set.root ?? null);
