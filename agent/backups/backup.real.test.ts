@@ -121,6 +121,14 @@ it('backs up twice and restores each backup to an identical tree', async () => {
   expect(scene.store.get(second.id)?.sealed_repository).toBeNull();
 });
 
+it('finds no fault in an existing repository without data', async () => {
+  const scene = newScene();
+  writeFileSync(join(scene.volume, 'file'), 'first');
+  const first = await backUp(scene, opened(scene), { create_repository: false });
+  expect(first).toMatchObject({ stage: 'done', damage: null });
+  expect(first.log.join()).not.toContain('could not be checked');
+});
+
 it('reports why a backup or restore failed', async () => {
   const scene = newScene({ made: false });
   const service = opened(scene);

@@ -42,6 +42,8 @@ const UNLOCK: Call = { args: ['unlock', '--no-cache', '--quiet'], timeoutMs: QUE
 /** restic's lines for an entry that it could not restore, and at the end of such a restore. */
 const IGNORED = /^ignoring error for (.+)$/;
 const WITH_ERRORS = /^Fatal: There were \d+ errors/;
+/** restic's line when it should read data of a repository that has none. */
+const WITHOUT_DATA = /^Fatal: Cannot read from a repository having size 0/;
 /** restic's exit status for a backup that could not read all files. */
 const EXIT_PARTIAL = 3;
 
@@ -318,7 +320,13 @@ export function createRestic(ports: ResticPorts) {
     async check(session: ResticSession, bytes: number): Promise<void> {
       const subset = bytes === 0 ? [] : [`--read-data-subset=${Math.ceil(bytes / KIB)}K`];
       const args = ['check', '--no-cache', '--no-lock', ...subset];
-      await run(session, { args, timeoutMs: TRANSFER_MS, endsAtDamage: true });
+      await run(session, {
+        args,
+        timeoutMs: TRANSFER_MS,
+        endsAtDamage: true,
+        accepts: ({ errorLines: [line = '', ...more] }) =>
+          WITHOUT_DATA.test(line) && more.length === 0,
+      });
     },
 
     /**
