@@ -1,4 +1,4 @@
-/** A host whose wall clock a test can set apart from the time that passes. */
+/** A clock whose wall time a test can set ahead of the right time; its monotonic time stays right. */
 import { createManualClock } from './manual-clock.ts';
 
 export type JumpingClock = ReturnType<typeof createJumpingClock>;

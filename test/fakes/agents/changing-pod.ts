@@ -16,7 +16,7 @@ export const MISSING = 'registry.example/missing:1';
 export const ID = '00000000-0000-4000-8000-000000000001';
 export const GPUS = [0, 1].map((n) => `GPU-00000000-0000-4000-8000-00000000000${n}`);
 const EXECUTOR = '00000000-0000-4000-8000-00000000000e';
-/** Enough event loop turns for any chain of steps that waits only for the fake. */
+/** Number of event loop turns in which any chain of steps that waits only for the fakes completes. */
 const TURNS = 30;
 export const A_MINUTE_MS = 60_000;
 /**

@@ -14,8 +14,9 @@ export const AGENT_DIGEST = `sha256:${DIGEST}`;
 /** Ways in which a scripted agent differs from an honest one. */
 export type Conduct = {
   inventory(inventory: Inventory): Inventory;
-  /** Delays in milliseconds before: every answer, the inventory, a proof of work, a proof of work on a card. */
+  /** Delay before every answer, in milliseconds. */
   delayMs: number;
+  /** Additional delays before the inventory, a proof of work, and a proof of work on a card, in milliseconds. */
   inventoryMs: number;
   proofMs: number;
   cardsMs: number;
@@ -23,14 +24,14 @@ export type Conduct = {
   /** Returns the nonce for which the agent answers a challenge. */
   nonce(nonce: string): string;
   answer(port: number, honest: string): string | null;
-  /** True: opens no ports and rejects line tests. */
+  /** True: opens no ports and rejects speed tests. */
   refuses: boolean;
   /** True: reports that it could open no port. */
   opensNone: boolean;
-  /** `hides`: routes that it rejects. `cuts`: routes during which it closes the connection. */
+  /** `hides`: routes that the agent rejects. `cuts`: routes during which it closes the connection. */
   hides: readonly string[];
   cuts: readonly string[];
-  /** Replaces the data that the agent sends in a line test. `lineMs`: delay before it is sent. */
+  /** Replaces the data that the agent sends in a speed test. `lineMs`: delay before the agent sends the data. */
   said(data: Said): Said;
   lineMs: number;
   egress: EgressCheckResult['registry'];

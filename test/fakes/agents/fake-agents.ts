@@ -34,7 +34,7 @@ const NO_REBOOTS = { reboots_requested: 0, reboots_done: 0 };
 export type FakeHost = {
   /** False: the agent answers no call. */
   up: boolean;
-  /** If `up` is false: false if the gateway does not respond either. */
+  /** False: the gateway does not respond either. Applies only while `up` is false. */
   gatewayUp: boolean;
   /** Phase in which a pod is right after the agent has accepted it. */
   arrives: PodPhase;
@@ -221,7 +221,7 @@ function clientOf(host: FakeHost, executorId: string, nowMs: () => number): Agen
         return wired(SampleHistory, host.sampleHistory(query));
       }),
     async listPods() {
-      // Listing has no effect whose answer could be lost.
+      // A listing changes nothing, so `losesAnswers` does not apply to it.
       if (!host.up) throw silent(host);
       return wired(PodList, { pods: [...host.pods.values()] }).pods;
     },

@@ -21,7 +21,7 @@ import { createFakeNvidiaSmi } from './fake-nvidia-smi.ts';
 import { command } from './real-host.ts';
 import { createTestAgent, openFirewall, podSpec } from './test-agent.ts';
 
-/** Whole cards; the first card, H100_A, is split by MIG as in MIG_LIST. */
+/** UUIDs of the third and fourth card. All cards are whole except H100_A, which is split by MIG as in MIG_LIST. */
 export const CARD_C = 'GPU-51a2b3c4-0003-4aaa-8bbb-00000000000c';
 export const CARD_D = 'GPU-51a2b3c4-0004-4aaa-8bbb-00000000000d';
 

@@ -27,7 +27,7 @@ export async function createAttackedHost() {
   const agentUrl = `http://127.0.0.1:${host.agentPort}/healthz`;
   await eventually('the neighbour', () => answers(neighbourUrl));
 
-  /** Requests to agent and neighbour that stayed unanswered during the attack. */
+  /** Returns the requests to agent and neighbour that got no answer during the attack. */
   async function watch(): Promise<string[]> {
     const unanswered: string[] = [];
     const untilMs = systemClock.monotonicMs() + ATTACK_MS;

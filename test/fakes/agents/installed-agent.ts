@@ -11,7 +11,10 @@ import { freePorts } from '../free-ports.ts';
 
 const PORT = 8080;
 const POD_PORTS = 20;
-/** Removes the sftp mount: the engine would resolve its path on this machine, where the agent's home does not exist. */
+/**
+ * Shell command that prevents the agent from mounting sftp-server into pods: the engine would look up the path on this
+ * machine, where the agent's home does not exist.
+ */
 const WITHOUT_SFTP = `drop=/etc/systemd/system/podwright-agent.service.d && mkdir -p $drop &&
 printf '[Service]\\nInaccessiblePaths=/usr/lib/openssh/sftp-server\\n' >$drop/test.conf`;
 

@@ -34,7 +34,7 @@ const HOOK = `#!/bin/sh
 state=$(cat)
 bundle=$(printf %s "$state" | sed -n 's/.*"bundle":"\\([^"]*\\)".*/\\1/p')
 id=$(printf %s "$state" | sed -n 's/.*"id":"\\([^"]*\\)".*/\\1/p')
-# Docker adds its own at the end, and the last one counts.
+# Docker appends its variables, and of two variables with the same name the last one counts.
 value() { grep -o "\\"$1=[^\\"]*\\"" "$bundle/config.json" | tail -1 | tr -d '"' | cut -d= -f2; }
 devices=$(value NVIDIA_VISIBLE_DEVICES)
 capabilities=$(value NVIDIA_DRIVER_CAPABILITIES)

@@ -23,13 +23,13 @@ import { NO_POLICY } from '../../../agent/pods/provider-policy.ts';
 import { createSecretFiles } from '../../../agent/pods/secret-files.ts';
 import { KERNEL_SOURCES } from '../../fixtures/host-inventory.ts';
 
-/** 10.204.0.0: outside the address pools of real agents and of other tests. */
+/** First address of the pods' subnets, 10.204.0.0: outside the address pools of real agents and of other tests. */
 const TEST_POOL = 0x0a_cc_00_00;
 
-/** In memory, as on hosts. A folder is created with the first secret. */
+/** Folder for the secrets of pods, in memory as on hosts. The agent creates the folder with the first secret. */
 export const TEST_SECRETS = '/dev/shm/podwright-test-secrets';
 
-/** A host about whose hardware nothing is known. */
+/** Hardware of a host that reports nothing about its hardware. */
 export const NO_HARDWARE = hardwareFrom({});
 
 /** A small host that booted at the epoch. */

@@ -1,7 +1,7 @@
 /**
- * Publishes releases of the agent to a host with systemd, as a validator does: images in a registry that requires a
- * login, and a signed answer on the host. A key set authorises the signing key. The services read the key set and the
- * login as systemd credentials.
+ * Publishes releases of the agent to a host with systemd, as a validator does: pushes images to a registry that
+ * requires a login, and serves the signed manifest from a web server on the host. A key set authorises the signing
+ * key. The services read the key set and the login as systemd credentials.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,10 @@ const VALID_MS = 3_600_000;
 /** Runs the checkout's Node, which the small releases do not contain. */
 const NODE = '#!/bin/sh\nexec /src/node_modules/.bin/node "$@"\n';
 
-/** Returns a program that accepts any environment and runs the JavaScript `script` in place of the agent. */
+/**
+ * Returns a program that runs the JavaScript `script` in place of the agent if it is started without arguments. With an
+ * argument, such as `--check-config`, the program exits with status 0.
+ */
 const programOf = (script: string) => `
 import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';

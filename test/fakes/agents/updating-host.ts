@@ -1,4 +1,4 @@
-/** A host in memory whose agent updates itself: the agent's half of an update, the switcher, and one store. */
+/** A host in memory whose agent updates itself: the agent's part of an update, the switcher, and the store of both. */
 import { createLog } from '#shared/runtime/log.ts';
 import { openDatabase } from '../../../agent/database/database.ts';
 import type { Replacement } from '../../../agent/updates/installation.ts';
@@ -27,8 +27,8 @@ const log = createLog({ name: 'test', level: 'silent' });
 export class Killed extends Error {}
 
 /**
- * Creates an agent with these keys and its switcher with one store, on a host in memory. `killAt` kills the process at the given write
- * of the row, just before or just after it.
+ * Creates an agent with these keys and its switcher, which share a store, on a host in memory. `killAt` kills the
+ * process just before or just after the write with this number.
  */
 export function createUpdatingHost(
   keys: Partial<Pick<UpdatePorts, 'keys' | 'root' | 'trustChanged'>> = {},
@@ -36,7 +36,7 @@ export function createUpdatingHost(
   const clock = createManualClock(NOW_MS);
   const store = createUpdateStore(openDatabase(':memory:'));
   const host = {
-    /** The running digest, or null. */
+    /** Digest of the running release; null if none runs. */
     runs: digestOf('a') as string | null,
     staged: null as string | null,
     refusal: null as string | null,

@@ -20,7 +20,7 @@ export type FakeNetwork = {
 };
 export type FakeContainer = ContainerState & { spec: ContainerSpec };
 
-/** Added to the time of each start, so that no two starts have the same timestamp, as on a real engine. */
+/** Milliseconds added to the time of each start, so that no two starts have the same timestamp, as on a real engine. */
 const START_STEP_MS = 1;
 
 export type World = ReturnType<typeof emptyWorld>;

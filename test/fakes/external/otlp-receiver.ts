@@ -60,7 +60,7 @@ export async function startOtlpReceiver() {
     /** Value for OTEL_EXPORTER_OTLP_ENDPOINT. */
     url: `http://127.0.0.1:${port}`,
     spans,
-    /** Requests that are not valid OTLP. */
+    /** Requests that are not a POST of valid OTLP to /v1/traces, one text each. */
     refused,
     close: () =>
       new Promise<void>((resolve) => {

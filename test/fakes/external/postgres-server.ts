@@ -174,7 +174,7 @@ async function untilAnswers(folder: string, server: ChildProcess): Promise<void>
   }
 }
 
-/** Waits until no process works in the folder: the children notice the end of the first process by themselves. */
+/** Waits until no process works in the folder: the children end some time after the first process. */
 async function untilAlone(data: string): Promise<void> {
   const giveUpMs = systemClock.monotonicMs() + STARTS_WITHIN_MS;
   while (globSync('/proc/[0-9]*/cwd').some((link) => folderOf(link) === data)) {

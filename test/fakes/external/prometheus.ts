@@ -91,8 +91,8 @@ export async function startPrometheus(config: string, { isImmediate = false } = 
     query: async (expression: string) =>
       Vector.parse(await ask(`/api/v1/query?query=${encodeURIComponent(expression)}`)).result,
     /**
-     * Returns whether an expression has a value since Prometheus started, as a dashboard with this range shows it. NaN is
-     * not a value. Rejects with Prometheus's message if the expression is invalid.
+     * Returns whether an expression has a value since Prometheus started, as a dashboard with this range shows it. NaN
+     * is not a value. Rejects with Prometheus's message if the expression is invalid.
      */
     async hasData(expression: string): Promise<boolean> {
       const seconds = Math.ceil((systemClock.now() - startedMs) / 1_000);

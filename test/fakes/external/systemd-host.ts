@@ -31,7 +31,7 @@ export type SystemdHost = {
 
 const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url));
 const BOUNDS = { timeoutMs: 240_000, maxOutputBytes: 4 * 1024 * 1024 };
-/** Timeout of `until`, shorter than the timeout in `BOUNDS`. */
+/** Timeout of `until` in seconds, shorter than the timeout in `BOUNDS`. */
 const UNTIL_S = 200;
 const FOLDERS = ['usr', 'etc', 'var/lib', 'var/log', 'tmp', 'proc', 'sys', 'dev', 'root', 'opt'];
 const USERS = ['root:x:0:0:root:/root:/bin/sh', 'messagebus:x:100:107::/:/bin/false'];
@@ -49,13 +49,18 @@ const OPTIONS = [
   ...SHARED.flatMap((path) => ['--volume', `${path}:${path}:ro`]),
   ...['--volume', `${CHECKOUT}:/src:ro`],
 ];
-/** A separate engine needs a file system that is not an overlay; this volume is removed with the container. */
+/**
+ * Volumes by kind of engine. A separate engine needs a file system that is not an overlay, so it gets a volume that is
+ * removed with the container.
+ */
 const ENGINE_OPTIONS = {
   machine: ['--volume', '/var/run/docker.sock:/run/docker.sock'],
   separate: ['--volume', '/var/lib/docker'],
 };
 const ADDRESSES = '{{range .NetworkSettings.Networks}}{{.IPAddress}} {{.Gateway}}{{end}}';
-/** Docker has mounted the cgroups of version 1 read-only; only a bind remount changes that. */
+/**
+ * Script of the first process. Docker has mounted the cgroups of version 1 read-only; only a bind remount changes that.
+ */
 const INIT = `mount --make-rshared / &&
 for at in $(awk '$2 ~ "^/sys/fs/cgroup" { print $2 }' /proc/mounts); do mount -o remount,rw "$at"; done
 if [ "$SEPARATE_ENGINE" = yes ]; then

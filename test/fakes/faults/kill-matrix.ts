@@ -40,7 +40,7 @@ export async function startKillMatrix(spec: PodSpecInput, firstPort: number) {
     AGENT_PORT_RANGE: `${firstPort}-${firstPort + PORTS_PER_AGENT - 1}`,
   });
   let agent: AgentProcess = await home.start();
-  // This is the only change that concerns no pod: the agent checks whether the engine enforces a disk limit.
+  // The agent's test of the engine's disk limit is its only engine change that concerns no pod.
   await eventually('the test of a disk limit', async () => {
     const { isolation } = await agent.client.inventory();
     return isolation.disk_quota !== 'none';

@@ -1,6 +1,7 @@
 /**
- * A process that runs one agent operation until a test kills it; it never exits by itself. Its argument names the
- * scene, the request and the stage at which it halts. It writes its results to the scene's folder.
+ * A process that runs one agent operation and then waits for a test to kill it, for ten minutes unless it has halted.
+ * Its argument contains the scene, the request and the stage at which it halts. It writes its results to the scene's
+ * folder.
  */
 import { writeFileSync } from 'node:fs';
 import { z } from 'zod';
@@ -21,12 +22,13 @@ const Order = z.object({
     z.object({ kind: z.literal('backup'), request: BackupRequest }),
     z.object({ kind: z.literal('restore'), request: RestoreRequest }),
   ]),
-  /** Halts before or after the operation's row reaches this stage, or this step of a restore. */
+  /** Stage, or step of a restore, before or after which the process halts; null: it never halts. */
   haltAt: z
     .object({ stage: z.string(), step: z.string().optional(), when: z.enum(['before', 'after']) })
     .nullable(),
+  /** File that the process creates immediately before it halts. */
   haltedFile: z.string(),
-  /** Program that it runs instead of restic. */
+  /** Program that the process runs instead of restic. */
   program: z.string(),
 });
 export type Order = z.input<typeof Order>;

@@ -8,7 +8,7 @@ import { systemClock } from '#shared/runtime/clock.ts';
 
 const HOUR_MS = 3_600_000;
 const PRELOAD = new URL('wrong-clock.ts', import.meta.url).href;
-/** Prints the wall clock, and a date without an argument, until its input ends. */
+/** Program that prints the wall clock in several forms until its input ends. */
 const PROGRAM = `
   setInterval(() => console.log(Date.now(), +new Date(), +new Date(5), new Date() instanceof Date), 50);
   process.stdin.on('end', () => process.exit()).resume();
@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'podwright-clock-'));
 
 afterAll(() => rmSync(folder, { recursive: true }));
 
-it('shifts the clock of a running process, and returns it', async () => {
+it('shifts the clock of a running process, and sets it right again', async () => {
   const file = join(folder, 'faults.json');
   const demand = (clockOffsetMs: number) =>
     writeFileSync(file, JSON.stringify({ clockOffsetMs, startDelayMs: 0 }));

@@ -51,9 +51,9 @@ type OpenOptions = {
 };
 
 export type SceneOptions = {
-  /** True: skips fsync and creates no repository. */
+  /** True: keeps the database in memory, and creates no repository unless `made` is true. */
   quick?: boolean;
-  /** True if the repository exists when the scene is created. */
+  /** True: creates the repository with the scene. Default: the opposite of `quick`. */
   made?: boolean;
   /** Folder of another scene, so that a second process uses the same pod. */
   folder?: string;
@@ -101,7 +101,7 @@ export function createBackupScene(options: SceneOptions = {}) {
     state: (): PodRunState => 'running',
     /** True if the pod stops when a restore pauses it. */
     stops: true,
-    /** Id of its container; empty if the agent cannot read it. An edit replaces the container. */
+    /** Id of the pod's container; empty if the agent cannot read the id. An edit replaces the container. */
     containerId: 'container-1',
     /** Bytes that the pod may still write; null: unlimited. */
     freeBytes: null as number | null,

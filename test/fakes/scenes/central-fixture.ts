@@ -49,7 +49,10 @@ type Outside = Partial<
 /** The central API's secret in tests. */
 export const TEST_SECRET = Uint8Array.from({ length: 32 }, (_, index) => index);
 
-/** Writes the key files of a central API whose database a test has made, because it refuses to replace missing ones. */
+/**
+ * Writes the key files of a central API whose database a test has created: the API creates no keys for an existing
+ * database.
+ */
 export function writeCentralKeys(home: string): void {
   writeFileSync(join(home, 'central.secret'), TEST_SECRET, { mode: 0o600 });
   writeFileSync(join(home, 'central.seed'), '0a'.repeat(32), { mode: 0o600 });

@@ -1,6 +1,6 @@
 /**
- * A pod whose container is an overlay file system with an image, without an engine. Scripts run in its tree as processes
- * of the container do: through the kernel's overlay. Needs root.
+ * A pod whose container is an overlay file system with an image, without an engine. Scripts run in its tree as
+ * processes of the container do: through the kernel's overlay. Needs root.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';

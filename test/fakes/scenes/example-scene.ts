@@ -110,7 +110,10 @@ export async function createExampleScene() {
     volumes: ids.volume,
   };
 
-  /** Signs up the account that examples name, or confirms the mail that one of them quotes. */
+  /**
+   * Creates what the example of the operation `name` needs: the accounts that examples name, and mails with tokens.
+   * Returns the texts to replace in the example.
+   */
   async function prepare(name: string): Promise<Record<string, string>> {
     const isSignUp = /^POST \/api\/(?:users|auth\/signup)$/.test(name);
     if (!isSignUp) await market.call('POST', '/users', { body: ADA });

@@ -1,4 +1,7 @@
-/** One pod whose backups this process stores, behind a gate. Tests set how much space is free on the disk. */
+/**
+ * One pod whose backups are stored by a backup server in this process. restic reaches the server through a proxy (the
+ * storage gate), with which tests delay or interrupt requests. Tests also set the free space that the server reads.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +16,10 @@ const TIB = 1024 ** 4;
 
 export type GatedScene = Awaited<ReturnType<typeof startGatedScene>>;
 
-/** Starts the scene; with `isQuick: false` the repository does not exist yet. */
+/**
+ * Starts the scene. By default the repository is initialised, with a cheap key derivation. With `isQuick: false` its
+ * folders are empty, because restic has not initialised it.
+ */
 export async function startGatedScene(
   options: SceneOptions & { isQuick?: boolean; password?: string } = {},
 ) {

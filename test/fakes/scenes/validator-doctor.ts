@@ -1,4 +1,6 @@
-/** The validator's doctor as a process, with a valid configuration, a central API as a process and a stand-in gateway. */
+/**
+ * The validator's doctor as a process, with a valid configuration, a central API as a process and a stand-in gateway.
+ */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
