@@ -20,7 +20,7 @@ import { seedMarket } from './market-seed.ts';
 import { originOf } from './origin.ts';
 
 const NODES = 100_000;
-/** Enough rounds to warm up both sides, as on a server. */
+/** Number of rounds: enough to warm up both sides, as on a server. */
 const ROUNDS = 150;
 const CONNECTION = new Agent({ keepAlive: true });
 const PAGE = '/api/executors?size=1000';

@@ -13,7 +13,9 @@ const ROUNDS = 4;
 const REQUESTS_PER_ROUND = 75;
 /** Time for the flood to reach its speed. */
 const SETTLE_MS = 2_000;
-/** Like a portal that refreshes: without pauses, the requests would wait for each other. */
+/**
+ * Pause between two requests, as of a portal that refreshes. Without pauses, the requests would wait for each other.
+ */
 const PAUSE_MS = 10;
 const PERCENTILE = 0.95;
 const MAX_RATIO = 2;

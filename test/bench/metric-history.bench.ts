@@ -38,7 +38,10 @@ const TICKS = COLLECT_INTERVAL_MS / 10_000;
 const HISTORY_TICKS = 3 * 360;
 const MINUTES = COLLECT_INTERVAL_MS / 60_000;
 const CEILING_MS = 150_000;
-/** One row per pod and node in five minutes; archives are rewritten twice a day. */
+/**
+ * Maximum number of rows written per minute: one row per pod and node in five minutes (2,250 per minute), and archives,
+ * which are rewritten twice a day.
+ */
 const CEILING_ROWS = 2_400;
 const START_MS = 1_800_000_000_000;
 const EPOCH = '00000000-0000-4000-8000-0000000000ee';

@@ -18,7 +18,7 @@ const run = promisify(execFile);
 
 const BYTES = 200 * 1024 * 1024;
 const PAIRS = 3;
-/** Above 1, because `docker exec` neither encrypts nor verifies the copy. */
+/** Maximum ratio to the reference: above 1, because `docker exec` neither encrypts nor verifies the copy. */
 const MAX_RATIO = 2.5;
 const POLL_MS = 50;
 

@@ -1,4 +1,7 @@
-/** Agents and hosts that cheat as the table of cheats describes: for each cheat that needs more than a false inventory, how. */
+/**
+ * Conduct of agents and hosts that cheat as the table of cheats describes, for each cheat that needs more than a false
+ * inventory.
+ */
 import type { CARD_FAULTS, Commitment } from '#shared/api/agent/challenges.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Cheat } from '../../validator/coverage/cheats.ts';
@@ -78,7 +81,7 @@ export function conductOf({ id, inventory, listing }: Cheat): Partial<Conduct> |
 
 type Change = (host: FleetHost, cycle: number, fleet: HostFleet) => void | Promise<void>;
 
-/** Changes a host of a fleet before each cycle so that it cheats. Throws for a cheat that no host of a fleet performs. */
+/** Changes a host of a fleet before a cycle so that it cheats. Throws for a cheat that no host of a fleet performs. */
 export async function cheatBefore(
   cheat: Cheat,
   host: FleetHost,

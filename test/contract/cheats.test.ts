@@ -62,9 +62,9 @@ const WEIGHTS = readWeightPolicy(DEFAULT_POLICY_FILE);
 
 let market: TestMarket;
 let folder: string;
-/** The first agent cheats. The second is honest, and shows what the fleet reaches. */
+/** The first agent cheats. The second is honest, so its results show what an agent of the fleet can reach. */
 const nodes: ConductedAgent[] = [];
-/** Id of an executor that answers no longer: an inspection of it costs little. */
+/** Id of an executor without an agent; its inspection takes little time. */
 let absent: string;
 let conduct: Conduct;
 let second: Conduct;
@@ -93,7 +93,7 @@ beforeEach(async () => {
   const seen_ms = market.clock.now();
   const paces = PACES.map((pace) => ({ ...pace, seen_ms }));
   await store.insertInto('proof_paces').values(paces).execute();
-  // The bandwidth of another executor was measured, so the store shows that the validator's own line is fast.
+  // The store contains a high bandwidth of another executor, so the validator's own network connection is fast.
   await store.insertInto('lines').values(fastLineOf(absent)).execute();
   // These agents accept no pods, so the store records a recent rental probe for both.
   await store
@@ -305,7 +305,7 @@ describe('an honest executor', () => {
     expect(reasonsIn(await runCycles(3))).toEqual([]);
   });
 
-  it('passes when the validator’s own line may be the cause of low bandwidth', async () => {
+  it('passes when the validator’s own network connection may be the cause of low bandwidth', async () => {
     await store.updateTable('lines').set({ last_down_kbit: 5_000, last_up_kbit: 5_000 }).execute();
     conduct = { ...HONEST, lineMs: 50 };
     const document = await runCycles(2);

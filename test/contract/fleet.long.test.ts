@@ -16,9 +16,9 @@ import { cheatBefore } from './cheats.cases.ts';
 import { HONEST_HOSTS, inOutage } from './honest-hosts.cases.ts';
 
 const CYCLES = 96;
-/** Cycles within which every cheat counts that a check finds. */
+/** Number of cycles within which each cheat that a check finds must fail or lose its weight. */
 const CHEAT_CYCLES = 8;
-/** Thousands of inspections take long on a busy computer. */
+/** Timeout of the test in milliseconds: thousands of inspections take long on a busy computer. */
 const TIMEOUT_MS = 900_000;
 const INTERVAL_MS = 900_000;
 /** Hosts without a card that claim eight: they fail within two cycles. */
@@ -105,7 +105,7 @@ it(
         model.conduct = inOutage(model.conduct, cycle);
       }
       await validator.runOnce();
-      // A cheat that counts needs no further inspection.
+      // A cheat that has failed or lost its weight needs no further inspection.
       for (const [id, { cheat }] of cheats) {
         const isDone = WITHOUT_CARDS.includes(cheat.id) ? failedIn : counted;
         if (isDone.has(cheat.id) || cycle === CHEAT_CYCLES) fleet.remove(id);

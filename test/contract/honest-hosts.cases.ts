@@ -1,4 +1,4 @@
-/** Honest hosts that are unusual, or have bad days: for each, how it differs from a usual one, cycle by cycle. */
+/** Honest hosts that are unusual or have bad days, each with its differences from a usual host, cycle by cycle. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { everyCard, sourcesChanged, withGpu } from '../../validator/coverage/cheats.ts';
 import { USUAL_MS } from '../../validator/coverage/honest-host.ts';
@@ -18,7 +18,7 @@ const conducts = (change: Partial<Conduct>): HonestHost['before'] => {
     host.conduct = { ...HONEST, ...change };
   };
 };
-/** Differs in some cycles only. */
+/** Returns a function that changes the host's conduct in some cycles only. */
 const at =
   (isThen: (cycle: number) => boolean, change: Partial<Conduct>): HonestHost['before'] =>
   (host, cycle) => {

@@ -134,12 +134,12 @@ it.each<[string, Partial<ProofPlan>, (commitment: Commitment) => void, string]>(
   ['a missing round', PRODUCT, ({ product }) => product?.roots.pop(), 'requested rounds'],
   ['a product', PRODUCT, (whole) => Object.assign(whole, { product: null }), 'requested rounds'],
   [
-    'a walk over memory',
+    'the random reads from memory',
     MEMORY,
     ({ memory }) => Object.assign(memory ?? {}, { digest: '0' }),
     'memory',
   ],
-  ['a walk over the disk', DISK, (whole) => Object.assign(whole, { disk: null }), 'disk'],
+  ['the random reads from the disk', DISK, (whole) => Object.assign(whole, { disk: null }), 'disk'],
 ])('the validator rejects a wrong result of %s', async (_, plan, change, words) => {
   tamper = change;
   const proof = await attempt(plan);

@@ -61,7 +61,7 @@ it('the probe ends when a renter rents the host', async () => {
     return pods.length === 1 && pods;
   });
   expect(await probes.podsAt(id, systemClock.now())).toEqual([pod?.id]);
-  // A concurrent reader gets this result, without a proof of the host.
+  // While the probe's pod exists, `clear` returns false, so a concurrent inspection runs no proof on the host.
   expect(await probes.clear(id, host.client())).toBe(false);
   expect(await probes.podsAt(id, systemClock.now() + 3_600_000)).toEqual([]);
   await probes.yieldTo(id);

@@ -212,13 +212,13 @@ function dilution(entry: Entry, entries: readonly Entry[], rules: Rules): Fracti
   return gpus <= cap.cap_gpus ? whole(1) : inPpm([BigInt(cap.cap_gpus), BigInt(gpus)]);
 }
 
-/** The entry for the model, or else the entry for every model. */
+/** Returns the cap for the model, or else the cap for every model. */
 function capOf({ gpu_model, gpu_count }: Entry, { idle_caps }: Rules) {
   const fits = idle_caps.filter((cap) => cap.min_gpus <= gpu_count && gpu_count <= cap.max_gpus);
   return fits.find(({ model }) => model === gpu_model) ?? fits.find(({ model }) => model === null);
 }
 
-/** The sum is 65,535: the largest remainders are rounded up. */
+/** Rounds shares to weights with the sum 65,535: the largest remainders are rounded up. */
 function summing(shares: readonly (readonly [string, Fraction])[]): Map<string, bigint> {
   const exact = shares.map(([hotkey, share]) => ({ hotkey, quota: times(share, whole(FULL)) }));
   const weights = new Map(exact.map(({ hotkey, quota }) => [hotkey, floor(quota)]));
@@ -234,7 +234,7 @@ function summing(shares: readonly (readonly [string, Fraction])[]): Map<string, 
   return weights;
 }
 
-/** The largest weight is 65,535. */
+/** Scales shares to weights of which the largest is 65,535. */
 function scaled(shares: readonly (readonly [string, Fraction])[]): Map<string, bigint> {
   const largest = shares.reduce(
     (most, [, share]) => (isLess(most, share) ? share : most),

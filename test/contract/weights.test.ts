@@ -82,7 +82,7 @@ it('makes renting from oneself lose money in a market of any size', () => {
   for (const { others, fee, rented, gainOfFullPools } of selfRentals()) {
     // Even for a node that would earn nothing while idle.
     expect({ others, isLoss: rented < fee }).toEqual({ others, isLoss: true });
-    // The attack that the rule prevents.
+    // If the pools were shared in full, the rental would gain money in a small market.
     if (others <= 100) expect(gainOfFullPools).toBeGreaterThan(0);
   }
 });

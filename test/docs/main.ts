@@ -1,4 +1,7 @@
-/** `npm run docs`: rewrites the generated tables of the READMEs, the coverage of the default policy and the texts of --help. */
+/**
+ * `npm run docs`: rewrites the generated tables of the READMEs, the coverage of the default policy and the texts of
+ * --help.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {

@@ -1,4 +1,4 @@
-/** The table of what a provider gains or loses that rents its own node, computed from the default weight policy. */
+/** Table of the gain or loss of a provider that rents its own node, computed from the default weight policy. */
 import { netFee } from '../../validator/central/money/ledger/shares.ts';
 import { computeWeights } from '../../validator/weights/compute-weights.ts';
 import type { CycleEntry } from '../../validator/weights/cycle-set.ts';
@@ -21,7 +21,7 @@ const UUSD = 1_000_000;
 
 type Renting = { policy: WeightPolicy; others: number; isRented: boolean };
 
-/** Part of all weight of the provider, whose node has every bonus. */
+/** Returns the provider's share of the total weight; its node has every bonus. */
 function shareOf({ policy, others, isRented }: Renting): number {
   const feePerHour = netFee((policy.rates_uusd[H100] ?? 0) * GPUS);
   const cycleOf = (hours: number): CycleEntry[] => {
@@ -54,7 +54,7 @@ export type SelfRental = {
   gainOfFullPools: number;
 };
 
-/** Cost and rewards of renting an own node of eight H100 for each size of the market. */
+/** Returns cost and rewards of a provider that rents its own node of eight H100, for each size of the market. */
 export function selfRentals(): SelfRental[] {
   const policy = readWeightPolicy(DEFAULT_POLICY_FILE);
   const { rewards, ...full } = policy;

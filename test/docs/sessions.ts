@@ -21,7 +21,7 @@ export function shellBlock(path: string, heading: string): string {
 
 /**
  * Pastes the blocks into one shell, in a folder whose `var` is the marketplace's home, and returns the standard output.
- * The commands share the shell's input, so one that reads it takes the lines after it.
+ * The commands share the shell's standard input: a command that reads the standard input consumes the lines after it.
  */
 export async function runSession(blocks: readonly string[], home: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-session-'));

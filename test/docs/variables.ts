@@ -36,7 +36,8 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
   },
   AGENT_KEY_SET: 'JSON file of keys with roles and validity periods, signed by a trusted key',
   AGENT_ROOT_KEYS: {
-    meaning: 'root keys of the marketplace and how many of them sign a key set: `2/ss58,ss58,ss58`',
+    meaning:
+      'root keys of the marketplace, after the number of their signatures that a key set needs: `2/ss58,ss58,ss58`',
     unset: 'the root keys in the first key set that a trusted key has also signed',
   },
   AGENT_HOME: 'folder with the agent’s state',
@@ -100,7 +101,7 @@ export const AGENT_VARIABLES: MeaningsOf<typeof AGENT_CONFIG> = {
   AGENT_UPDATE_CONTAINER: 'name of the agent’s own container, which an update replaces',
   AGENT_UPDATE_TREE: {
     meaning: 'folder of releases from which the agent runs',
-    unset: 'set by its unit',
+    unset: 'set by the systemd unit',
   },
   AGENT_UPDATE_LOGIN_FILE: { meaning: LOGIN_FILE, unset: 'none (public image)' },
   AGENT_UPDATE_INTERVAL_S:
@@ -118,7 +119,7 @@ export const SSH_VARIABLES: MeaningsOf<typeof SSH_CONFIG> = {
   SSH_UPDATE_TREE: {
     meaning:
       'folder of releases from which the gateway runs; when this folder has a newer release and no session is open, the gateway exits',
-    unset: 'set by its unit',
+    unset: 'set by the systemd unit',
   },
   SSH_EXIT_WITH_PARENT: WITH_PARENT,
 };
@@ -148,7 +149,7 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
     meaning: 'pin of the gateway’s certificate, which the validator logs',
     unset: 'system authorities',
   },
-  CENTRAL_GATEWAY_HOTKEY: 'ss58 of the validator with that gateway',
+  CENTRAL_GATEWAY_HOTKEY: 'ss58 of the validator whose gateway `CENTRAL_GATEWAY_URL` names',
   CENTRAL_VALIDATORS: {
     meaning: 'ss58 of each validator whose verdicts count, `ss58,…`',
     unset: 'the gateway’s validator',
@@ -182,7 +183,8 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
   CENTRAL_WEBHOOK_TARGETS:
     '`public`: webhooks use https to public addresses; `loopback`: this host only, if the API listens on loopback (default of `npm start`)',
   CENTRAL_PUBLIC_ORIGIN: {
-    meaning: 'base address of this server: for links to uploads, and for backups that nodes send',
+    meaning:
+      'base address at which other hosts reach this server: for links to uploads, and for backups that nodes send',
     unset: 'for links, the address of the request; for backups, the address of the listener',
   },
   CENTRAL_API_KEYS_RETRIEVABLE:
@@ -362,7 +364,8 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
   VALIDATOR_ACCEPT_SIMULATED:
     'lets simulated GPUs pass, for local use only; their nodes earn no weight even then',
   VALIDATOR_AGENT_IMAGE: {
-    meaning: 'repository of the agent’s image, `host/name`, whose digest is signed',
+    meaning:
+      'repository of the agent’s image, `host/name`; the validator signs the digest of its tag',
     unset: 'no releases',
   },
   VALIDATOR_AGENT_TAG: 'tag of the agent’s image',

@@ -44,7 +44,9 @@ const WITHOUT_DATA: Record<string, string> = {
 };
 
 const WITHIN_MS = 180_000;
-/** Longer than the agent's longest interval without a sample after which an alert fires. */
+/**
+ * Number of evaluations, one per second, to wait for: longer than the 60 s after which an alert reports old samples.
+ */
 const EVALUATIONS = 90;
 
 const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
@@ -156,7 +158,10 @@ async function valuesOf(definition: string): Promise<string[]> {
   return [...new Set(series.map(({ metric }) => metric[label] ?? ''))];
 }
 
-/** Formats the selected values as Grafana does for `=~`: escaped, once for the regular expression and once for the string. */
+/**
+ * Formats the selected values as Grafana does for `=~`: escaped, once for the regular expression and once for the
+ * string.
+ */
 function alternatives(values: readonly string[]): string {
   return `(${values.map((value) => value.replace(/[\\^$.*+?()[\]{}|]/g, '\\\\$&')).join('|')})`;
 }

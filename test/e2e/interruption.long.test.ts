@@ -24,7 +24,7 @@ import { freePortFlags, removeHome, temporaryHome } from './marketplace-process.
 const ROOT = join(import.meta.dirname, '../..');
 const MAIN = join(ROOT, 'validator/embedded/main.ts');
 const WITHIN_MS = 240_000;
-/** An earlier second signal counts as a repetition of the first. */
+/** Pause before the second signal in milliseconds: an earlier signal counts as a repetition of the first. */
 const SECOND_SIGNAL_MS = 1_100;
 
 const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });

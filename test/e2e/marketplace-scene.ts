@@ -1,4 +1,4 @@
-/** A marketplace that runs as a process for the tests of one file, and what they do with it as a renter. */
+/** A marketplace that runs as a process for the tests of one file, and the renter's requests that these tests send. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -18,7 +18,7 @@ import {
   untilRunning,
 } from './marketplace-scene.ts';
 
-/** Each session follows a log for five seconds. */
+/** Timeout of five sessions in milliseconds; each session follows a log for five seconds. */
 const FIVE_SESSIONS_MS = 300_000;
 const DOCTOR = new URL('../../validator/embedded/doctor/main.ts', import.meta.url).pathname;
 

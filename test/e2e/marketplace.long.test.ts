@@ -1,4 +1,7 @@
-/** Kills, restarts, repeated requests and secrets in a marketplace as the program of `npm start`, on the real Docker engine. */
+/**
+ * Kills, restarts, repeated requests and secrets in a marketplace as the program of `npm start`, on the real Docker
+ * engine.
+ */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -16,20 +16,26 @@ import { startValidatorProcess, type ValidatorProcess } from '../fakes/scenes/va
 
 const LONG_MS = 900_000;
 const SEEDS = { validator: 1, central: 2 };
-/** State of a fresh Debian, and what its package makes for Prometheus: a user, options and folders. */
+/** Creates the state of a new Debian, and what Debian's package of Prometheus creates: a user, options and folders. */
 const DEBIAN = `mkdir -p /var/lib/dpkg/info /var/lib/dpkg/updates /var/lib/dpkg/triggers /var/lib/apt/lists/partial \\
     /var/cache/apt/archives/partial /etc/apt /etc/default /etc/prometheus
   echo 'prometheus:x:119:' >>/etc/group; echo 'prometheus:x:119:119::/:/bin/false' >>/etc/passwd
   echo 'ARGS=""' >/etc/default/prometheus
   install -d -o prometheus -g prometheus /var/lib/prometheus /var/lib/prometheus/metrics2`;
-/** Requirements that depend on this machine: its disk, its line, and a registry on the internet. */
+/**
+ * Switches off the requirements that depend on this machine: its disk, its network speed, and a registry on the
+ * internet.
+ */
 const POLICY = {
   min_free_disk_gib: 0,
   egress_image: null,
   min_bandwidth_mbit: 0,
   bandwidth_floor_mbit: 0,
 };
-/** The host has no card, and may be too busy for the agent's watchdog, which installation.test.ts covers. */
+/**
+ * Simulates cards, which the host lacks, and prolongs the agent's watchdog, because the host may be busy;
+ * installation.long.test.ts tests the watchdog.
+ */
 const SIMULATED = `mkdir -p /etc/systemd/system/podwright-agent.service.d
   printf '[Service]\\nWatchdogSec=600\\nEnvironment=AGENT_GPU=simulated "AGENT_SIMULATED_GPUS=NVIDIA L4*2"\\n' \\
     >/etc/systemd/system/podwright-agent.service.d/simulated.conf`;

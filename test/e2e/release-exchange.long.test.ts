@@ -11,7 +11,9 @@ const POD = `podwright-test-pod-${EXECUTOR}`;
 const STATUS = 'busybox wget -qO /root/status http://127.0.0.1:8080/update-status';
 /** Unit of another service that runs from the same releases. */
 const OTHER_UNIT = '/etc/systemd/system/podwright-validator.service';
-/** Shell command that waits until the agent's store has the state COMMITTED: the small release has no /update-status. */
+/**
+ * Shell command that waits until the agent's store has the state COMMITTED: the small release has no /update-status.
+ */
 const COMMITTED = `/src/node_modules/.bin/node -e '
   const { DatabaseSync } = require("node:sqlite");
   const store = new DatabaseSync("/var/lib/podwright/agent.sqlite", { timeout: 10000 });

@@ -374,7 +374,8 @@ it('stops a pod when its funds are used up, and starts it with its data after a 
   const schedule = { pod_id: id, backup_frequency_hours: 24, retention_days: 1 };
   await callAsRenter('POST', '/backup-configs', { ...schedule, backup_path: '/workspace' });
 
-  // The first settlement releases the hold: the payer's balance rises by the hold minus the charge for some seconds.
+  // The first settlement releases the hold, so for some seconds the payer's balance is higher by the hold minus the
+  // charge.
   const free = await eventually('the hold ended', async () => {
     const money = await me();
     return money.held === 0 && money;

@@ -152,7 +152,7 @@ it('streams events of the other process, and ends a stream so that the client ca
     delaysMs.push(systemClock.monotonicMs() - askedMs);
     await remove(one, [body['id']]);
   }
-  // Without a notification from the other process it takes twenty seconds or more.
+  // Without a notification from the other process, an event arrives after twenty seconds or more.
   expect(delaysMs.toSorted((a, b) => a - b)[1]).toBeLessThan(4_000);
 
   expect(await other.end('SIGTERM')).toBe(0);

@@ -27,11 +27,13 @@ const PACKAGES = join(import.meta.dirname, '../../node_modules');
 const TYPES = [join(PACKAGES, 'typescript/bin/tsc'), '--noEmit'];
 const LINT = [join(PACKAGES, '@biomejs/biome/bin/biome'), 'check', '--error-on-warnings'];
 const TESTS = [join(PACKAGES, 'vitest/vitest.mjs'), 'run'];
-/** Those without tests that last minutes. `vitest.config.ts` defines the projects. */
+/** Projects whose tests do not take minutes. `vitest.config.ts` defines the projects. */
 const DEFAULT_PROJECTS = ['--project', 'main', '--project', 'postgres'];
 const INTERRUPTED = 130;
 
-/** A step of the run: a child process in a separate session, so that only this process receives the signal of Ctrl-C. */
+/**
+ * A step of the run: a child process in a separate session, so that only this process receives the signal of Ctrl-C.
+ */
 type Step = { child: ChildProcess; status: Promise<number> };
 
 process.exitCode = await run(process.argv.slice(2));

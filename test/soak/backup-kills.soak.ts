@@ -10,7 +10,7 @@ const MS_PER_MINUTE = 60_000;
 
 export type KillOptions = { seed: number; minutes: number; print(line: string): void };
 
-/** Covers every request of every stage; `seed` determines the order. */
+/** Chooses among kills at every request of every stage; `seed` determines the order. */
 export async function backupKills({ seed, minutes, print }: KillOptions): Promise<Row[]> {
   const scene = await startFaultScene();
   const matrix = createFaultMatrix(scene);

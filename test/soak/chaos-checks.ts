@@ -8,9 +8,12 @@ import type { EventFollower } from './chaos-events.ts';
 import type { ChaosBackup, ChaosPod, ChaosRenters } from './chaos-operations.ts';
 import type { ChaosWorld } from './chaos-world.ts';
 
-/** Several times the silence after which an operation fails, and the time limit of a launch. */
+/**
+ * Time limit for pods and operations to come to rest: several times the silence after which an operation fails, and
+ * several times the time limit of a launch.
+ */
 const SETTLES_WITHIN_MS = 900_000;
-/** Longer than the time in which the central API reads every agent again. */
+/** Time limit for agreement between database and hosts: longer than the central API needs to read every agent again. */
 const AGREES_WITHIN_MS = 120_000;
 const POLL_MS = 2_000;
 /** States in which a pod remains without a request. */
@@ -18,7 +21,7 @@ const AT_REST = ['running', 'reboot_failed', 'failed', 'broken', 'stopped', 'cre
 const BANNER_WITHIN_MS = 15_000;
 const FOLLOWED_WITHIN_MS = 60_000;
 
-/** Violations by what should agree. */
+/** Violations by the kind of thing that should agree, such as containers or leases. */
 export type Losses = Record<string, string[]>;
 
 /** Waits until no pod changes and no operation is open. Returns the pods and operations that do not come to rest. */
@@ -60,7 +63,7 @@ export async function compareHosts(world: ChaosWorld, db: Database): Promise<Los
   return losses;
 }
 
-/** Compares with the engine's containers and volumes, the leases, and the SSH ports. */
+/** Compares the pods in the database with the engine's containers and volumes, the leases, and the SSH ports. */
 async function lookAtHosts(world: ChaosWorld, db: Database): Promise<Losses> {
   const { engine, nodes } = world;
   const all = await db.selectFrom('pods').selectAll().execute();

@@ -3,7 +3,10 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 
-/** Longer than every outage, together with the time in which a process that lost its database recovers. */
+/**
+ * Time limit of an answer: longer than every outage together with the time in which a process that lost its database
+ * recovers.
+ */
 const ANSWERED_WITHIN_MS = 240_000;
 const TRY_WITHIN_MS = 30_000;
 const RETRY_EVERY_MS = 700;

@@ -45,7 +45,7 @@ export async function injectFaults(
   return log;
 }
 
-/** Returns what it did; null if there was nothing to strike. */
+/** Injects a fault and returns a description of the fault; null if there was no process to affect. */
 type Inject = (world: ChaosWorld, fault: PlannedFault, log: FaultLog) => Promise<string | null>;
 
 const INJECT: Record<FaultKind, Inject> = {

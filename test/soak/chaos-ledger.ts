@@ -5,7 +5,10 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createAccountPods } from '../../validator/central/market/cut-off/cut-off.ts';
 import { runMoneyLedgerCommand } from '../../validator/central/money/ledger-command.ts';
 
-/** `words` are those after `ledger`. A command that cannot use the database fails, as the program does. */
+/**
+ * Runs the command with `words`, the arguments after `ledger`. A command that cannot use the database fails, as the
+ * program does.
+ */
 export async function ledgerCommand(
   database: string,
   words: readonly string[],

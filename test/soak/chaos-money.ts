@@ -1,6 +1,6 @@
 /**
- * Checks the money of a run from outside: the charges of each pod against the time in which its container was observed, and
- * the balance of each renter against the payments and transfers that this run has made.
+ * Checks the money of a run from outside: the charges of each pod against the time in which its container was
+ * observed, and the balance of each renter against the payments and transfers that this run has made.
  */
 import { usdToMicro } from '#shared/api/money.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
@@ -14,14 +14,17 @@ import type { ChaosWorld } from './chaos-world.ts';
 import { checkMoney, type Repeated } from './money-checks.ts';
 
 const HOUR_MS = 3_600_000;
-/** A pod that ran is charged for at least this time. */
+/** Minimum time, in milliseconds, for which a pod that ran is charged. */
 const MINIMUM_CHARGE_MS = 60_000;
 /**
  * Accepted difference. The container ran between two observations, whose times are known. The difference therefore
  * contains only the duration of an observation, and the rounding of the times in a statement.
  */
 const TOLERANCE_MS = 1_500;
-/** A pod is not charged in the time in which its node is silent, nor until its SSH login works after a start. */
+/**
+ * Times after and before a fault, in milliseconds, in which a pod need not be charged: a pod is not charged while its
+ * node does not answer, nor after a start until an SSH login works.
+ */
 const QUIET_AFTER_MS = 90_000;
 const QUIET_BEFORE_MS = 5_000;
 /** Maximum time between two observations; with more, the time between them is unknown. */
@@ -81,7 +84,7 @@ function checkStatement({ charges }: MoneyFindings, { id }: ChaosPod, statement:
     cost += msOf(line) * perMs;
     least = Math.max(least, MINIMUM_CHARGE_MS * perMs);
   }
-  // `total` excludes refunds and what the platform has paid, both of which are at most the refund and the cost.
+  // `total` does not include refunds and amounts that the platform has paid; it is never below 0.
   const total = usdToMicro(statement.total);
   const wanted = Math.max(0, Math.max(cost, least) - usdToMicro(statement.refunded));
   if (Math.abs(total - wanted) > 1 || Math.abs(total - Math.max(0, listed)) > 1) {
@@ -177,7 +180,7 @@ async function checkLedger(
 ): Promise<void> {
   const { isOk, output } = await ledgerCommand(world.database, ['verify']);
   if (!isOk) ledger.push(`ledger verify: ${output}`);
-  // A clock that was set back repeats a span of time; one that was set ahead repeats it when it returns.
+  // A clock that is set back repeats a span of time; a clock that was set ahead repeats a span when it is set right.
   const repeated: Repeated[] = clocks
     .filter(({ service }) => service === 'central')
     .map(({ offsetMs, fromMs, toMs }) => ({

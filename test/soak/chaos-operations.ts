@@ -16,7 +16,7 @@ const MIB = 1024 * 1024;
 const DATA = 'data';
 const RESTORED = 'restored';
 const VOLUME_PATH = '/workspace';
-/** More than the storage's delay for a silent node, several times. */
+/** Time limit of a backup or restore: several times the storage's delay for a node that does not answer. */
 const ENDS_WITHIN_MS = 600_000;
 const POLL_MS = 1_000;
 const OPEN = ['PENDING', 'IN_PROGRESS'];
@@ -27,7 +27,7 @@ export type ChaosPod = {
   account: ChaosAccount;
   /** Time of the removal request, monotonic; null while the renter keeps the pod. */
   removedMs: number | null;
-  /** A backup or restore of this run uses its files. */
+  /** True while a backup or restore of this run uses the pod's files. */
   isBusy: boolean;
 };
 /** A backup that the central API reports as complete, with the content of its folder. */

@@ -31,9 +31,9 @@ export type FaultKind = keyof typeof FAULTS;
 export type PlannedOperation = { atMs: number; kind: OperationKind; draw: number; other: number };
 export type PlannedFault = {
   kind: FaultKind;
-  /** Time without a fault before it. */
+  /** Time without a fault before this fault. */
   pauseMs: number;
-  /** Time for which the victim is down, or starts. */
+  /** Time for which the victim is down, or by which its start is delayed. */
   downMs: number;
   draw: number;
 };
@@ -44,7 +44,7 @@ const MAX_DRAW = 2 ** 30;
 const SHORTEST_PAUSE_MS = 2_000;
 const LONGEST_PAUSE_MS = 12_000;
 const LONGEST_DOWN_MS = 12_000;
-/** An agent that needs 6 s to listen was confirmed dead in the past. */
+/** Minimum delay of a slow start: earlier, an agent that needed 6 s to listen was declared dead. */
 const SLOW_FROM_MS = 6_000;
 
 /** Plans `ms` of operations, and as many faults as may fit. The kinds of `without` are left out. */

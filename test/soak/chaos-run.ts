@@ -28,7 +28,9 @@ export type ChaosOptions = {
   print(line: string): void;
 };
 
-/** Needs root and a network namespace that it may change. A run that `signal` aborts rejects; both remove everything. */
+/**
+ * Needs root and a network namespace that it may change. A run that `signal` aborts rejects; both remove everything.
+ */
 export async function runChaos(options: ChaosOptions, signal: AbortSignal): Promise<Row[]> {
   const { seed, minutes, without, print } = options;
   const lines: string[] = [];

@@ -8,7 +8,7 @@ import { eventually } from '../fakes/eventually.ts';
 import { type HostFaults, NO_FAULTS } from '../fakes/faults/wrong-clock.ts';
 
 const PRELOAD = new URL('../fakes/faults/wrong-clock.ts', import.meta.url).href;
-/** Includes the longest delay of a slow start, on a busy host. */
+/** Time limit of a start, including the longest delay of a slow start, on a busy host. */
 const READY_WITHIN_MS = 180_000;
 const STOPS_WITHIN_MS = 20_000;
 

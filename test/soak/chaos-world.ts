@@ -1,6 +1,7 @@
 /**
- * A split marketplace on a separate engine and database server: central API, validator, two agents with their SSH
- * gateways, a provider, and renters with money. The caller must run in a network namespace that it may change.
+ * A marketplace in separate processes, on a separate engine and database server: central API, validator, three agents
+ * with their SSH gateways, a provider, and renters with money. The caller must run in a network namespace that it may
+ * change.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -36,7 +37,7 @@ const NODES = 3;
 const ACCOUNTS = 3;
 /** The highest price of this GPU: each second costs 889 micro-dollars. */
 const USD_PER_GPU_HOUR = 3.2;
-/** A full inspection of three hosts on a busy computer. */
+/** Time limit for the first full inspection of the nodes, on a busy computer. */
 const VERIFIED_WITHIN_MS = 900_000;
 const POLL_MS = 1_000;
 const ENROLLED_DAYS = 365;

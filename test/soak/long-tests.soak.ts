@@ -9,7 +9,10 @@ const RUNNER = join(import.meta.dirname, '../run/main.ts');
 const MATRICES = ['kill-matrix', 'kill-change', 'engine-kill-matrix'];
 const MS_PER_MINUTE = 60_000;
 
-/** The tests that `npm test` leaves out because they last minutes, and the repetition of the database tests on PostgreSQL. */
+/**
+ * The tests that `npm test` leaves out because they last minutes, and the repetition of the database tests on
+ * PostgreSQL.
+ */
 export function longTests(): Promise<Row> {
   return testRun('long tests', ['--project', 'long', '--project', 'long-postgres'], {});
 }

@@ -8,7 +8,7 @@ import { createMoneyWorld, type MoneyScene } from './money-world.ts';
 const SEEDS = 10;
 const EVENTS_A_SEED = 1_000;
 const MONTH_DAYS = 30;
-/** Shorter than the time without contact after which the use of a node is not charged. */
+/** Length of a step: shorter than the time without contact after which the use of a node is not charged. */
 const STEP_MS = 50_000;
 const STEPS_A_DAY = 86_400_000 / STEP_MS;
 /** Rentals per day, as many as removals, so that about half of the GPUs are rented. */

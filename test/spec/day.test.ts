@@ -20,13 +20,13 @@ const STREAMS: Readonly<Record<string, string>> = {
   'GET /users/me/events/stream': 'validator/central/delivery/events/event-stream.test.ts',
 };
 
-/** Lists without items in every response, and the reason. */
+/** Lists that have no item in any response of the day, and the reason. */
 const EMPTY: Readonly<Record<string, string>> = {
   'ExecutorSpecs.available_port_maps': 'ports are assigned at the rental',
   'ExecutorSpecs.docker.containers': 'containers of renters are not shown',
   'LedgerProof.findings': 'the ledger of the day is sound',
   'RestoreLogResponse.lost_files': 'every file of the day could be read',
-  'RentBySpecResponse.nearest': 'a rental has no constraint that left no node',
+  'RentBySpecResponse.nearest': 'the rental found a node, so no constraint excluded every node',
 };
 
 let scene: DayScene;

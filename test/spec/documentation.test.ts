@@ -1,4 +1,7 @@
-/** Every operation, field and request of the OpenAPI documents is described, and `/docs` shows them without another host. */
+/**
+ * Every operation, field and request of the OpenAPI documents is described, and `/docs` shows them without another
+ * host.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DOCUMENTS } from '../docs/interface-documents.ts';
 import { createTestCentral, type TestCentral } from '../fakes/scenes/central-fixture.ts';

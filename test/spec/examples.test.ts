@@ -1,4 +1,6 @@
-/** Sends the example of every documented request to a central API: each must succeed with an answer that is described. */
+/**
+ * Sends the example of every documented request to a central API: each must succeed with an answer that is described.
+ */
 import type { Readable } from 'node:stream';
 import type { InjectOptions } from 'fastify';
 import { afterAll, describe, expect, it } from 'vitest';

@@ -6,7 +6,10 @@ export const ROUTES_NOT_YET: Readonly<Record<string, readonly string[]>> = {};
 /** Codes of the error table that no request can cause yet. */
 export const CODES_NOT_YET: Readonly<Record<string, readonly string[]>> = {};
 
-/** Additional routes, and routes whose group the interface names without their paths. */
+/**
+ * Routes that the server has in addition to the table in routes.ts, including routes of groups that the interface
+ * mentions without their paths.
+ */
 export const OWN_ROUTES: readonly string[] = [
   'DELETE /backup-configs/{id}',
   'DELETE /backup-logs/{id}',

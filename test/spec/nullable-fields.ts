@@ -1,6 +1,7 @@
 /**
  * Every field of the responses that may be null or absent, with its reason. All other fields are always present and
- * never null, because strict clients parse whole answers. `npm run docs` writes this table into the central API's ROUTES.md.
+ * never null, because strict clients parse whole answers. `npm run docs` writes this table into the central API's
+ * ROUTES.md.
  */
 
 export type NullableFields = {

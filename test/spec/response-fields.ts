@@ -160,7 +160,7 @@ function modelOf({ $ref }: JsonSchema): string | null {
   return $ref === undefined ? null : $ref.slice($ref.lastIndexOf('/') + 1);
 }
 
-/** Returns true for a schema that allows null by name. */
+/** Returns true for a schema that allows null explicitly. */
 function isNullable(document: ResponseDocument, schema: JsonSchema): boolean {
   const own = resolved(document, schema);
   return (
@@ -170,7 +170,7 @@ function isNullable(document: ResponseDocument, schema: JsonSchema): boolean {
   );
 }
 
-/** Returns true for a value of one of the schema's types, or without any. */
+/** Returns true if the value has one of the schema's types, or if the schema states no type. */
 function isOfType({ type }: JsonSchema, value: unknown): boolean {
   const types = [type ?? []].flat();
   const own = Array.isArray(value) ? 'array' : typeof value;

@@ -1,4 +1,6 @@
-/** The market of the scripted day: a renter, a provider with nodes, a validator, and every external service as a fake. */
+/**
+ * The market of the scripted day: a renter, a provider with nodes, a validator, and every external service as a fake.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -51,7 +53,7 @@ export async function createDayScene() {
     alphaRates: { subnets: async () => RATES },
     webhookTargets: 'loopback',
     supportEmail: 'support@market.example',
-    // Enough for every rental of the day, and for transfers at once.
+    // New accounts get a credit that covers every rental of the day and can be transferred at once.
     verifyEmailAtSignup: false,
     signupCreditUusd: 1_000_000_000,
     topUpWaitMs: 0,

@@ -1,6 +1,6 @@
 /**
- * The operator's day: it reads accounts, the fleet, queues and the validator's records, proves the ledger, refunds a pod,
- * and bans a provider for a short time.
+ * The operator's day: it reads accounts, the fleet, queues and the validator's records, proves the ledger, refunds a
+ * pod, and bans a provider for a short time.
  */
 import { z } from 'zod';
 import { RECORD_IDS, validatorRecords } from '../../fixtures/validator-records.ts';
@@ -239,7 +239,10 @@ async function readValidator(
   });
 }
 
-/** The node runs a newer generation of the pod than the database has, and a pod that the database does not have. */
+/**
+ * Creates and resolves two unknown pods: the node runs a newer generation of the pod than the database has, and a pod
+ * that the database does not have.
+ */
 async function decideUnknownPods(
   { api, market }: DayScene,
   headers: Record<string, string>,
@@ -267,7 +270,7 @@ async function decideUnknownPods(
   await market.central.surveyPods();
 }
 
-/** A node loses the pod with this id, which an operator sees beside what runs and waits. */
+/** Lets a node lose the pod with this id, and reads the fleet, the differences and the queues as an operator. */
 export async function watchMarket(scene: DayScene, podId: string): Promise<void> {
   const { api, market } = scene;
   const operator = await market.signUp();
@@ -283,7 +286,7 @@ export async function watchMarket(scene: DayScene, podId: string): Promise<void>
   await api.call('GET /operator/queues', Queues, { headers });
 }
 
-/** `renterId` has a pod that ended. */
+/** Sends the operator's requests. The renter `renterId` must have a pod that ended. */
 export async function operate(scene: DayScene, renterId: string): Promise<void> {
   const { api, market } = scene;
   const { call } = api;

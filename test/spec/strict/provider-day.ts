@@ -123,7 +123,7 @@ export async function openNode(
   await call('GET /executors', portal.many(portal.PortalNode), { headers });
 }
 
-/** Reads the pods on a node and fulfils both requests with it. */
+/** Reads the pods on a node and fulfils both machine requests with the node. */
 export async function serveRenters(
   scene: DayScene,
   { headers }: Provider,

@@ -50,7 +50,7 @@ export async function useVolumes(
   await call('DELETE /volumes/{id}', resources.Volume, at);
 }
 
-/** Backs up the pod, verifies and restores the backup, and cancels what still runs. */
+/** Backs up the pod, verifies and restores the backup, and cancels the operations that still run. */
 export async function backUp(
   scene: DayScene,
   { key: headers }: Renter,

@@ -1,6 +1,6 @@
 /**
- * Types of the public interface as strict clients declare them. Written from the interface's field lists, independent of
- * the schemas that the server uses. Unknown members are ignored, as clients do.
+ * Types of the public interface as strict clients declare them. Written from the interface's field lists, independent
+ * of the schemas that the server uses. Unknown members are ignored, as clients do.
  */
 import { z } from 'zod';
 
