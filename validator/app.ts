@@ -31,7 +31,10 @@ import { createWeightsDelivery } from './weights/weights-delivery.ts';
 
 export type ValidatorOptions = {
   clock: Clock;
-  /** Guard whose clock `clock` is, started and stopped by the caller. Absent: `clock` is judged, and not corrected. */
+  /**
+   * Guard that provides `clock`; the caller starts and stops it. If it is absent, the validator creates a guard that
+   * checks `clock` but does not correct it.
+   */
   guard?: GuardedClock;
   random: Random;
   log: Log;
@@ -73,12 +76,15 @@ export type ValidatorOptions = {
 
 export type Validator = ReturnType<typeof createValidator>;
 
-/** Regular checks that a host has time for before it must run a new release of the agent. */
+/**
+ * Number of check intervals after a release within which a host must install it; until then an older agent gets only a
+ * warning.
+ */
 const GRACE_CYCLES = 2;
 const CHECKS_AT_ONCE = 512;
 /**
- * Duration of the weights lease, longer than the pause between two passes. Another process may acquire an expired
- * lease.
+ * Time for which the weights lease stays valid after the pause between two passes. Another process may acquire an
+ * expired lease.
  */
 const WEIGHTS_LEASE_MS = 60_000;
 

@@ -91,7 +91,7 @@ const Schema = z.object({
   VALIDATOR_CHECK_INTERVAL_S: z.coerce.number().int().min(5).max(86_400).default(900),
   /** Seconds between two reads of the executor list. */
   VALIDATOR_LIST_INTERVAL_S: z.coerce.number().int().min(1).max(3_600).default(60),
-  /** Executors inspected in parallel; more need more memory. */
+  /** Number of executors that are inspected in parallel; a higher number needs more memory. */
   VALIDATOR_CHECKS_AT_ONCE: z.coerce.number().int().min(1).max(10_000).default(512),
   /** Weight policy file; default: the policy of this release. */
   VALIDATOR_WEIGHT_POLICY: z.string().optional(),
@@ -107,7 +107,7 @@ const Schema = z.object({
   VALIDATOR_COORDINATES: Coordinates.optional(),
   /** Lets simulated GPUs pass the checks, for local use; they earn no weight. */
   VALIDATOR_ACCEPT_SIMULATED: z.stringbool().default(false),
-  /** Repository of the agent image whose tag is signed; none by default. */
+  /** Repository of the agent's image; the validator signs the digest of its tag. Default: none, nothing is signed. */
   VALIDATOR_AGENT_IMAGE: ImageName.optional(),
   VALIDATOR_AGENT_TAG: ImageTag.default('latest'),
   /** JSON file, mode 0600, with the registry login; none for a public image. */

@@ -62,7 +62,7 @@ commands to agents.
                                                show the weights under another policy
   npm run validator -- evidence export [EXECUTOR]
                                                export and verify signed documents of check runs, one JSON line each
-  npm run validator -- policy coverage         print which cheats the policy of checks counts, records or passes
+  npm run validator -- policy coverage         print for each cheat whether the check policy detects it, and what follows
   npm run validator -- policy coverage --policy FILE --at DATE
                                                for another policy, at another date
   npm run validator -- ledger verify           verify the sums of the central API's money ledger
@@ -82,7 +82,8 @@ commands to agents.
                                                print a first key set, to be signed by THRESHOLD of the root keys
   npm run validator -- key-set next FILE       print the key set after the one in FILE, valid for another year
   npm run validator -- key-set recover FILE STOLEN_SS58 NEW_SS58
-                                               print the next key set: it revokes a key, and agents forget its sequences
+                                               print the next key set: it revokes the stolen key, and agents discard the
+                                               release sequence that they have accepted
   npm run validator -- key-set check FILE      print what a key set contains and which root keys have signed it
   npm run validator -- key-set sign FILE SEED_FILE
   npm run validator -- key-set sign FILE KEY_FILE PASSPHRASE_FILE
@@ -306,7 +307,7 @@ async function runLedgerCommand(
   if (!isOk) process.exitCode = 1;
 }
 
-/** Pods that were stopped for lack of money restart when a command adds money to their account. */
+/** Returns the service that restarts pods, stopped for lack of money, when a command adds money to their account. */
 async function accountPods() {
   const { createAccountPods } = await import('./central/market/cut-off/cut-off.ts');
   return createAccountPods({ clock: systemClock, random: systemRandom });

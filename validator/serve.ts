@@ -25,10 +25,13 @@ import { openEvidenceStore } from './store/evidence-store.ts';
 import { type ReleaseSource, releaseLoginOf } from './updates/release.service.ts';
 import type { WeightSettings } from './weights/weights.ts';
 
-/** Maximum age of a heartbeat: the duration of a pass over many executors that do not answer. */
-const TURN_WITHIN_MS = 3_600_000;
+/** Maximum age of a heartbeat in milliseconds: the duration of a pass over many executors that do not answer. */
+const HEARTBEAT_WITHIN_MS = 3_600_000;
 
-/** Resolves when the validator serves. Passes the shutdown function to `stopOnSignal`; removes systemd's variables from `environment`. */
+/**
+ * Resolves when the validator serves. Passes the shutdown function to `stopOnSignal`; removes systemd's variables from
+ * `environment`.
+ */
 export async function serve(
   config: ValidatorConfig,
   {
@@ -38,7 +41,7 @@ export async function serve(
   }: {
     weightSettings: WeightSettings;
     checks: CheckPolicy;
-    /** Accepts a missing evidence store in a place that had one. */
+    /** Accepts that the evidence store is missing although it existed before. */
     isNew: boolean;
   },
   environment: Environment,
@@ -135,7 +138,7 @@ export async function serve(
   if (weightSettings.metagraph === null)
     log.warn('VALIDATOR_METAGRAPH is not set: no weights are computed');
   stopOnSignal(close);
-  const limits = { maxHeartbeatAgeMs: TURN_WITHIN_MS };
+  const limits = { maxHeartbeatAgeMs: HEARTBEAT_WITHIN_MS };
   await serviceManager.ready({ check: validator.vitals, limits });
 }
 

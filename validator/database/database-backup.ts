@@ -97,7 +97,7 @@ function backUpLocked({ path, folder, nowMs, keep }: BackupRequest): string {
   return target;
 }
 
-/** Another backup would remove the unfinished copy of this one. */
+/** Locks the backups of a database: a concurrent backup would remove the unfinished copy of this backup. */
 function lockBackups(path: string, folder: string): { close(): void } {
   const file = join(folder, `${nameOf(path)}.lock`);
   try {

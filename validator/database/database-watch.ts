@@ -62,14 +62,14 @@ export type WatchedDatabase<T> = {
 
 const HOUR_MS = 3_600_000;
 const CHECK_INTERVAL_MS = HOUR_MS;
-/** Short, because the time of the newest backup decides whether one is due. */
+/** Interval between two checks whether the newest backup is old enough for the next one. */
 const BACKUP_POLL_MS = 300_000;
-/** Age of the oldest change that a lost journal can cost. */
+/** Interval between two checkpoints: a lost journal costs at most the changes of this time. */
 const CHECKPOINT_INTERVAL_MS = 60_000;
 
 /**
- * Locks a database, opens it with `open`, and starts its checks and backups. Rejects as `lockDatabaseFile` does. `isNew`
- * accepts a missing file in a place that had one.
+ * Locks a database, opens it with `open`, and starts its checks and backups. Rejects as `lockDatabaseFile` does. With
+ * `isNew`, accepts that the file is missing although it existed before.
  */
 export async function openWatchedDatabase<T extends AnyDatabase>(
   options: WatchOptions & { isNew: boolean },

@@ -2,7 +2,9 @@
 import { createThreadCalls } from '#shared/runtime/thread-calls.ts';
 import type { FileAnswer, FileTask } from './file-task.worker.ts';
 
-/** Rejects when `signal` aborts; the thread then ends. Every call starts a separate thread, which ends with the call. */
+/**
+ * Rejects when `signal` aborts; the thread then ends. Every call starts a separate thread, which ends with the call.
+ */
 export async function inFileThread(task: FileTask, signal?: AbortSignal): Promise<FileAnswer> {
   signal?.throwIfAborted();
   const thread = createThreadCalls<FileTask, FileAnswer>(

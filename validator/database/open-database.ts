@@ -1,4 +1,7 @@
-/** Opens the database at a configured address: a PostgreSQL server or a SQLite file, which one process at a time may lock. */
+/**
+ * Opens the database at a configured address: a PostgreSQL server, or a SQLite file, which one process at a time may
+ * lock.
+ */
 import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Kysely, type LogEvent } from 'kysely';
@@ -105,7 +108,8 @@ async function checkFile(location: DatabaseLocation): Promise<void> {
   try {
     await (await openToRead(location)).destroy();
   } catch (error) {
-    // A first start that was killed leaves a journal to roll back. The next start may open the file for writing; its migration then verifies again that the database is ours.
+    // A first start that was killed leaves a journal to roll back. The next start may open the file for writing; its
+    // migration then verifies again that the database is ours.
     if (!(error instanceof Error && needsRollback(error.cause))) throw error;
   }
 }
@@ -208,7 +212,7 @@ export async function lockDatabaseFile(
   }
 }
 
-/** True for an address of a file, which exists or not. */
+/** Returns true if the address names a file, whether or not the file exists. */
 export function isFileAddress(variable: string, address: string): boolean {
   return databaseProblems(variable, address).length === 0 && !isPostgresAddress(address);
 }
@@ -257,7 +261,10 @@ export function requireKeyFile(
   );
 }
 
-/** Time that the start waits for the check of the file. A larger file is checked further while the process serves. */
+/**
+ * Time for which the start waits for the check of the file. The check of a larger file continues while the process
+ * serves.
+ */
 const START_CHECK_MS = 20_000;
 
 /** Returns false if the check has not ended in time. Rejects with ConfigError for a damaged file. */
@@ -294,7 +301,9 @@ export function databaseProblems(name: string, address: string | undefined): Con
   return problem === null ? [] : [{ name, message: `${name}: ${problem}` }];
 }
 
-/** Describes what is wrong with an address; null if nothing. Never quotes it: a mistyped address may contain a password. */
+/**
+ * Describes what is wrong with an address; null if nothing. Never quotes it: a mistyped address may contain a password.
+ */
 function addressProblem(address: string): string | null {
   if (!isPostgresAddress(address)) {
     const [scheme] = /^[a-z][a-z0-9+.-]*:(?=\/\/)/i.exec(address) ?? [];

@@ -47,8 +47,8 @@ const MIGRATION_LOCK = 7_306_913;
 const MAX_NAMED_TABLES = 3;
 
 /**
- * Starts a migration inside its transaction. Rejects as `requireOwnDatabase` does, and with an error after which a retry
- * may succeed if the server is read-only.
+ * Starts a migration inside its transaction. Rejects as `requireOwnDatabase` does, and with an error after which a
+ * retry may succeed if the server is read-only.
  */
 export async function beginMigration(tx: AnyDb, location: DatabaseLocation): Promise<void> {
   // SQLite allows one writer at a time, and its transactions begin as writers.

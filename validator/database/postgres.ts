@@ -19,7 +19,7 @@ const IDLE_CONNECTION_MS = 60_000;
 /** Time limit of a query. Our queries are short, and a slow one must not hold its locks. */
 const STATEMENT_TIMEOUT_MS = 30_000;
 const LOCK_TIMEOUT_MS = 10_000;
-/** Time after which a query ends although the server, which would have ended it earlier, does not answer. */
+/** Time after which the client gives up a query that the server has not ended at STATEMENT_TIMEOUT_MS. */
 const ANSWER_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 5_000;
 /** Time after which the server ends a transaction of a process that hangs, which releases its locks. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
@@ -109,7 +109,7 @@ const UNSAVED = /^(?:begin|start|select|set|show)\b/i;
 
 function withQueryOverload(client: PostgresPoolClient): PostgresPoolClient {
   let inTransaction = false;
-  /** Reported by the rollback too, whose error replaces that of the query. */
+  /** Error of the lost connection. The rollback reports it too, because its error replaces the error of the query. */
   let lost: OverloadError | null = null;
 
   function overloadOf(cause: unknown, sql: string): unknown {

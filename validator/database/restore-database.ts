@@ -21,8 +21,8 @@ const INDEX = '-shm';
 
 /**
  * Verifies the backup `from`, and replaces the database by a copy of it. Rejects if a process uses the database, with
- * ConfigError for a database of another kind. If the process dies, either the old or the new database is in place, or
- * none; then the next start rejects the missing database, and a repeated restore completes the work.
+ * ConfigError for a database of another kind. If the process dies, the old database, the new one or none is in place.
+ * If none is, the next start rejects the missing database, and a repeated restore completes the work.
  */
 export async function restoreDatabase(
   location: DatabaseLocation,
@@ -53,7 +53,10 @@ export async function restoreDatabase(
   }
 }
 
-/** The next start must not charge for the time since the backup, in which renters may not have been able to delete. */
+/**
+ * Marks the database as restored. The next start must not charge for the time since the backup, in which renters may
+ * not have been able to delete their pods.
+ */
 function markRestored(path: string, nowMs: number): void {
   const database = openSqlite(path);
   database

@@ -1,4 +1,7 @@
-/** The parts of a validator's diagnosis archive. They are collected independently, so that one failure does not affect the others. */
+/**
+ * The parts of a validator's diagnosis archive. They are collected independently, so that one failure does not affect
+ * the others.
+ */
 import { readFileSync } from 'node:fs';
 import type { Part } from '#shared/check/archive/archive.ts';
 import {

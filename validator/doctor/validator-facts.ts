@@ -61,7 +61,9 @@ export type ValidatorFacts = {
 export type MetagraphFacts = {
   /** Number of registered neurons. */
   registered: number;
-  /** Hotkey or uid that has to be registered before weights can be posted, but is not; null if it is. */
+  /**
+   * Hotkey or uid that must be registered before weights can be posted and is not registered; null if none is missing.
+   */
   missing: string | null;
 };
 

@@ -46,7 +46,7 @@ export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = 
   {
     id: 'ledger-file',
     detects: 'an evidence store that is damaged, was deleted or has no recent backup',
-    required: 'an undamaged store, and backups as old as configured at most',
+    required: 'an undamaged store, and backups at most as old as configured',
     judge: storeFile,
   },
   {
@@ -71,7 +71,7 @@ export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = 
     required: 'a metagraph file that can be read and lists the recipient of burned weight',
     judge({ metagraph, config }) {
       if (metagraph === null) {
-        return warn('no file is named: no weights are computed', 'set VALIDATOR_METAGRAPH');
+        return warn('no metagraph file is set: no weights are computed', 'set VALIDATOR_METAGRAPH');
       }
       if ('value' in metagraph) {
         const { registered, missing } = metagraph.value;
@@ -200,7 +200,7 @@ function central({ central: observed, config }: ValidatorFacts): Outcome {
   if (/status 40[13]\b/.test(observed.problem)) {
     return fail(`${url} rejects our signature: ${observed.problem}`, REJECTED_REMEDY);
   }
-  const remedy = `curl -sS ${url}/openapi.json; VALIDATOR_CENTRAL_URL ends in /api`;
+  const remedy = `check the address with curl -sS ${url}/openapi.json; VALIDATOR_CENTRAL_URL must end in /api`;
   return unlessTimedOut(observed, fail(`${url}: ${observed.problem}`, remedy));
 }
 

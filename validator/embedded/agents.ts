@@ -123,7 +123,7 @@ function startAgent(
     // A local marketplace may use a registry on this machine.
     AGENT_ALLOW_LOCAL_REGISTRIES: 'true',
   };
-  // For the agent's other commands and for the doctor.
+  // The agent's other commands and the doctor read this file.
   writePrivateFile(home.variables(name), shellVariables(variables));
   return superviseChild({
     name,
@@ -137,7 +137,7 @@ function startAgent(
   });
 }
 
-/** Listens on all addresses, as Docker does for the pods' other ports. */
+/** Starts the SSH gateway of an agent. It listens on all addresses, as Docker does for the pods' other ports. */
 function startGateway(
   parts: StartAgentsOptions,
   executorId: string,

@@ -1,4 +1,4 @@
-/** Waits until agents serve and their nodes are verified; slow machines are given time as long as the agents are alive. */
+/** Waits up to 15 minutes until agents serve and their nodes are verified. Fails earlier if an agent does not start. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Progress } from '#shared/runtime/progress.ts';
 import type { SupervisedChild } from '#shared/runtime/supervised-child.ts';
@@ -11,7 +11,7 @@ export type StartingAgent = {
   reasons: readonly string[];
 };
 
-/** Limit for the whole start. The first start on a slow disk takes some minutes. */
+/** Time limit for all agents to serve and be verified. The first start on a slow disk takes some minutes. */
 const START_LIMIT_MS = 15 * 60_000;
 /** Interval between two lines that state why nodes are not verified. */
 const REASONS_EVERY_MS = 30_000;

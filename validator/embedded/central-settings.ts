@@ -56,7 +56,10 @@ export function centralOptionsFrom(
 
 type DatabaseSetting = Partial<z.output<typeof DatabaseVariable>>;
 
-/** Database address: `CENTRAL_DATABASE`, or a file in the home folder. Not an option, because other users can read argv. */
+/**
+ * Returns the address of the database: `CENTRAL_DATABASE`, or a file in the home folder. There is no option for the
+ * address, because other users can read the arguments of a process.
+ */
 export function databaseTarget(environment: Environment, home: Home): string {
   const spec = {
     schema: DatabaseVariable,

@@ -109,7 +109,7 @@ export function readOrCreateFile(path: string, create: () => string | Uint8Array
   return readFileSync(path);
 }
 
-/** The variables that a process of a local marketplace was started with, in a file that a shell can read (`set -a`). Pure. */
+/** Environment variables with which a process of a local marketplace was started. */
 
 export type Variables = Readonly<Record<string, string>>;
 

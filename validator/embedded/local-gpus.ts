@@ -1,4 +1,6 @@
-/** Plans the GPUs of the agents of a local marketplace: real ones on the first agent if present, else simulated ones. */
+/**
+ * Plans the GPUs of the agents of a local marketplace: real ones on the first agent if present, else simulated ones.
+ */
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 
 export type LocalGpus = {

@@ -2,7 +2,7 @@
 import type { CheckPolicy } from '../checks/check-policy.ts';
 import type { WeightPolicy } from '../weights/weight-policy.ts';
 
-/** For a machine that has other uses and perhaps no internet connection. */
+/** Changes of the check policy for a machine that has other uses and perhaps no internet connection. */
 export const LOCAL_CHECKS = {
   min_free_disk_gib: 0,
   egress_image: null,

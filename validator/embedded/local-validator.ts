@@ -34,7 +34,7 @@ export type LocalValidatorOptions = {
 
 const CHECK_INTERVAL_MS = 60_000;
 const LIST_INTERVAL_MS = 1_000;
-/** Short, so that weights appear soon after a start. */
+/** Length of an epoch in milliseconds: short, so that weights appear soon after a start. */
 const EPOCH_MS = 120_000;
 const EVIDENCE_KEPT_DAYS = 2;
 

@@ -100,7 +100,7 @@ function variableProblems(
 
 /** Resets the home if requested, and starts everything. */
 async function start(options: StartOptions, home: Home, signal: AbortSignal) {
-  // Scripts wait for this file and must not find that of the last run.
+  // Scripts wait for this file and must not find the file of the last run.
   rmSync(home.demoFile, { force: true });
   if (options.fresh) {
     await refuseFreshOn(databaseTarget(process.env, home));

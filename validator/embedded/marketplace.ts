@@ -1,4 +1,6 @@
-/** Composes a local marketplace: central API and validator in this process, agents as child processes, and demo data. */
+/**
+ * Composes a local marketplace: central API and validator in this process, agents as child processes, and demo data.
+ */
 import { z } from 'zod';
 import { callJson } from '#shared/http/json-call.ts';
 import { hostAndPort } from '#shared/http/listen.ts';
@@ -43,7 +45,7 @@ export type MarketplaceOptions = {
   /** Environment of this process; agents inherit a few variables. */
   environment: Record<string, string | undefined>;
   progress: Progress;
-  /** Ends the start: everything stops again, and `startMarketplace` rejects. */
+  /** Aborts the start: everything stops again, and `startMarketplace` rejects. */
   signal: AbortSignal;
 };
 
@@ -90,7 +92,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     warmAgentCache(),
   ]);
   const { metrics: addresses, gatewayPin } = services;
-  // For the doctor. The address of a database server is not stored, because it may contain a password.
+  // The doctor reads this file. The address of a database server is not stored, because it may contain a password.
   writePrivateFile(
     home.variables('central'),
     shellVariables({
@@ -103,7 +105,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
       ...(gatewayPin === null ? {} : { CENTRAL_GATEWAY_PIN: gatewayPin }),
     }),
   );
-  // For the validator's other commands and for the doctor.
+  // The validator's other commands and the doctor read this file.
   writePrivateFile(
     home.variables('validator'),
     shellVariables({

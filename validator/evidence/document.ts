@@ -1,4 +1,7 @@
-/** The evidence document of a check run: inputs, checks, verdict, policies and times. Signed and chained; see README.md. */
+/**
+ * The evidence document of a check run: inputs, checks, verdict, policies and times. Documents are signed and chained;
+ * see README.md.
+ */
 import { z } from 'zod';
 import { PublicKeyHex } from '#shared/api/agent/identity.ts';
 import { Inventory, VerifyResult } from '#shared/api/agent/inventory.ts';
@@ -212,8 +215,8 @@ export function parseDocument({
 }
 
 /**
- * Returns true if judging the inputs again reproduces the stated checks and verdict. Documents of another program version or
- * of an unknown policy (null) are accepted without a new judgement.
+ * Returns true if judging the inputs again reproduces the stated checks and verdict. Documents of another program
+ * version or of an unknown policy (null) are accepted without a new judgement.
  */
 export function reproducesVerdict(document: EvidenceDocument, checks: CheckPolicy | null): boolean {
   const { inputs, executor } = document;

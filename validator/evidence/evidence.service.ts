@@ -68,7 +68,10 @@ export function createEvidence(options: EvidenceOptions) {
     await replaceHead(tx, await signHead(claim, signer, clock.now()), row);
   }
 
-  /** Last document of a chain. A head that is missing, not trusted or behind its rows is created again, which verification detects. */
+  /**
+   * Returns the last document of a chain. A head that is missing, not trusted or behind its rows is created again,
+   * which verification detects.
+   */
   async function endOf(tx: StoreDb, executorId: string) {
     const { row, ours } = await headOf(tx, executorId);
     const top = await lastEvidence(tx, executorId);
@@ -124,7 +127,10 @@ export function createEvidence(options: EvidenceOptions) {
       });
     },
 
-    /** Deletes documents finished before `beforeMs`, and heads of empty chains whose last document was pruned before `endsBeforeMs`. */
+    /**
+     * Deletes documents finished before `beforeMs`, and heads of empty chains whose last document was pruned before
+     * `endsBeforeMs`.
+     */
     async prune(beforeMs: number, endsBeforeMs: number): Promise<void> {
       const breath = createEventLoopYield(clock);
       for (const executorId of await executorsWithEvidence(store)) {

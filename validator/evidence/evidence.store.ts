@@ -163,7 +163,9 @@ export function findHead(db: StoreDb, executorId: string): Promise<EvidenceHeadR
     .executeTakeFirst();
 }
 
-/** Replaces head `before`. Throws if another process changed it meanwhile, which rolls back the caller's transaction. */
+/**
+ * Replaces head `before`. Throws if another process changed it meanwhile, which rolls back the caller's transaction.
+ */
 export async function replaceHead(
   tx: StoreDb,
   row: EvidenceHeadRow,

@@ -135,7 +135,10 @@ type SocketRelay = ReturnType<typeof createSocketRelay>;
 function createSocketRelay(connectTo: (executor: ExecutorToCheck) => SignedConnect) {
   const limit = createPerOwnerLimit(MAX_SOCKETS_PER_EXECUTOR, MAX_SOCKETS);
 
-  /** Resolves when both sides closed. Passes messages, backpressure and close codes in both directions; throws the agent's refusal. */
+  /**
+   * Resolves when both sides closed. Passes messages, backpressure and close codes in both directions; throws the
+   * agent's refusal.
+   */
   return async (
     request: FastifyRequest,
     reply: FastifyReply,

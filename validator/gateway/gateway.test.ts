@@ -335,7 +335,7 @@ it('the gateway responds for an agent that does not respond; while the gateway i
   expect(results).toEqual([false, true]);
 });
 
-it('reports by how much the clock of an agent differs that refuses a command because of its time', async () => {
+it('reports the clock difference of an agent that refuses a command because of its time', async () => {
   const client = createAgentClient({
     send: sendTo(EXECUTOR_ID),
     clock: systemClock,

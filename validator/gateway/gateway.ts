@@ -1,6 +1,7 @@
 /**
- * The gateway: an HTTP server that accepts only signed requests of the central API. It relays commands to agents and serves
- * the validator's own routes. Health, version and metrics are public, optionally on a separate monitoring listener.
+ * The gateway: an HTTP server that accepts only signed requests of the central API. It relays commands to agents and
+ * serves the validator's own routes. Health, version and metrics are public, optionally on a separate monitoring
+ * listener.
  */
 import type { FastifyRequest } from 'fastify';
 import { rejectSecretsOverHttp } from '#shared/api/agent/secrets.ts';

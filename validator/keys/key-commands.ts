@@ -16,7 +16,9 @@ import {
 } from './key-file.ts';
 import { type KeyConfig, ownKeyLocation } from './own-key.ts';
 
-/** `encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE`: writes an encrypted key file and returns a text with the hotkey. */
+/**
+ * `encrypt-key SEED_FILE KEY_FILE PASSPHRASE_FILE`: writes an encrypted key file and returns a text with the hotkey.
+ */
 export async function encryptSeed(words: readonly string[], random: Random): Promise<string> {
   const [seedFile, keyFile, passphraseFile, ...rest] = words;
   if (seedFile === undefined || keyFile === undefined || passphraseFile === undefined) {

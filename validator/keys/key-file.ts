@@ -88,7 +88,10 @@ export type KeyLocation =
   | { kind: 'seed'; path: string }
   | { kind: 'key-file'; path: string; passphraseFile: string };
 
-/** Opens a key. Creates a missing seed file if `random` is given. Rejects with ConfigError for an unreadable, unprotected or invalid file. */
+/**
+ * Opens a key. Creates a missing seed file if `random` is given. Rejects with ConfigError for an unreadable,
+ * unprotected or invalid file.
+ */
 export async function openKey(location: KeyLocation, random: Random | null): Promise<LocalSigner> {
   if (location.kind === 'key-file') {
     const passphrase = readPrivateText(location.passphraseFile);

@@ -24,9 +24,9 @@ export function ownKeyLocation(config: KeyConfig): KeyLocation {
 }
 
 /**
- * Returns the keys whose evidence is trusted: the `named` keys, without a time limit. If `named` is empty, the validator's
- * own key and the keys of VALIDATOR_KEY_SET. Rejects with ConfigError for an invalid hotkey, or if the validator's key
- * cannot be read.
+ * Returns the keys whose evidence is trusted: the `named` keys, without a time limit, or, if `named` is empty, the
+ * validator's own key and the keys of VALIDATOR_KEY_SET. Rejects with ConfigError for an invalid hotkey, or if the
+ * validator's key cannot be read.
  */
 export async function evidenceKeys(
   named: readonly string[],
@@ -48,8 +48,9 @@ function namedHotkey(text: string): Hotkey {
 }
 
 /**
- * Returns the reason for which a start would reject the key or the key set; null if it would accept both. A missing seed
- * is accepted, because the start creates it. So are missing systemd credentials, which exist only while the service runs.
+ * Returns the reason for which a start would reject the key or the key set; null if it would accept both. A missing
+ * seed is accepted, because the start creates it. Missing systemd credentials are accepted too, because they exist only
+ * while the service runs.
  */
 export async function keyProblem(
   location: KeyLocation,

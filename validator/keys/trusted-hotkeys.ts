@@ -24,8 +24,8 @@ export function trustedHotkeys(own: Hotkey, keySetFile: string | undefined): Tru
   if (keySetFile === undefined) return [{ hotkey: own }];
   try {
     const signed = readSignedKeySet(keySetFile);
-    const holdsLease = signed.ss58 === own || signed.key_set.keys.some(({ ss58 }) => ss58 === own);
-    if (!holdsLease) throw new Error(`it neither names our key ${own} nor is signed with it`);
+    const isOurs = signed.ss58 === own || signed.key_set.keys.some(({ ss58 }) => ss58 === own);
+    if (!isOurs) throw new Error(`it neither names our key ${own} nor is signed with it`);
     const roots = [...new Set([own, signed.ss58])];
     return trustedKeys(
       roots.map((hotkey) => ({ hotkey, roles: ['validator-control'] })),

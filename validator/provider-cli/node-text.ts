@@ -29,12 +29,12 @@ type VerdictCheck = Verification['checks'][number];
 
 const MAX_UNKNOWN_LINES = 5;
 
-/** The validator reports a check without a result as passed, with this message. */
+/** Returns true for a check without a result, which the validator reports as passed with this message. */
 function isUnknown({ passed, message }: VerdictCheck): boolean {
   return passed && message === 'unknown';
 }
 
-/** A failure that is only recorded does not affect the verdict. */
+/** Returns the mark before a check: `note` for a failure that is only recorded and does not affect the verdict. */
 function markOf(check: VerdictCheck): string {
   if (isUnknown(check)) return '-     ';
   if (check.passed) return 'ok    ';

@@ -23,7 +23,10 @@ export class ProviderError extends Error {
   }
 }
 
-/** `command`: `login` has no session that could have expired, and hints of `notice` name its options. */
+/**
+ * Describes an error for the user. Hints depend on `command`: `login` has no session that could have expired, and the
+ * hints for `notice` name options of that command.
+ */
 export function problemOf(error: unknown, { command }: { command: string }): Problem {
   if (error instanceof ProviderError) {
     const { code, message, hint } = error;

@@ -53,7 +53,9 @@ export function createEpochRecords(store: EvidenceStore) {
       };
     },
 
-    /** Throws `not_found` for an epoch that is not stored. For a damaged epoch, throws an error that names the epoch. */
+    /**
+     * Throws `not_found` for an epoch that is not stored. For a damaged epoch, throws an error that names the epoch.
+     */
     async weights(number: number, { after, limit }: WeightsQuery): Promise<EpochWeights> {
       const row = await requireEpoch(number);
       const before = await findEpoch(store, number - 1);

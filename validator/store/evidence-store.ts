@@ -27,7 +27,8 @@ export type StoreLocation = Pick<DatabaseTarget, 'address' | 'variable'>;
 
 /**
  * Opens and migrates the store at `address`: a file, `:memory:` or `postgres://…`. The caller closes it with
- * `destroy()`. `damage` receives the damage that queries find. Rejects as `openDatabase` does, and with ConfigError for a store of a newer version.
+ * `destroy()`. `damage` receives the damage that queries find. Rejects as `openDatabase` does, and with ConfigError for
+ * a store of a newer version.
  */
 export async function openEvidenceStore(
   address: string,

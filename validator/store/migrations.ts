@@ -256,7 +256,10 @@ const chainedEpochs: Migration = ({ int }) => [
   `alter table epochs add column first_kept ${int}`,
 ];
 
-/** Time since which an executor's agent is unreachable. The time of executors that are unreachable now begins anew. */
+/**
+ * Time since which an executor's agent is unreachable. It begins anew for executors that are unreachable during the
+ * migration.
+ */
 const unreachableSince: Migration = ({ int }) => [
   `alter table inspections add column unreachable_since_ms ${int}`,
 ];
@@ -272,8 +275,9 @@ const keySets: Migration = ({ int, tableEnd, refuseUpdates }) => [
 ];
 
 /**
- * Proofs of work that executors were offered and passed, and the claims that they prove. Executors that are rented now
- * have none on record. Failures of a streak are an interval apart.
+ * Records the proofs of work that executors were offered and passed, and whether a claim of a card is proven. Executors
+ * that are rented during the migration have no proof on record. Records the times of the failures in a streak, because
+ * only failures that are an interval apart count.
  */
 const proofRecords: Migration = ({ int }) => [
   `alter table inspections add column proof_record_json text not null default 'null'`,

@@ -72,7 +72,7 @@ export function createOutbox(options: OutboxOptions) {
   async function pass(): Promise<void> {
     for (;;) {
       const nowMs = clock.now();
-      // A message due later than the longest pause was stored before the clock was set back.
+      // A message whose time is further ahead than the longest pause was postponed before the clock was set back.
       const times = { nowMs, latestMs: nowMs + LONGEST_PAUSE_MS };
       const due = await dueMessages(store, times, MAX_PARALLEL);
       if (due.length === 0) return;

@@ -106,13 +106,16 @@ export type InspectionsTable = {
   /** Time of the last inspection; 0 before the first. */
   checked_ms: number;
   verdict: HealthReport['verdict'] | null;
-  /** Time at which the facts of the newest verdict were read, by the validator's clock; 0 before the first. Older facts never replace them. */
+  /**
+   * Time at which the facts of the newest verdict were read, by the validator's clock; 0 before the first. Older facts
+   * never replace them.
+   */
   facts_ms: number;
   /** Pause before the next inspection of an executor that did not pass; null: inspect in the next pass. */
   pause_ms: number | null;
   /** Consecutive inspections in which the agent was unreachable, as far as they count. */
   transport_failures: number;
-  /** Time of the first of them; 0 if they count without a minimum time; null while the agent answers. */
+  /** Time of the first of these inspections; 0 if they count without a minimum time; null while the agent answers. */
   unreachable_since_ms: number | null;
   /** Consecutive failures by check id, for reasons that count only when repeated. */
   streaks_json: string;
@@ -198,7 +201,10 @@ export type LinesTable = {
   executor_id: string;
   /** Time of the last attempt; 0 before the first. */
   tried_ms: number;
-  /** Times of the last complete measurement and of the measurement or attempt that the checks last used; null before the first. */
+  /**
+   * Times of the last complete measurement and of the measurement or attempt that the checks last used; null before the
+   * first.
+   */
   measured_ms: number | null;
   told_ms: number | null;
   samples: number;

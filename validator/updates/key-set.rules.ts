@@ -16,7 +16,7 @@ const DAY_MS = 86_400_000;
 const VALIDITY_MS = 365 * DAY_MS;
 /** Largest difference by which the clock of the offline machine may be ahead. */
 const MAX_SKEW_MS = 600_000;
-/** Part of an answer that key sets may use; agents accept no longer answer. */
+/** Maximum size of the key sets in an answer: 16 KiB remain for the manifest, because agents reject larger answers. */
 const MAX_CHAIN_BYTES = MAX_DIGEST_BYTES - 16 * 1_024;
 /** Time before an expiry at which the doctor warns. */
 const WARN_MS = 30 * DAY_MS;
@@ -37,7 +37,10 @@ export function firstSet(validator: string, root: RootKeys, nowMs: number): Root
   };
 }
 
-/** Returns the set after `set`, valid for another year. Keys that were valid until the end of the set stay valid as long. */
+/**
+ * Returns the set after `set`, valid for another year. Keys that were valid until the end of the set stay valid as
+ * long.
+ */
 export function nextSet(set: RootKeySet, nowMs: number): RootKeySet {
   const expiresMs = nowMs + VALIDITY_MS;
   const keys = set.keys.map((key) =>
@@ -47,8 +50,8 @@ export function nextSet(set: RootKeySet, nowMs: number): RootKeySet {
 }
 
 /**
- * Returns the set after a theft of the key `stolen`, which it revokes. Agents forget the sequence that they accepted.
- * Null if the set does not list the key.
+ * Returns the set after a theft of the key `stolen`, which it revokes. Agents discard the sequence that they have
+ * accepted, because the stolen key may have signed a high one. Returns null if the set does not list the key.
  */
 export function recoverySet(
   set: RootKeySet,

@@ -106,7 +106,7 @@ describe('obstacles', () => {
     ['whose GPUs are simulated', { simulated: true }, 'simulated'],
     ['of a model without a rate', { gpu_model: 'NVIDIA Unheard' }, 'unknown_model'],
     ['with a price above the policy', { price_uusd: 8_000_001 }, 'price'],
-    ['with a slow line', { bandwidth_mbit: 99 }, 'bandwidth'],
+    ['with a slow network connection', { bandwidth_mbit: 99 }, 'bandwidth'],
   ])('an executor %s earns nothing', (_, change, obstacle) => {
     const [score] = scoresOf({ number: 1, entries: [entryOf(1, change)] }, goldenPolicy(), false);
     expect(score).toMatchObject({ points: 0n, obstacles: [obstacle] });

@@ -1,6 +1,6 @@
 /**
- * Computes weights from stored cycles and a policy. Pure, in integers only: no clock, network, fractions or dependence on
- * the order of maps. README.md has the formula.
+ * Computes weights from stored cycles and a policy. Pure, in integers only: no clock, network, fractions or dependence
+ * on the order of maps. README.md has the formula.
  */
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
@@ -121,7 +121,7 @@ function weightsOf(meanPoints: readonly MeanPoints[], { head, policy, burn, live
   return { uids: posted.map(({ uid }) => uid), weights: posted.map(({ weight }) => weight) };
 }
 
-/** Recipient of unearned shares; null if it is not registered. */
+/** Returns the recipient of unearned shares; null if it is not registered. */
 export function burnRecipient(
   { burn_hotkey: fixed }: Pick<WeightPolicy, 'burn_hotkey'>,
   neurons: readonly Neuron[],
@@ -136,8 +136,9 @@ export function burnRecipient(
 const BURN_UID = 0;
 
 /**
- * Parts of all weight that the pools get: what was earned in them, in money, divided by what all weight is worth, but at
- * most the part in the policy. Under a policy without `rewards`, the part in the policy, or 0 for a pool without points.
+ * Returns each pool's part of the total weight, in ppm: the money that was earned in the pool, divided by the worth of
+ * the total weight, but at most the pool's part in the policy. Under a policy without `rewards`: the part in the
+ * policy, or 0 for a pool without points.
  */
 export function poolsPpm(
   registered: readonly MeanPoints[],

@@ -10,7 +10,7 @@ import { goodTimeBefore, lastEntryBefore } from './cycle.store.ts';
 import type { CycleEntry } from './cycle-set.ts';
 import { ONE_PPM, type WeightPolicy } from './weight-policy.ts';
 
-/** Check that proves Docker-in-Docker. No executor gets the bonus unless the check is enforced. */
+/** Id of the check that proves Docker-in-Docker. No executor gets the bonus unless the check is enforced. */
 const RUNTIME_CHECK = 'dind_runtime';
 
 /** The part of an inventory that this module needs. The whole inventory was validated when the document was written. */
@@ -19,13 +19,16 @@ const Devices = z.object({ gpu: z.object({ devices: z.array(z.object({ name: z.s
 /** State of an executor that depends on earlier cycles. */
 export type ExecutorHistory = { failurePpm: number; uptimeMinutes: number; runtimeProven: boolean };
 
-/** Check of the age of proofs. A policy that does not enforce it only records its failures. */
+/** Id of the check of the age of proofs. A policy that does not enforce the check only records its failures. */
 const PROOF_CHECK = 'proof_age';
 
-/** Reports whether the executor's line, and not the validator's, limited a bandwidth measurement. */
+/**
+ * Id of the check that reports whether the executor's network connection limited a bandwidth measurement, or the
+ * validator's.
+ */
 const LINE_CHECK = 'bandwidth';
 
-/** Pure. Null for an executor with an invalid hotkey, to which no weight can be assigned. */
+/** Returns the entry; null for an executor with an invalid hotkey, to which no weight can be assigned. Pure. */
 export function cycleEntryOf(
   document: EvidenceDocument,
   evidenceId: string,
@@ -96,7 +99,10 @@ function weightlessIn(
   return weightless === 0 ? {} : { weightless_gpus: weightless };
 }
 
-/** Null if the line was not measured, or if the validator's own line was the limit. */
+/**
+ * Returns the bandwidth in Mbit/s; null if it was not measured, or if the validator's own network connection was the
+ * limit.
+ */
 function bandwidthOf({ checks, inputs }: EvidenceDocument): number | null {
   const check = checks.find(({ check_id: id }) => id === LINE_CHECK);
   if (check === undefined || check.message === 'unknown' || inputs.measured === null) return null;

@@ -1,6 +1,6 @@
 /**
- * Signatures and chain of epochs. Each epoch is signed by the validator and names the id of the previous one; the newest
- * epoch is the head of the chain.
+ * Signatures and chain of epochs. Each epoch is signed by the validator and names the id of the previous one; the
+ * newest epoch is the head of the chain.
  */
 
 import { canonicalJson } from '#shared/signing/canonical-json.ts';

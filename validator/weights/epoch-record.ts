@@ -55,8 +55,8 @@ export type ComputedEpoch = {
 export type Posting = { block: number | null; computedMs: number; versionKey: number };
 
 /**
- * Posting with the time that it states: the end of the newest cycle, so that validators with the same data post the same
- * bytes. Epochs of older versions state the time of the computation.
+ * Posting with the time that it states: the end of the newest cycle, so that validators with the same data post the
+ * same bytes. Epochs of older versions state the time of the computation.
  */
 type TimedPosting = Omit<Posting, 'computedMs'> & { updatedMs: number };
 

@@ -33,7 +33,7 @@ export type EpochsOptions = {
   cycleMs: number;
   /** Milliseconds between two epochs. */
   epochMs: number;
-  /** Older epochs are deleted when a new epoch is stored, which records the deletion. */
+  /** Retention of epochs in days. Older epochs are deleted when a new epoch is stored, which records the deletion. */
   retentionDays: number;
 };
 
@@ -56,7 +56,10 @@ export function createEpochs(options: EpochsOptions) {
     return weigher;
   }
 
-  /** A short history counts as a whole window, or its fees would be rewarded several times over. */
+  /**
+   * Returns the window of the cycles. A short history counts as a whole window: otherwise its fees would be rewarded
+   * repeatedly.
+   */
   async function windowOf(numbers: readonly number[]): Promise<Window> {
     const from = await findCycle(store, numbers[0] ?? 0);
     const to = await findCycle(store, numbers.at(-1) ?? 0);

@@ -58,7 +58,7 @@ function commandOf(ask: EvidenceCommandOptions): Command {
   const command = commandIn(name, ask);
   if (command === null) throw new ConfigError(`${USAGE[name]}; see --help`);
   if (policyFile !== null && name !== 'replay') {
-    throw new ConfigError('--policy goes with replay EPOCH; see --help');
+    throw new ConfigError('--policy requires replay EPOCH; see --help');
   }
   return command;
 }

@@ -83,7 +83,10 @@ async function exportChain(chain: Chain, write: (line: string) => void): Promise
   return [...problems, ...check.end(head), ...gone, ...unreported];
 }
 
-/** A verdict that was posted, or waits to be posted, is as new as its document: older documents alone are a truncated chain. */
+/**
+ * A verdict that was posted, or waits to be posted, is as new as its document: older documents alone are a truncated
+ * chain.
+ */
 async function missingReport(
   { store, executorId }: Chain,
   head: EvidenceHeadRow | null,

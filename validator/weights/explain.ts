@@ -138,7 +138,7 @@ export const OBSTACLES: Readonly<Record<Obstacle, string>> = {
   unproven: 'it has no proof of work of the last day',
   unknown_model: 'the policy has no rate for its GPU',
   price: 'its price is above the limit of the policy',
-  bandwidth: 'its line is too slow',
+  bandwidth: 'its network connection is too slow',
   banned: 'its hotkey is banned',
 };
 
@@ -148,7 +148,7 @@ const REMEDIES: Readonly<Record<Obstacle, string>> = {
   unproven: 'Pass a proof of work, as the checks pow_cpu and pow_gpu require it.',
   unknown_model: 'Ask the validator for a rate for this GPU: the policy has none.',
   price: 'Lower the price: it is above the limit of the policy for this GPU.',
-  bandwidth: 'Get a faster line: it is below the minimum of the policy.',
+  bandwidth: 'Get a faster network connection: its speed is below the minimum of the policy.',
   banned: 'Contact the validator: the hotkey is banned.',
 };
 

@@ -138,8 +138,8 @@ export type MeanPoints = {
   /** Fees that were paid for the executor between its first and its last cycle of the window. */
   feesUusd: bigint;
   /**
-   * Pool `idle`: mean micro-USD per hour. Pool `mining`: micro-USD of fees in the window, multiplied by the factors; under
-   * a policy without `rewards`, mean micro-USD per hour.
+   * Pool `idle`: mean micro-USD per hour. Pool `mining`: micro-USD of fees in the window, multiplied by the factors;
+   * under a policy without `rewards`, mean micro-USD per hour.
    */
   points: Readonly<Record<Pool, bigint>>;
 };
@@ -216,7 +216,9 @@ function addScore(
 /** All points belong to the pool of the executor's present state. */
 const pointsByState = (score: Score): Points => ({ ...NO_POINTS, [poolOf(score)]: score.points });
 
-/** An idle executor earns its points; the paid fees earn in either state, because it may have been rented in between. */
+/**
+ * An idle executor earns its points; the paid fees earn in either state, because it may have been rented in between.
+ */
 const pointsWithFees = (score: Score, fees: number): Points => ({
   idle: score.entry.rented ? 0n : score.points,
   mining: pointsOf({ ...score.factors, unit: fees, dilution: ONE_PPM }),

@@ -56,7 +56,7 @@ export async function truncationProblems(
 }
 
 const UNKNOWN =
-  'the central API does not answer which weights it acknowledged, so the newest epochs may be missing';
+  'the central API does not report which weights it acknowledged, so the newest epochs may be missing';
 
 /** Older weights than the newest epoch may have been pruned; a gap before it is a problem of the chain. */
 async function missingEpoch(

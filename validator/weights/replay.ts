@@ -211,7 +211,10 @@ async function problemOf(
   return `the cycle entry differs: ${fields.join('; ')}`;
 }
 
-/** One line per uid with the posted weight and the weight under another policy; null without a registered burn recipient. */
+/**
+ * One line per uid with the posted weight and the weight under another policy; null without a registered burn
+ * recipient.
+ */
 export async function weightsUnder(
   store: EvidenceStore,
   stored: EpochRow,

@@ -17,7 +17,7 @@ import type { WeightPolicy } from './weight-policy.ts';
 /** Placeholder key and id: no such key is registered, no such executor is stored. */
 const CANDIDATE = hotkeyOf(new Uint8Array(32));
 const CANDIDATE_ID = 'ffffffff-ffff-4fff-8fff-ffffffffffff';
-/** Uid 0 belongs to the burn recipient. */
+/** Uid of the candidate; uid 0 belongs to the burn recipient. */
 const CANDIDATE_UID = 1;
 const NO_EVIDENCE = '0'.repeat(64);
 
@@ -130,7 +130,7 @@ function neuronsWith(
   return hotkeys.map((hotkey, uid) => ({ uid, hotkey }));
 }
 
-/** Cached answers; the cache is cleared with the next cycle. */
+/** Maximum number of cached answers; the cache is cleared with the next cycle. */
 const MAX_CACHED = 5_000;
 
 export type RewardEstimatesOptions = {

@@ -11,8 +11,8 @@ import { readPolicyFile } from '../checks/policy-file.ts';
 /** Parts per million: a factor of 1. */
 export const ONE_PPM = 1_000_000;
 /**
- * Number of cycles. An executor that was not measured for longer keeps its last value for one more cycle, then has
- * none.
+ * Number of cycles without a measurement in which an executor keeps its points. In the next cycle its last value
+ * counts; afterwards it has no points.
  */
 export const CARRY_CYCLES = 3;
 /** One million USD per hour: bounds products of factors to safe integers. */
@@ -40,9 +40,12 @@ const IdleCap = z.strictObject({
 const Rewards = z.strictObject({
   /** Upper limit of what all weight is worth, in micro-USD per hour. */
   value_uusd_per_hour: z.int().min(1).max(MAX_RATE_UUSD),
-  /** Part of a paid fee that its node earns at factors of 1. Below 1 with all bonuses: renting from oneself loses. */
+  /**
+   * Part of a paid fee that the node earns if all factors are 1. With all bonuses it must be below 1, so that a
+   * provider that rents its own node loses money.
+   */
   fee_return_ppm: Ppm,
-  /** Part of its rate that an idle GPU earns at most. */
+  /** Maximum part of its rate that an idle GPU earns. */
   idle_rate_ppm: Ppm,
 });
 
@@ -132,8 +135,8 @@ export function readWeightPolicy(path: string): WeightPolicy {
 }
 
 /**
- * Throws ConfigError for a rate of a model that the check policy does not list, because verdicts state that such a model
- * earns nothing.
+ * Throws ConfigError for a rate of a model that the check policy does not list, because verdicts state that such a
+ * model earns nothing.
  */
 export function requireListedModels(
   { rates_uusd: rates }: WeightPolicy,

@@ -21,7 +21,7 @@ export type WeightSettings = {
   embedded: boolean;
   cycleMs: number;
   epochMs: number;
-  /** Older evidence and epochs are deleted. */
+  /** Retention of evidence and epochs in days. */
   retentionDays: number;
 };
 

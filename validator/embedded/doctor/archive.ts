@@ -16,7 +16,10 @@ import { agentEnvironment, centralVariables, read } from './process-variables.ts
 
 /** Timeout of an agent's archive; it exceeds the deadlines of the archive's parts. */
 const LIMITS = { timeoutMs: 180_000, maxOutputBytes: 1_000_000 };
-/** One report about all processes replaces theirs. Processes of `npm start` have no units and no journal. */
+/**
+ * Parts of the processes' archives that are left out: one report about all processes replaces their reports, and
+ * processes of `npm start` have no units and no journal.
+ */
 const NOT_LOCAL: ReadonlySet<string> = new Set(['doctor.txt', 'units.txt', 'journal.txt']);
 
 /** `examine` runs the doctor; true permits it to start a container. */

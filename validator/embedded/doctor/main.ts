@@ -1,4 +1,7 @@
-/** `npm run doctor`: checks this machine and the marketplace that `npm start` runs on it, with the variables of its processes. */
+/**
+ * `npm run doctor`: checks this machine and the marketplace that `npm start` runs on it, with the variables of its
+ * processes.
+ */
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import { unread } from '#shared/check/check.ts';

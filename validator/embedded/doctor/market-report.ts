@@ -3,7 +3,7 @@ import { warn } from '#shared/check/check.ts';
 import { type Finding, findingOf } from '#shared/check/doctor.ts';
 
 export type Reports = {
-  /** The first agent has simulated GPUs. */
+  /** True if the first agent has simulated GPUs. */
   simulated: boolean;
   /** Findings by agent name, in order. The first agent's findings include the checks of the machine. */
   agents: readonly (readonly [name: string, findings: readonly Finding[]])[];
@@ -65,8 +65,8 @@ const NEEDS_PROCESSES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Orders the findings: the machine's first, then `agent-1/…`, `central/…` and `validator/…`. `start`: the command that starts the
- * marketplace.
+ * Orders the findings: the machine's first, then `agent-1/…`, `central/…` and `validator/…`. `start` is the command
+ * that starts the marketplace.
  */
 export function marketFindings(
   { simulated, agents, central, validator }: Reports,
