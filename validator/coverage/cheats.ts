@@ -28,9 +28,9 @@ export type Cheat = {
   measured?(measured: Measured, look: number): Partial<Measured>;
   /** True: the probe container is not started. */
   hasNoProbe?: true;
-  /** Inspection from which on a renter has the host; never by default. */
+  /** Number of the first inspection during which the host is rented; absent if the host is never rented. */
   rentedFrom?: number;
-  /** Why no check of this validator finds it now, and what it costs the cheat nevertheless. */
+  /** What could detect the cheat, which no check detects now, and what the cheat costs the provider. */
   hidden?: Hidden;
 };
 
@@ -137,10 +137,10 @@ const OTHER_EXECUTOR = '00000000-0000-4000-8000-000000000002';
 const UNRENTED_POD = '00000000-0000-4000-8000-0000000000aa';
 const RENTED_POD = '00000000-0000-4000-8000-0000000000bb';
 const SLOW = { ms: 5 * USUAL_MS, wall_ms: 5 * USUAL_MS };
-/** Faster than the hardware by more than the variation of a network. */
+/** Durations that the reported hardware cannot reach, and that variations of the network cannot explain. */
 const FAST = { ms: 100, wall_ms: 100 };
 const SLOW_KBIT = 10_000;
-/** Inspections for each measurement of a line. */
+/** Number of inspections per measurement of the network speed, which is measured once an hour. */
 const LOOKS_PER_LINE = 4;
 
 export const CHEATS: readonly Cheat[] = [
@@ -156,7 +156,7 @@ export const CHEATS: readonly Cheat[] = [
   },
   {
     id: 'more_cores',
-    cheat: 'alters its inventory',
+    cheat: 'reports more processor cores than its kernel',
     inventory: (inventory) => ({ ...inventory, cpu: { ...inventory.cpu, cores: 128 } }),
   },
   {
@@ -186,7 +186,7 @@ export const CHEATS: readonly Cheat[] = [
   },
   {
     id: 'no_sources',
-    cheat: 'omits the sources of its inventory',
+    cheat: 'omits the data of its kernel and driver from its inventory',
     inventory: (inventory) => ({ ...inventory, sources: null }),
     measured: () => unanswered('sources', 'no kernel data'),
   },
@@ -234,7 +234,7 @@ export const CHEATS: readonly Cheat[] = [
   },
   {
     id: 'foreign_ports',
-    cheat: 'answers on ports for another host',
+    cheat: 'has another host answer on its ports',
     measured: portsWith({ reached: 0, problem: 'not reached' }),
   },
   {
@@ -270,7 +270,7 @@ export const CHEATS: readonly Cheat[] = [
   },
   {
     id: 'slow_line',
-    cheat: 'throttles its line',
+    cheat: 'throttles its network connection',
     // The first measurement follows the first inspection; the next is an hour later.
     measured: ({ line }, look) => {
       if (look === 1) return { line: null };
@@ -288,7 +288,7 @@ export const CHEATS: readonly Cheat[] = [
   },
   {
     id: 'no_memory_walk',
-    cheat: 'skips the memory walk',
+    cheat: 'omits the random reads from memory',
     measured: hostProof({ ...MISMATCH, part: 'memory' }),
   },
   { id: 'slow_processor', cheat: 'computes slowly', measured: hostProof(SLOW) },
@@ -488,7 +488,8 @@ export const CHEATS: readonly Cheat[] = [
     cheat: 'starves its renters, and not the pods that resemble a test rental',
     hidden: {
       foundBy: 'rentals',
-      costs: 'Renters report it; the test rental of each day takes the full resources.',
+      costs:
+        'Renters report it, and the host must provide all offered resources for each test rental.',
     },
   },
   {
@@ -496,7 +497,8 @@ export const CHEATS: readonly Cheat[] = [
     cheat: 'relays its proofs to a host with real cards, and answers in the usual time',
     hidden: {
       foundBy: 'rentals',
-      costs: 'One real card for each card that it claims: all nodes prove at the same time.',
+      costs:
+        'One real card for each card that it claims in a round, because the proofs of up to 64 nodes begin at the same time.',
     },
   },
   {
@@ -504,7 +506,8 @@ export const CHEATS: readonly Cheat[] = [
     cheat: 'uses its cards for others between two proofs, and stops in time',
     hidden: {
       foundBy: 'rentals',
-      costs: 'Work that can stop at any moment; the load before each inspection is recorded.',
+      costs:
+        'The provider can only do work that can stop at any moment, and the validator records the load before each inspection.',
     },
   },
   {

@@ -19,8 +19,9 @@ it('counts at least 34 cheats under the default policy', () => {
 it('depends on the policy and on the date', () => {
   const line = (text: string, cheat: string) =>
     text.split('\n').find((each) => each.includes(`${cheat}:`));
-  expect(line(run(), 'alters its inventory')).toMatch(/^fails .*cpu_truth CPU_OVERSTATED$/);
-  expect(line(run({}, '2026-11-01T00:00:00Z'), 'alters its inventory')).toMatch(/^recorded /);
+  const cores = 'reports more processor cores than its kernel';
+  expect(line(run(), cores)).toMatch(/^fails .*cpu_truth CPU_OVERSTATED$/);
+  expect(line(run({}, '2026-11-01T00:00:00Z'), cores)).toMatch(/^recorded /);
   const observed = { ...checks.modes, proof_age: { mode: 'shadow' as const, from: null } };
   expect(line(run(), 'computes slowly on its cards')).toMatch(/^no weight /);
   expect(line(run({ modes: observed }), 'computes slowly on its cards')).toMatch(/^recorded /);

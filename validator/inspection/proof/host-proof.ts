@@ -1,4 +1,7 @@
-/** Proof of work of one host's processor, memory and disk: a challenge, its commitment, then rows and walks. */
+/**
+ * Proof of work of one host's processor, memory and disk. The validator sends a challenge, receives the host's
+ * commitment, and verifies rows of the matrix product and the results of the random reads (walks).
+ */
 import type { ChallengeRequest, Commitment } from '#shared/api/agent/challenges.ts';
 import { type Purpose, seedOf } from '#shared/proof-of-work/seed.ts';
 import type { ProofFacts } from '../../checks/measured.ts';
@@ -68,7 +71,10 @@ function seedFor({ nonce, executor_id: executorId }: ChallengeRequest, purpose: 
 /** Sizes of the proofs of every host and of each of its cards. Deadlines are derived from earlier proofs. */
 export type ProofSize = Omit<ProofPlan, 'deadline_ms'> & { gpu: GpuProofSize };
 
-/** For production: seconds of one core and a sample of memory and disk. */
+/**
+ * For production: a matrix product that takes one core some seconds, and random reads from 128 MiB of memory and
+ * 128 MiB of disk.
+ */
 export const FULL_PROOF: ProofSize = {
   product: { n: 1_024, rounds: 2 },
   memory: { block_bytes: 4_096, blocks: 32_768, steps: 20_000 },
