@@ -14,7 +14,8 @@
   readonly CREDENTIALS=$ETC/credentials
   readonly UNITS=/etc/systemd/system
   readonly SLICE=podwright.slice
-  # File in each folder that the installer has created; it contains the folder's path. uninstall.sh removes only such folders.
+  # File in each folder that the installer has created; it contains the folder's path. uninstall.sh removes only such
+  # folders.
   readonly MARKER=.podwright-installed
   # Service that switches the agent's release. It waits for LOCK and holds it meanwhile.
   readonly AGENT_UPDATE=podwright-agent-update
@@ -31,7 +32,7 @@ hold_lock() {
   flock -n 9 || fail 'Another installation is running on this host; wait until it ends.'
 }
 
-# The services of a component. The last service has the component's name; its unit exists while the component
+# Prints the services of a component. The last service has the component's name; its unit exists while the component
 # is installed.
 services_of() {
   case $1 in
@@ -41,20 +42,20 @@ services_of() {
   esac
 }
 
-# The services, and units that are started on demand.
+# Prints the services of a component, and its units that are started on demand.
 units_of() {
   [ "$1" != agent ] || echo "$AGENT_UPDATE.path" "$AGENT_UPDATE.service"
   services_of "$1"
 }
 
-# The components installed on this host: those with a unit.
+# Prints the components that are installed on this host, which are the components with a unit.
 installed() {
   for component in $ALL_COMPONENTS; do
     [ ! -e "$UNITS/podwright-$component.service" ] || printf '%s ' "$component"
   done
 }
 
-# The data folders of a component, where systemd stores them: those of a dynamic user are in `private`.
+# Prints the data folders of a component, where systemd stores them: folders of a dynamic user are in `private`.
 folders_of() {
   case $1 in
     agent) echo /var/lib/podwright /var/cache/podwright-agent /var/cache/podwright-ssh-gateway ;;
@@ -67,14 +68,15 @@ link_to() { printf '%s\n' "$1" | sed -n 's|/private/|/|p'; }
 
 is_there() { [ -e "$1" ] || [ -L "$1" ]; }
 
-# Succeeds for a folder that the installer has created at this path. A link never counts, nor does a folder that was moved here.
+# Succeeds for a folder that the installer has created at this path. Fails for a link, and for a folder that was moved
+# here.
 is_marked() { [ ! -L "$1" ] && [ -d "$1" ] && [ "$(cat "$1/$MARKER" 2>/dev/null)" = "$1" ]; }
 
 is_component() {
   case " $ALL_COMPONENTS " in *" $1 "*) return 0 ;; *) return 1 ;; esac
 }
 
-# The value of a variable in a component's variable file; empty if it is not set.
+# Prints the value of a variable in a component's variable file; nothing if the variable is not set.
 value_in() { sed -n "s/^$2=[\"']\{0,1\}\([^\"']*\)[\"']\{0,1\}[[:space:]]*\$/\1/p" "$1" 2>/dev/null | tail -n 1; }
 variable() { value_in "$ETC/$1.env" "$2"; }
 
@@ -85,7 +87,7 @@ keep() {
   sync "$(dirname "$2")"
 }
 
-# The number of containers of this host's executor, running or not; fails if the engine does not respond.
+# Prints the number of containers of this host's executor, running or not; fails if the engine does not respond.
 count_pods() {
   socket=$(variable agent AGENT_DOCKER_SOCKET)
   "$CURRENT_LINK/node_modules/.bin/node" -e '

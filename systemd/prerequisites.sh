@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the packages that Podwright needs on Debian and Ubuntu, and starts the Docker engine. Safe to repeat: if nothing is
-# missing, it changes nothing, and a running engine is never touched.
+# Installs the packages that Podwright needs on Debian and Ubuntu, and starts the Docker engine. Safe to repeat: if
+# nothing is missing, it changes nothing, and a running engine is never touched.
 set -eu
 
 readonly ENGINE_WAIT_S=60
@@ -256,8 +256,8 @@ await_engine() {
   done
 }
 
-# Starts dockerd in a new session without our descriptors: Ctrl-C does not reach it, and it keeps neither our output nor an
-# inherited lock open.
+# Starts dockerd in a new session without our descriptors: Ctrl-C does not reach it, and it keeps neither our output nor
+# an inherited lock open.
 start_daemon() {
   mounted_cgroups || ! have cgroupfs-mount || cgroupfs-mount
   setsid dockerd </dev/null >>"$ENGINE_LOG" 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- &
@@ -295,8 +295,9 @@ apt_install() {
   without_new_services "$@"
 }
 
-# Downloads first: a download may be interrupted, but an interrupted installation would leave packages half configured. So
-# the installation runs in a separate session, which Ctrl-C does not reach, and this script ends after it.
+# Downloads first: a download may be interrupted, but an interrupted installation would leave packages half configured.
+# So the installation runs in a separate session, which Ctrl-C does not reach, and this script ends after the
+# installation.
 apt_quietly() {
   apt install -y --no-install-recommends --download-only "$@" >"$apt_log" 2>&1 || apt_failed
   detached='setsid --wait'

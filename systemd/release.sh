@@ -15,8 +15,8 @@ put_release() {
 
 put_files() { list_files "$RELEASE_OF" | copy "$RELEASE_OF" "$1"; }
 
-# Copies the npm packages from the tree if they match its lock file, else downloads them. Files that are not used at run time
-# are left out (types, source maps, Node's headers): half of all files.
+# Copies the npm packages from the tree if they match its lock file, else downloads them. Files that are not used at run
+# time are left out (types, source maps, Node's headers): half of all files.
 put_packages() {
   from=$RELEASE_OF
   packages_present || fetch_packages "$1/.fetched"
@@ -45,7 +45,8 @@ list_files() {
   (cd "$1" && find $PARTS -type f ! -name '*.test.ts' | LC_ALL=C sort)
 }
 
-# Copies the files named on standard input from one tree to another; owned by root and readable for all. Takes options of tar.
+# Copies the files named on standard input from one tree to another; owned by root and readable for all. Takes options
+# of tar.
 copy() {
   tree=$1 to=$2
   shift 2

@@ -3,8 +3,8 @@
 #
 #   sh systemd/run.sh [--setup | --setup-tests] PROGRAM [ARGUMENT …]
 #
-# With --setup it first installs what is missing. --help or --version as the only argument needs neither installed packages nor
-# Node 26: the text of --help is in help.txt beside the program, which `npm run docs` writes.
+# With --setup it first installs what is missing. --help or --version as the only argument needs neither installed
+# packages nor Node 26: the text of --help is in help.txt beside the program, which `npm run docs` writes.
 set -eu
 
 readonly INTERRUPTED=130
@@ -38,8 +38,8 @@ print_text() {
   esac
 }
 
-# The set-up has a session of its own, so that Ctrl-C reaches only this script, which ends all processes of the set-up and waits
-# until apt, which must not be interrupted, has finished.
+# Runs the set-up in a separate session, so that Ctrl-C reaches only this script. The script then ends all processes of
+# the set-up, and waits until apt, which must not be interrupted, has finished.
 set_up() {
   trap 'interrupted' INT TERM HUP
   setsid sh systemd/setup.sh "$@" &
@@ -64,7 +64,8 @@ interrupted() {
   exit "$INTERRUPTED"
 }
 
-# The compile cache makes starts faster. It holds code by Node's flags, so the agent's cache is filled with the agent's flags.
+# The compile cache makes starts faster. It holds code by Node's flags, so the agent's cache is filled with the agent's
+# flags.
 run() {
   case $program in
     test/*) exec node "$program" "$@" ;;

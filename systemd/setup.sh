@@ -1,7 +1,7 @@
 #!/bin/sh
-# `npm run setup`: prepares a checkout to run. Installs the packages of package-lock.json if they differ, then missing system
-# packages (prerequisites.sh). Prints nothing if there is nothing to do. A lock lets `npm start` and `npm test` begin at the
-# same time on a fresh clone.
+# `npm run setup`: prepares a checkout to run. Installs the packages of package-lock.json if they differ, then missing
+# system packages (prerequisites.sh). Prints nothing if there is nothing to do. A lock lets `npm start` and `npm test`
+# begin at the same time on a fresh clone.
 set -eu
 
 readonly NODE_MAJOR=26
@@ -49,15 +49,15 @@ install_packages() {
   with_progress 'installing the npm packages' npm_ci || fail 'npm ci failed; its messages are above.'
 }
 
-# Ends npm, which ignores signals while it waits for the network. A shell runs a trap after its foreground process, so this
-# script ends after prerequisites.sh, which waits for apt.
+# Ends npm, which ignores signals while it waits for the network. A shell runs a trap after its foreground process, so
+# this script ends after prerequisites.sh, which waits for apt.
 interrupted() {
   [ -z "$npm" ] || kill -s KILL "$npm" 2>/dev/null || true
   exit 143
 }
 
-# In an npm script, PATH begins with node_modules/.bin, whose Node the installation would remove while it runs, and npm_config_*
-# has the settings of the calling npm. Both must not affect this npm.
+# In an npm script, PATH begins with node_modules/.bin, whose Node the installation would remove while it runs, and
+# npm_config_* has the settings of the calling npm. Both must not affect this npm.
 npm_ci() {
   (
     unset npm_config_global npm_config_location npm_config_dry_run npm_config_omit \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Removes Podwright's services from a host. Only --pods remove touches Docker objects, and only those of this executor. It can
-# be killed at any point and repeated.
+# Removes Podwright's services from a host. Only --pods remove touches Docker objects, and only those of this executor.
+# It can be killed at any point and repeated.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -111,7 +111,7 @@ stop_units() {
   done
 }
 
-# The folders that will be removed.
+# Prints the folders that will be removed.
 doomed() {
   if [ "$last" = yes ]; then if is_marked "$OPT"; then echo "$OPT"; else echo "$RELEASES"; fi; fi
   [ "$data" = keep ] || for component in $components; do folders_of "$component"; done

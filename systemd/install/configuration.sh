@@ -5,8 +5,8 @@
 # Exit status of a program that rejects its variables.
 readonly CONFIG_REFUSED=6
 
-# Creates the folders of this installation and marks them. A folder that exists without the mark is used but stays unmarked: it
-# is the user's, and uninstall.sh does not remove it.
+# Creates the folders of this installation and marks them. A folder that exists without the mark is used but stays
+# unmarked: it is the user's, and uninstall.sh does not remove it.
 mark_folders() {
   mark "$OPT" 755
   mark "$RELEASES" 755

@@ -12,7 +12,8 @@ release_of() {
 
 provide() { [ -d "$RELEASES/$1" ] || step "put release $1 into $RELEASES" with_progress "putting release $1 together" put_together "$1"; }
 
-# Builds the release in a temporary folder, flushes it to disk and renames it, so that a named release is always complete.
+# Builds the release in a temporary folder, flushes it to disk and renames it, so that a named release is always
+# complete.
 put_together() {
   new=$RELEASES/.new
   rm -rf "$new"

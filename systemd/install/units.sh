@@ -39,7 +39,8 @@ ReadWritePaths=-$folder
 TEXT
 }
 
-# If systemd manages the engine's cgroups, a reload may remove GPUs from running containers, unless /dev/char has links to them.
+# If systemd manages the engine's cgroups, a reload may remove GPUs from running containers, unless /dev/char has links
+# to them.
 reload() {
   if [ -e /dev/nvidia0 ] && [ ! -e /dev/char/195:0 ] &&
     [ "$(docker info --format '{{.CgroupDriver}}' 2>/dev/null)" = systemd ] && [ "$(count_pods || echo 1)" != 0 ]; then
