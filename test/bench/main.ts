@@ -54,7 +54,7 @@ await measure(
   {
     command: 'bench',
     about:
-      'Measures speed and memory beside references, prints a table and writes var/bench.json. Takes about five minutes.',
+      'Measures speed and memory, compared with references, prints a table and writes var/bench.json. Takes about five minutes.',
     resultFile: 'var/bench.json',
     flags: {},
     optionsOf: () => ({}),

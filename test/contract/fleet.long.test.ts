@@ -1,4 +1,7 @@
-/** A fleet under the default policies: honest but unusual hosts pass for a day, while the cheats beside them count. */
+/**
+ * A fleet under the default policies: honest but unusual hosts pass for a day; hosts that cheat fail or lose their
+ * weight.
+ */
 import { expect, it } from 'vitest';
 import { readCheckPolicy } from '../../validator/checks/check-policy.ts';
 import { COUNTING, coverageOf, pointsOf, reasonsIn } from '../../validator/coverage/coverage.ts';

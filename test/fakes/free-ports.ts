@@ -3,7 +3,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { probePort } from '../../agent/leases/port.service.ts';
 
 const LOWEST = 21_000;
-/** Below the range from which the kernel assigns ports to outgoing connections. */
+/** Highest port to choose: below the range from which the kernel assigns ports to outgoing connections. */
 const HIGHEST = 32_000;
 const MAX_TRIES = 100;
 

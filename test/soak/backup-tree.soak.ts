@@ -32,7 +32,7 @@ const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock
 
 type Host = { agent: AgentProcess; podId: string; tree: string; close(): Promise<void> };
 
-/** Needs root and about 4 GB of disk. */
+/** Runs the backups and restores. Needs root and about 4 GB of disk. */
 export async function backupTree(print: (line: string) => void): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-soak-'));
   const server = await startBackupServer({ folder, bytesPerAccount: 1024 ** 4 });

@@ -38,7 +38,7 @@ export type ChaosRecords = {
   transfers: { from: ChaosAccount; to: ChaosAccount; uusd: number }[];
   payments: { account: ChaosAccount; uusd: number }[];
   counts: Record<string, number>;
-  /** Violations that were noticed during the run. */
+  /** Violations that were found during the run. */
   losses: string[];
 };
 

@@ -8,7 +8,7 @@ const RUN = join(import.meta.dirname, 'chaos-run.ts');
 /** The engine and the agents change interfaces and firewall rules, so the run has a separate network. */
 const OWN_NETWORK = ['--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh'];
 
-/** Needs root. Rejects when the run itself failed; violations are rows. */
+/** Starts the run in a separate network. Needs root. Rejects if the run itself fails; violations are rows. */
 export async function chaosUnderBilling(options: {
   seed: number;
   minutes: number;

@@ -37,7 +37,7 @@ const LOOK_MS = 100;
 const REMOVE = 'sh /opt/podwright/current/systemd/uninstall.sh --purge --pods remove';
 const MB = 1_000_000;
 
-/** Needs root and about 3 GB of disk and memory. */
+/** Runs the update. Needs root and about 3 GB of disk and memory. */
 export async function agentUpdate(print: (line: string) => void): Promise<Row[]> {
   const scene = await openScene();
   try {

@@ -1,4 +1,6 @@
-/** Agents in memory behind the central API's port. They run pods, lose them or stop answering as the test sets. */
+/**
+ * Agents in memory, as the central API's port to agents. They run pods, lose them or stop answering as the test sets.
+ */
 import type { z } from 'zod';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import { Inventory } from '#shared/api/agent/inventory.ts';

@@ -31,8 +31,8 @@ export function mountCutDisk(mib: number): CutDisk {
   return {
     folder,
     afterCut(look) {
-      // A new file each time: the kernel frees a loop device some time after the umount, and until then mounting the
-      // same file again shows the device's old pages.
+      // Uses a new file for each cut: the kernel frees a loop device some time after the umount, and until then
+      // mounting the same file again shows the device's old pages.
       cuts += 1;
       const copy = join(place, `disk-after-${cuts}`);
       copyFileSync(image, copy);

@@ -3,7 +3,7 @@ import { createFakeBackupStorage } from '../external/fake-backup-storage.ts';
 import type { TestMarketOverrides } from './market-fixture.ts';
 import { createPodScene } from './pod-scene.ts';
 
-/** Enough credit for tests in which pods run for months. */
+/** Credit of the renter in micro-dollars, enough for tests in which pods run for months. */
 const MONTHS_OF_CREDIT_UUSD = 100_000_000_000;
 
 export type BackupScene = Awaited<ReturnType<typeof createBackupScene>>;

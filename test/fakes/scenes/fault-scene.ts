@@ -1,6 +1,6 @@
 /**
- * Backups to a real process of the central API behind a gate. Tests kill the agent, restic or the central API at a
- * chosen moment.
+ * Backups to a real process of the central API, through a proxy (the storage gate). Tests kill the agent, restic or the
+ * central API at a chosen moment.
  */
 import { spawn } from 'node:child_process';
 import {
