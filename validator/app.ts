@@ -66,7 +66,7 @@ export type ValidatorOptions = {
   checksAtOnce?: number;
   /** Certificate of the gateway; null, the default, serves plain HTTP. */
   certificates?: CertificateSource | null;
-  /** Default: `on`. */
+  /** TLS of the connections to agents; default: `on`. */
   agentTls?: InspectionOptions['agentTls'];
   /** Serves metrics on a separate plain listener, and not on the gateway's. */
   separateMonitoring?: boolean;

@@ -27,7 +27,7 @@ export const REJECTED_REMEDY =
   'the central API needs the ss58 of this validator in CENTRAL_VALIDATORS; check the clocks of both';
 
 export type CentralClientOptions = {
-  /** Includes `/api`, without a trailing slash. */
+  /** Base URL of the central API, including `/api`, without a trailing slash. */
   baseUrl: string;
   signer: Signer;
   clock: Clock;

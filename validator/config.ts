@@ -154,7 +154,7 @@ const TWO_KEYS = {
   message: 'VALIDATOR_SEED_FILE and VALIDATOR_KEY_FILE both name a key: set one',
 };
 
-/** Throws ConfigError with every wrong variable. */
+/** Reads the configuration. Throws ConfigError with every wrong variable. */
 export function readValidatorConfig(environment: Environment): ValidatorConfig {
   return parseConfig(VALIDATOR_CONFIG, environment);
 }

@@ -30,7 +30,7 @@ export type Cheat = {
   hasNoProbe?: true;
   /** Number of the first inspection during which the host is rented; absent if the host is never rented. */
   rentedFrom?: number;
-  /** What could detect the cheat, which no check detects now, and what the cheat costs the provider. */
+  /** Means that could detect the cheat, which no check detects now, and its cost for the provider. */
   hidden?: Hidden;
 };
 

@@ -102,7 +102,7 @@ export async function requireDatabaseFile(location: DatabaseLocation): Promise<v
   await checkFile({ ...location, mustExist: true });
 }
 
-/** Rejects as `openDatabase` does for an existing file that is not ours. */
+/** Checks an existing file. Rejects as `openDatabase` does if the file is not ours. */
 async function checkFile(location: DatabaseLocation): Promise<void> {
   if (!existsSync(location.address)) return;
   try {

@@ -17,7 +17,7 @@ export type HotkeySource = {
   timeoutMs: number;
 };
 
-/** Never rejects. Closes the transport. Older versions of the central API do not report their hotkey. */
+/** Reads the hotkey and closes the transport. Never rejects. Older versions of the central API report no hotkey. */
 export async function observeHotkey(source: HotkeySource): Promise<Observed<string>> {
   const { clock, baseUrl, transport, timeoutMs } = source;
   const reading = observe(clock, timeoutMs, () => readHotkey(source));

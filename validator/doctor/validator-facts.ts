@@ -37,7 +37,7 @@ export type ValidatorFacts = {
   nowMs: number;
   /** ss58 of the validator's key. */
   key: Observed<string>;
-  /** Null before the validator created the folder. */
+  /** VALIDATOR_HOME; null before the validator has created the folder. */
   home: Observed<{ mode: number; writable: boolean } | null>;
   ledger: Observed<StoreSummary | null>;
   /** Damage and backups of the store. */

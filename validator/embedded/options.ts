@@ -15,7 +15,7 @@ export const START_HELP = `Runs the whole Podwright marketplace on this machine:
   --pod-ports N          first host port of pods; each agent gets 200 (default 20000)
   --metrics-port N       first of ten ports on 127.0.0.1 for Prometheus; if one of them is in use, the next
                          ten are tried (default 8100)
-  --keep-pods            leave pods running when this stops (default: remove them)
+  --keep-pods            leave pods running when npm start ends (default: remove them)
   --fresh                first remove the pods and all data of DIR
   --help, --version      print this text or the version, and start nothing
 

@@ -11,7 +11,7 @@ import {
 import { servesTls } from '#shared/tls/tls-mode.ts';
 import type { ValidatorConfig } from '../config.ts';
 
-/** Null for plain HTTP. The first call creates the gateway's key in VALIDATOR_HOME. */
+/** Returns the gateway's certificate; null for plain HTTP. The first call creates the key in VALIDATOR_HOME. */
 export function gatewayCertificates(config: ValidatorConfig): CertificateSource | null {
   const { VALIDATOR_HOME: home, VALIDATOR_TLS: mode, VALIDATOR_HOST: host } = config;
   if (!servesTls(mode, host)) return null;

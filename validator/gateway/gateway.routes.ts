@@ -31,7 +31,7 @@ export type RelayOptions = {
   clock: Clock;
 };
 
-/** Shorter than every caller's deadline, so that callers get an answer instead of a broken connection. */
+/** Time limit of a relayed request: shorter than every caller's deadline, so that callers get an answer. */
 const RELAY_TIMEOUT_MS = 12_000;
 /** Timeout for ending a rental probe. Added to RELAY_TIMEOUT_MS it is still shorter than the callers' deadline. */
 const YIELD_TIMEOUT_MS = 2_000;

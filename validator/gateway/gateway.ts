@@ -36,7 +36,7 @@ export type GatewayOptions = {
   audience: Hotkey;
   /** The only key whose requests are accepted. */
   central: Hotkey;
-  /** Null serves plain HTTP. */
+  /** Certificate of the gateway; null serves plain HTTP. */
   certificates: CertificateSource | null;
   /** Called with the time of each request that the central API signed. */
   onPeerTime(timeMs: number): void;

@@ -6,7 +6,7 @@ import type { LocalSigner } from '#shared/signing/sr25519.ts';
 import { type KeyLocation, openKey } from './key-file.ts';
 
 export type KeyTask =
-  /** Creates a missing seed. */
+  /** Opens a key, and creates a missing seed. */
   | { kind: 'open'; location: KeyLocation }
   /** `key` is the number that `open` returned. */
   | { kind: 'sign'; key: number; message: Uint8Array };

@@ -74,8 +74,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     words: [],
     options: { address: text, port: text, 'gpu-type': text, 'gpu-count': text, price: text },
     help: `add --address IP [--port N] --gpu-type TYPE [--gpu-count N] [--price USD]
-  Adds a node: the public IP address and the port of its agent (${DEFAULT_PORT}), the type and number of its GPUs (1), and the
-  price in USD per GPU and hour (the reference price of the type).`,
+  Adds a node: the public IP address and the port of its agent (default ${DEFAULT_PORT}), the type and number of its GPUs
+  (default 1), and the price in USD per GPU and hour (default: the reference price of the type).`,
     problems: ({ values }) => [
       ...missing(values, 'address'),
       ...missing(values, 'gpu-type'),

@@ -6,7 +6,7 @@ import type { Random } from '#shared/runtime/random.ts';
 import { ProviderError } from './problem.ts';
 
 const Session = z.object({
-  /** Ends with `/portal`. */
+  /** Base URL of the portal; ends with `/portal`. */
   portal_url: z.url(),
   hotkey: z.string(),
   token: z.string().max(10_000),

@@ -103,7 +103,7 @@ function weightsIn(row: EpochRow): ReadonlyMap<number, number> {
   return new Map(uids.map((uid, at) => [uid, weights[at] ?? 0]));
 }
 
-/** Null if the row was altered or is damaged. */
+/** Returns the input of the epoch; null if the row was altered or is damaged. */
 function inputOf(row: EpochRow): StoredInput | null {
   try {
     return readInput(row);

@@ -113,7 +113,10 @@ export type InspectionsTable = {
   facts_ms: number;
   /** Pause before the next inspection of an executor that did not pass; null: inspect in the next pass. */
   pause_ms: number | null;
-  /** Consecutive inspections in which the agent was unreachable, as far as they count. */
+  /**
+   * Number of consecutive inspections in which the agent was unreachable. For an executor that has passed, the number
+   * stays below the limit of a failure until the agent has been unreachable for a whole check interval.
+   */
   transport_failures: number;
   /** Time of the first of these inspections; 0 if they count without a minimum time; null while the agent answers. */
   unreachable_since_ms: number | null;

@@ -9,7 +9,7 @@ import { PLAIN_TRANSPORT } from '#shared/tls/transport.ts';
 import { Digest } from '#shared/updates/update-manifest.ts';
 
 export type TagContent = { digest: string; platforms: Record<string, string> };
-/** Rejects if the registry does not answer within five seconds. `login`: null if the image is public. */
+/** Reads a tag. Rejects if the registry does not answer within five seconds. `login`: null if the image is public. */
 export type ReadTag = (
   image: string,
   tag: string,
@@ -84,7 +84,7 @@ export function createReadTag(clock: Clock): ReadTag {
   };
 }
 
-/** Leaves out attestations, which have an unknown platform. */
+/** Returns the digests by platform. Leaves out attestations, which have an unknown platform. */
 function platformsIn(text: string): Record<string, string> {
   const { manifests } = Index.parse(JSON.parse(text));
   return Object.fromEntries(

@@ -14,7 +14,7 @@ export function newestRelease(db: StoreDb): Promise<AgentReleaseRow | undefined>
     .executeTakeFirst();
 }
 
-/** Newest first. */
+/** Returns the newest releases, newest first. */
 export function listReleases(db: StoreDb, limit: number): Promise<AgentReleaseRow[]> {
   return db
     .selectFrom('agent_releases')
@@ -30,7 +30,7 @@ export async function wasReleased(db: StoreDb, digest: string): Promise<boolean>
   return (await found.limit(1).executeTakeFirst()) !== undefined;
 }
 
-/** Adds nothing if another process has just stored the same sequence. */
+/** Adds a release; adds nothing if another process has just stored the same sequence. */
 export async function addRelease(tx: StoreDb, row: AgentReleaseRow): Promise<void> {
   await tx
     .insertInto('agent_releases')

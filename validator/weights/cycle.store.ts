@@ -189,7 +189,7 @@ export async function readCycle(db: StoreDb, number: number): Promise<Cycle | un
   return { number, entries: rows.map((row) => JSON.parse(row.entry_json) as CycleEntry) };
 }
 
-/** Returns those of the given numbers whose cycles are stored, in the same order. */
+/** Returns the given numbers whose cycles are stored, in the same order. */
 export async function existingCycles(db: StoreDb, numbers: readonly number[]): Promise<number[]> {
   if (numbers.length === 0) return [];
   const rows = await db

@@ -56,7 +56,7 @@ export async function addNeurons(store: StoreDb, hotkeys: readonly string[]): Pr
   }
 }
 
-/** Ordered by uid. */
+/** Returns the registered hotkeys of a local marketplace, ordered by uid. */
 export function listNeurons(store: StoreDb): Promise<NeuronsTable[]> {
   return store.selectFrom('neurons').selectAll().orderBy('uid').execute();
 }

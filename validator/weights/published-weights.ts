@@ -58,7 +58,10 @@ export async function truncationProblems(
 const UNKNOWN =
   'the central API does not report which weights it acknowledged, so the newest epochs may be missing';
 
-/** Older weights than the newest epoch may have been pruned; a gap before it is a problem of the chain. */
+/**
+ * Returns the problem of acknowledged weights that no stored epoch has. Null also for weights that are older than the
+ * newest epoch: their epoch may have been pruned, and the check of the chain finds missing epochs.
+ */
 async function missingEpoch(
   store: EvidenceStore,
   weights: LatestSetWeights,
