@@ -39,7 +39,7 @@ export function createPlatform(
       await sealStoredRows(db);
     },
 
-    /** Creates the schedule of all work that is due at a time, which includes the removal of old rows. */
+    /** Creates the schedule, which runs every kind of work that has a due time, including the removal of old rows. */
     createSchedule({ handlers, sweeps }: { handlers: DueHandlers; sweeps: Sweeps }) {
       const retention = createRetention({
         db,

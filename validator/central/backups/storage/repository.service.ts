@@ -35,7 +35,7 @@ export type RepositoryService = ReturnType<typeof createRepositoryService>;
 
 export type RepositoryServiceDeps = { root: string; quota: AccountQuota; uploads: Uploads };
 
-/** Throws `notFound()` for missing files and repositories. */
+/** The methods throw `notFound()` for missing files and repositories, except `remove`. */
 export function createRepositoryService({ root, quota, uploads }: RepositoryServiceDeps) {
   const folderOf = ({ repositoryId }: Grant) => join(root, repositoryId);
   const at = (grant: Grant, file: RepositoryFile) => join(folderOf(grant), pathOf(file));
@@ -61,8 +61,8 @@ export function createRepositoryService({ root, quota, uploads }: RepositoryServ
         (await sizeOf(join(root, REMOVED, grant.repositoryId))) !== null;
       if (await wasRemoved()) throw notFound();
       await makeRepository(folderOf(grant), grant.accountId);
-      // A removal marks the id before it moves the folders. A removal that began after the check above has not moved
-      // these folders.
+      // A removal first marks the id and then moves the folders. If the id was marked after the check above, the
+      // removal may have missed the folders that this call created, so this call deletes them.
       if (await wasRemoved()) {
         await rm(folderOf(grant), { recursive: true, force: true });
         throw notFound();

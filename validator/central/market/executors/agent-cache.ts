@@ -1,13 +1,13 @@
 /**
- * Caches responses of agents for routes without authentication, so that clients can make the central API call an agent
- * only once in a few seconds.
+ * Caches responses of agents for routes that require no authentication: however many requests clients send, the central
+ * API calls an agent at most once in five seconds for the same key.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 
 const ANSWER_WITHIN_MS = 5_000;
-/** Time for which a response is reused. */
+/** Time for which a response, or a failed call, is reused. */
 const FRESH_FOR_MS = 5_000;
-/** Largest number of cached responses; the least recently used is evicted first. */
+/** Maximum number of cached responses; the entry whose last call to the agent is oldest is evicted first. */
 export const MAX_CACHED = 1_000;
 
 export type CachedAnswer<T> = {
@@ -23,7 +23,7 @@ type Entry<T> = {
   pending: Promise<CachedAnswer<T>>;
 };
 
-/** Never rejects: an error counts as no answer. */
+/** The returned function never rejects: a call that fails counts as unanswered. */
 export function createAgentCache<T>(clock: Clock) {
   const cache = new Map<string, Entry<T>>();
 

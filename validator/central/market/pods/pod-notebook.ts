@@ -72,7 +72,10 @@ export function awaitsNotebook(pod: Pod): boolean {
   return pod.state === 'running' && pod.jupyter_port !== null && pod.jupyter_status === null;
 }
 
-/** Columns reported for the latest request; null if the row already has them. Pure. */
+/**
+ * Columns reported for the latest request; null if the row already has them, or if the node reports no notebook server
+ * for this request. Pure.
+ */
 export function notebookChange(pod: Pod, { notebook }: PodView): NotebookColumns | null {
   if (notebook === null || notebook.request !== pod.jupyter_requests) return null;
   const reported = columnsOf(notebook);

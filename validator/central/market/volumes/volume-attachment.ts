@@ -95,7 +95,7 @@ export async function attachVolume(
   actor: Actor,
 ): Promise<VolumeResponse> {
   const nowMs = deps.clock.now();
-  // The pod continues with the copy, and the running save is dropped.
+  // For a reused copy: the result of a running save no longer counts, and the next save is due after SAVE_INTERVAL_MS.
   const next = nowMs + SAVE_INTERVAL_MS;
   const change = { ...FRESH, pod_id: copy.pod_id, retry_at: next, updated_at: nowMs };
   if (!isReused) await insertCopy(tx, copy);
@@ -165,7 +165,9 @@ export async function volumesOfPods(
   );
 }
 
-/** Returns true if the node has unsaved copies that are younger than GIVE_UP_MS. */
+/**
+ * Returns true if the node has a copy that is not being dropped and whose row was changed within the last GIVE_UP_MS.
+ */
 export function hasUnsaved(db: Db, executorId: string, nowMs: number): Promise<boolean> {
   return hasLiveCopies(db, executorId, nowMs - GIVE_UP_MS);
 }

@@ -1,6 +1,7 @@
 /**
- * Time limit of launches, and the arrived bytes of the image, which extend the limit. The limit of a launch that is in
- * progress during the migration starts when its work runs for the first time.
+ * Time limit of launches, and the arrived bytes of the image, which extend the limit. For a launch that is in progress
+ * during the migration, the time limit begins when the scheduled job `launch-limit` runs for its pod for the first
+ * time.
  */
 import type { SqlDialect } from '../sql-dialects.ts';
 

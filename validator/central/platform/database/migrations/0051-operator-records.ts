@@ -1,4 +1,7 @@
-/** Differences between a node’s pods and the database that the pod sync found, and runs of the verification of the ledger. */
+/**
+ * Tables for the differences that the pod sync has found between the pods of a node and the database, and for runs of
+ * the ledger verification.
+ */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const operatorRecords = ({ int, serial, tableEnd }: SqlDialect): string[] => [
