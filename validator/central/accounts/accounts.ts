@@ -1,4 +1,7 @@
-/** Composes accounts: sign-up and profile, API keys, SSH keys, registry logins, secrets, notification settings, chat links. */
+/**
+ * Composes accounts: sign-up and profile, API keys, SSH keys, registry logins, secrets, notification settings, chat
+ * links.
+ */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Onboarding } from '../platform/ports.ts';
 import type { Sweeps } from '../platform/schedule/retention.ts';
@@ -69,7 +72,7 @@ export function createAccountsModule({ onboarding, ...deps }: AccountsModuleDeps
     /** Marks an account's address as verified and grants the sign-up credit. Has no effect on a verified address. */
     verifyAccount: account.verify,
 
-    /** Resolves when the mails that finished requests have requested are stored. */
+    /** Resolves when all mails that were requested so far are stored. */
     settleMailRequests: account.settleMailRequests,
 
     sweeps: { tokens: account.sweepTokens } satisfies Sweeps,

@@ -46,7 +46,7 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
     account: Account,
     body: UpdateUserDto,
   ): Promise<Partial<Account>> {
-    // Clients may send the whole record with an unchanged address: only with the password does it withdraw a change.
+    // Clients may send the whole record, so an unchanged address withdraws a requested change only with the password.
     const withdraws = account.pending_email !== null && body.current_password !== undefined;
     const changesEmail = body.email !== undefined && (body.email !== account.email || withdraws);
     if (!changesEmail && body.new_password === undefined) return {};
@@ -62,7 +62,7 @@ export function createAccountUpdate(deps: Omit<AccountsDeps, 'apiKeys'>) {
     return { ...changes, ...address };
   }
 
-  /** A new address counts only after it is confirmed, where addresses are confirmed. */
+  /** A new address counts only after it is confirmed, unless `verifyEmailAtSignup` accepts addresses without a mail. */
   function addressChanges(account: Account, email: string): Partial<Account> {
     const emailNorm = normalEmail(email);
     if (emailNorm === account.email_norm) return { email, pending_email: null };

@@ -147,7 +147,7 @@ function registerProfileRoutes(
         tags,
         summary: 'Change the account',
         description:
-          'Changes the given members. Address and password need the present password and a session token. A changed address counts only after it is confirmed: a mail with a token is sent to it, and until POST /auth/verify-email the account keeps its present address, which receives a notice. A newer change, a reset and a change of the password cancel it.',
+          'Changes the given members. Address and password need the present password and a session token. A changed address counts only after it is confirmed: a mail with a token is sent to it, and until POST /auth/verify-email the account keeps its present address, which receives a notice. A newer change, a reset or change of the password, and a request with the present address and `current_password` cancel the pending change.',
         errors: {
           forbidden:
             'an API key tried to change address or password, or the present password is wrong',
@@ -281,7 +281,7 @@ function registerMailedTokenRoutes(
         tags,
         summary: 'Send a mail to reset the password',
         description:
-          'Sends a mail with a token that is valid for an hour. The answer is the same for unknown addresses; the work begins after the answer, so that its time is the same, too.',
+          'Sends a mail with a token that is valid for an hour. The answer is the same for unknown addresses; the work begins after the answer, so that the time of the answer is the same, too.',
         errors: { rate_limited: 'too many requests from this address' },
         retry: 'Safe: a repeat sends another mail.',
         body: RequestResetPasswordDto,

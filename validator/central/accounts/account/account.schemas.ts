@@ -192,7 +192,10 @@ export const LoginResponse = z
   )
   .meta({ id: 'LoginResponse' });
 
-/** Default hours by source of the rental; null removes a default. The service checks the bounds. */
+/**
+ * Default hours until the removal of a pod, by source of its rental; null removes a default. The service checks the
+ * bounds.
+ */
 const TerminationHours = z.partialRecord(z.enum(SOURCES), z.number().nullable());
 const WebAddress = z.url({ protocol: /^https?$/ }).max(2_048);
 
@@ -232,7 +235,7 @@ export const UpdateUserDto = z
         avatar_url: 'Address of the avatar image (http or https); null clears it.',
         disable_incoming_connections: 'Stored for clients; absent or null leaves it unchanged.',
         email:
-          'New e-mail address. The change needs `current_password` and a session, and the new address counts as unconfirmed. The present address, with `current_password`, withdraws a change that is not confirmed.',
+          'New e-mail address. The change needs `current_password` and a session, and the new address counts as unconfirmed. The present address together with `current_password` cancels a change that is not confirmed yet.',
         new_password:
           'New password of 8 to 128 characters. The change needs `current_password` and a session, and ends all other sessions.',
         current_password: 'Present password; required with `email` and `new_password`.',

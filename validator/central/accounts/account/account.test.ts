@@ -202,7 +202,7 @@ it('changes e-mail and password only with the password and a session', async () 
   expect(await logIn('another secret')).toBe(200);
 });
 
-it('keeps the confirmed address until the new one is confirmed, where addresses are confirmed', async () => {
+it('keeps the confirmed address until the new one is confirmed, if new addresses must be confirmed', async () => {
   await central.close();
   central = await createTestCentral({ verifyEmailAtSignup: false });
   const { id, session: headers, password, email } = await central.signUp();

@@ -206,7 +206,7 @@ it('does not reserve a requested address: the account that confirms it first has
   const token = await mailedToken(central, 'wanted@example.com', KIND);
   const other = await post('/users', { ...BODY, email: 'wanted@example.com' });
   expect(other.status).toBe(200);
-  // The token changes only the account that requested it, and not to an address that another account has.
+  // The token is bound to the account that requested it, and cannot set an address that another account has.
   expect(await verify(token)).toEqual([400, 'bad_request']);
   expect(await me(body.api_key)).toMatchObject({ email: BODY.email });
   expect(await me(other.body.api_key)).toMatchObject({ email_verified: false });

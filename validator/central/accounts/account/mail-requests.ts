@@ -6,7 +6,7 @@ import { ApiError, messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 
-/** Requests whose work has not ended. */
+/** Maximum number of requests whose work has not ended. */
 const MAX_OPEN = 1_000;
 const CONCURRENT = 2;
 

@@ -81,7 +81,7 @@ it('returns the same response whether or not the account exists', async () => {
   expect(await mailsTo(central, 'nobody@example.com')).toEqual([]);
 });
 
-it('responds before it looks for the account', async () => {
+it('responds before it queries the account', async () => {
   const begun: string[] = [];
   const db = {
     transaction() {

@@ -89,7 +89,7 @@ it('does not allow a key with the scope read more than reading', async () => {
       403,
     ]);
   }
-  // The path is read in every notation.
+  // The scope is required for every notation of the path.
   for (const path of ['/pods', '/pods/', `/pods/${id}/`]) {
     expect([path, (await market.call('GET', path, { headers: reader })).status]).toEqual([
       path,

@@ -185,7 +185,7 @@ export function createApiKeys(deps: ApiKeysDeps) {
       const nowMs = clock.now();
       const staleMs = nowMs - LAST_USED_RESOLUTION_MS;
       if (row.last_used_at === null || row.last_used_at <= staleMs) {
-        // A database that cannot be written still answers reads.
+        // The key stays usable while the database is read-only.
         await touchApiKey(db, row.id, nowMs, staleMs).catch((error: unknown) =>
           log.warn({ err: error }, 'noting the use of an API key failed'),
         );
@@ -238,7 +238,7 @@ export function createApiKeys(deps: ApiKeysDeps) {
       const limits = limitsIn(body);
       const changed = await moneyTransaction(deps, async (tx) => {
         await ownKey(tx, caller, id);
-        // Locks pods and the account, which are locked before keys.
+        // Comes first, because it locks pods and the account, and transactions lock these before keys.
         if (limits !== null) {
           await budgets.change(tx, { id, accountId: caller.accountId }, limits, clock.now());
         }

@@ -246,8 +246,8 @@ function pathOf(url: string): string {
 }
 
 /**
- * Returns the identity if its API key has the scope of the route. On routes that need no credential, a key without `read` counts as no
- * credential. Throws 403 `forbidden` otherwise, with a message that clients match.
+ * Returns the identity if its API key has the scope of the route. On routes that need no credential, a key without
+ * `read` counts as no credential. Throws 403 `forbidden` otherwise, with a message that clients match.
  */
 export function withinScope(request: FastifyRequest, identity: Identity | null): Identity | null {
   if (identity?.kind !== 'user' || identity.credential.type !== 'api_key') return identity;

@@ -1,4 +1,4 @@
-/** Logins for image registries: owned by an account, sealed at rest, used by its templates. */
+/** Logins for image registries: owned by an account, sealed at rest, used by the account's templates. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
