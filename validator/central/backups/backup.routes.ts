@@ -49,7 +49,7 @@ function registerBackups(api: HttpServer, deps: BackupRoutesDeps): void {
         tags,
         summary: 'Back up a pod now',
         description:
-          "Starts a backup of the folder in the pod's schedule; without a schedule, of the first volume of the template. The pod keeps running. Poll the backup for its progress.",
+          "Starts a backup of the folder in the pod's schedule; without a schedule, of the first volume of the pod, or of `/root` if the pod has no volume. The pod keeps running. Poll the backup for its progress.",
         errors: {
           pod_not_found: 'the account has no such pod',
           pod_state_conflict: 'the state of the pod does not allow a backup',
@@ -140,7 +140,7 @@ function registerBackups(api: HttpServer, deps: BackupRoutesDeps): void {
       schema: {
         tags,
         summary: 'Delete a backup',
-        description: 'Marks the backup as deleted; its data is removed from the storage later.',
+        description: 'Marks the backup as deleted; the next cleanup removes its data from the storage.',
         errors: {
           bad_request: 'the backup is running; cancel it first',
           not_found: 'no backup has this id',

@@ -30,9 +30,9 @@ const DEFAULT_LIMIT = 20;
 const MAX_PATH = 4_096;
 const MAX_NAME = 200;
 const MAX_DESCRIPTION = 1_000;
-/** A month. */
+/** Maximum hours between two backups: 30 days. */
 const MAX_FREQUENCY_HOURS = 720;
-/** A year. */
+/** Maximum days for which a backup is retained: one year. */
 const MAX_RETENTION_DAYS = 365;
 
 /** Clients name a pod by its own id or by `pod_executor_id`. */

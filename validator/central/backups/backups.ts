@@ -20,7 +20,7 @@ import { createScheduleJob } from './schedule.job.ts';
 import { registerScheduleRoutes } from './schedule.routes.ts';
 import { activeConfigOf, createSchedules } from './schedule.service.ts';
 
-/** Default hours between two drills of a schedule: a month. */
+/** Default hours between two drills of a schedule: 30 days. */
 const DRILL_HOURS = 720;
 const DUE_INTERVAL_MS = 5_000;
 const CLEANUP_INTERVAL_MS = 60_000;

@@ -29,7 +29,7 @@ import { checkedPath } from './pod-path.ts';
 import { lockRepository, type Repositories } from './repository.service.ts';
 import { setNextDrill } from './schedule.store.ts';
 
-/** Delay after which a scheduled drill is retried that could not begin or that another operation displaced. */
+/** Delay before the retry of a scheduled drill that could not begin or was displaced by another operation. */
 export const DRILL_RETRY_MS = 600_000;
 const NO_NODE =
   'No verified node has a pod of the account, and other nodes must not read the account’s data';

@@ -68,7 +68,7 @@ type KindRules<K extends OperationKind> = {
 const DAY_MS = 86_400_000;
 const MAX_LOG_CHARS = 16_384;
 const MAX_MESSAGE_CHARS = 500;
-/** Bounds of the sample that one drill reads. */
+/** Maximum size of the sample that one drill reads. */
 const DRILL_SAMPLE = { max_files: 50, max_bytes: 256 * 1024 * 1024 };
 const DRILL_CANCELLED = 'Cancelled for a backup, a restore or the removal of the pod';
 
@@ -189,7 +189,7 @@ function jsonOf(list: FileList | null): string | null {
   return list === null ? null : JSON.stringify(list);
 }
 
-/** Records damage of the repository that the node found during a backup, as the verdict of a drill is recorded. */
+/** Stores damage that the node found in the repository during a backup, in the same form as the verdict of a drill. */
 async function recordDamage(
   tx: Db,
   deps: RecordDeps,

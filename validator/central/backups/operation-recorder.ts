@@ -125,7 +125,7 @@ function progressOf(operation: Operation, view: OperationView, nowMs: number) {
     bytes_per_second: view.bytes_per_second,
     remaining_seconds: view.remaining_seconds,
     node_heartbeat_ms: view.heartbeat_ms,
-    // While the operation is open, the column contains what it waits for.
+    // While the operation is open, the column contains the obstacle for which the operation waits.
     error_message: view.obstacle?.slice(0, MAX_MESSAGE_CHARS) ?? null,
     ...(isAlive ? { heartbeat_at: nowMs } : {}),
   };

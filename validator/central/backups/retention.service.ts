@@ -24,9 +24,9 @@ import {
   setProblem,
 } from './retention.store.ts';
 
-/** Backups per pass; the next pass continues. */
+/** Maximum number of backups that one pass expires; the next pass continues. */
 const EXPIRE_BATCH = 100;
-/** Repositories per pass. */
+/** Maximum number of repositories that one pass cleans. */
 const CLEANUP_BATCH = 50;
 const LOG_RETENTION_MS = 90 * 86_400_000;
 

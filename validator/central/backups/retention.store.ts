@@ -3,7 +3,10 @@ import type { Expression, ExpressionBuilder, SqlBool } from 'kysely';
 import type { Db, Tables } from '../platform/database/tables.ts';
 import { sourcesOf } from './operation.state.ts';
 
-/** Running time between the expiry of a backup and the removal of its snapshot. A deletion by the owner has none. */
+/**
+ * Running time between the expiry of a backup and the removal of its snapshot. After a deletion by the owner, the
+ * snapshot is removed without this delay.
+ */
 const EXPIRY_GRACE_MS = 7 * 86_400_000;
 
 /**

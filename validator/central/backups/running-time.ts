@@ -1,6 +1,6 @@
 /**
- * Time for which the central API has observably run, of all its starts together. It is measured with the monotonic clock,
- * so that no change of the wall clock shortens the grace before data is removed.
+ * Total time for which the central API has run, over all its starts. It is measured with the monotonic clock, so that
+ * no change of the wall clock shortens the grace before data is removed.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Database } from '../platform/database/tables.ts';

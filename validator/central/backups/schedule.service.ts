@@ -23,7 +23,7 @@ const HOUR_MS = 3_600_000;
 
 /**
  * Returns the time of the next run after `nowMs`. Runs repeat at a fixed offset that a hash of the pod's id determines.
- * So the pods do not all run at once, and a downtime delays at most one run.
+ * Therefore the backups of all pods do not run at once, and a downtime delays at most one run.
  */
 export function nextRunAt(podId: string, frequencyHours: number, nowMs: number): number {
   const everyMs = frequencyHours * HOUR_MS;
@@ -43,7 +43,10 @@ export function createSchedules(deps: {
   const { db, clock, random, repositories } = deps;
 
   return {
-    /** Creates or replaces the pod's schedule, in the transaction of the request. Throws `bad_request` for a path that cannot be backed up. */
+    /**
+     * Creates or replaces the pod's schedule, in the transaction of the request. Throws `bad_request` for a path that
+     * cannot be backed up.
+     */
     async put(
       tx: Db,
       caller: UserIdentity,

@@ -146,7 +146,10 @@ async function countOf(
   return bytes;
 }
 
-/** Returns the origin of the first listener, `http://host:port`, for an API without a public origin. Throws before it listens. */
+/**
+ * Returns the origin of the first listener, `http://host:port`, for an API without a public origin. Throws before the
+ * server listens.
+ */
 export function listeningOrigin(server: HttpServer): string {
   const [listener] = server.addresses();
   if (typeof listener !== 'object') throw new Error('the central API does not listen yet');

@@ -12,7 +12,7 @@ export type Grant = { repositoryId: string; accountId: string; rights: Rights };
 
 export type RepositoryCredentials = ReturnType<typeof createRepositoryCredentials>;
 
-/** Longer than any valid header. */
+/** Maximum length of an `Authorization` header in characters; valid headers are shorter. */
 const MAX_HEADER_CHARS = 512;
 
 export function createRepositoryCredentials({ secret }: { secret: Uint8Array }) {
@@ -24,7 +24,10 @@ export function createRepositoryCredentials({ secret }: { secret: Uint8Array }) 
   }
 
   return {
-    /** Returns credentials for HTTP basic authentication. The user name contains rights and account, so no table is needed. */
+    /**
+     * Returns credentials for HTTP basic authentication. The user name contains rights and account, so no table of
+     * credentials is needed.
+     */
     of(grant: Grant): { username: string; password: string } {
       return { username: `${grant.rights}.${grant.accountId}`, password: passwordOf(grant) };
     },

@@ -16,9 +16,9 @@ import { chargedBytes } from './storage-limits.ts';
 
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
-/** File with the id of the account. */
+/** Name of the file with the id of the account that owns the repository. */
 const OWNER = 'owner';
-/** Folder of running uploads. */
+/** Name of the folder of running uploads. */
 const ARRIVING = 'arriving';
 /**
  * Folder beside the repositories. It contains one folder for each removed repository, because a removed id is never

@@ -1,6 +1,7 @@
 /**
- * Routes of restic's REST protocol below {origin}/restic/<repository id> (API v1 and v2). They are not part of the API or
- * its description, and do not use its error envelope: an error is a short text, also in the status line for restic.
+ * Routes of restic's REST protocol below {origin}/restic/<repository id> (API v1 and v2). They are not part of the API
+ * or its description, and do not use its error envelope: the body of an error is a short text, which is also in the
+ * status line, because restic displays the status line.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { toApiError } from '#shared/http/error-body.ts';

@@ -10,7 +10,7 @@ export async function spaceAt(folder: string): Promise<Space> {
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
-/** Bytes that must stay free on the disk: the larger of the two values. */
+/** Minimum free space of the disk: the larger of this share of its size and RESERVE_BYTES. */
 const RESERVE_SHARE = 0.05;
 const RESERVE_BYTES = 1024 ** 3;
 
@@ -31,7 +31,7 @@ export function diskFull(): ResticRefusal {
   return new ResticRefusal(507, 'The disk for backups is full');
 }
 
-/** Size of the smallest allocation on disk. */
+/** Assumed size of a block of the file system; each file is charged in whole blocks. */
 const BLOCK_BYTES = 4_096;
 
 /** Returns the bytes charged for a file: whole blocks. */

@@ -20,7 +20,7 @@ import { type DiskReserve, diskFull, type Reservation } from './storage-limits.t
 export const MAX_FILE_BYTES = 512 * 1024 * 1024;
 /** Maximum size of a configuration; restic's is below 1 KiB. Two configurations are compared in memory. */
 const MAX_CONFIG_BYTES = 64 * 1024;
-/** Interval of checks of the free space. */
+/** Received bytes after which the free space is checked again. */
 const CHECK_EVERY_BYTES = 16 * 1024 * 1024;
 const FILE_MODE = 0o600;
 
