@@ -12,7 +12,7 @@ import {
 } from './event-feed.store.ts';
 import { createEventWatches, type EventWatchDeps } from './event-watch.ts';
 
-/** Events per page. */
+/** Maximum number of events per page. */
 const PAGE_EVENTS = 100;
 
 /** `since`: an event's id or an ISO time; undefined for new events only. */

@@ -227,7 +227,7 @@ it('polls rarely while there are no events, and finds events whose notification 
     await clock.advance(1_000);
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  // All twenty streams together cause two queries of the feed in 20 to 30 s, and one query of their key in four.
+  // All twenty streams together cause two queries of the feed in 20 to 30 s, and one query of their key in 4 s.
   expect(watched.queries() - before).toBeLessThanOrEqual(2 * 7 + 31);
   await record(market.ports.db, 'untold');
   const told = await during(Promise.all(firsts));

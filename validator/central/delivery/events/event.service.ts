@@ -21,7 +21,9 @@ import {
   type StoredEvent,
 } from './event.store.ts';
 
-/** Number of newest events that are searched; greater than the number of events that one request records. */
+/**
+ * Number of a pod's newest events that are searched for a request id; greater than the number that one request records.
+ */
 const NEWEST_EVENTS = 20;
 
 export type RecordedEvent = {

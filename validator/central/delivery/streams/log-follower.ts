@@ -1,15 +1,15 @@
 /**
- * One reader of a hub. It first reads the existing log from the node page by page, then the hub's ring, which all readers
- * share. It changes from pages to the ring at a line that is in both, so that it delivers every line exactly once. A
- * reader that falls behind the ring reads pages again, so a stalled reader needs memory for one page only. If the node no
- * longer has a missed line, it sends a `gap`.
+ * One reader of a hub. It first reads the existing log from the node page by page, then the hub's ring, which all
+ * readers share. It changes from pages to the ring at a line that is in both, so that it delivers every line exactly
+ * once. A reader that falls behind the ring reads pages again, so a stalled reader needs memory for one page only. If
+ * the node no longer has a missed line, the reader sends a `gap`.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { LogHub } from './log-hub.ts';
 import { BEGINNING, type LogPage, type LogPosition, MAX_TAIL } from './log-page.ts';
 import type { LogEntry } from './log-ring.ts';
 
-/** Characters per frame. */
+/** Maximum number of characters per frame. */
 const BATCH_CHARS = 64 * 1024;
 const FIRST_PAUSE_MS = 100;
 const LAST_PAUSE_MS = 5_000;
@@ -97,7 +97,7 @@ function lastIdAfter(page: LogPage, before: string | null): string | null {
   return page.gap ? null : before;
 }
 
-/** Yields the hub's entries. When the hub has dropped the next one, returns the position from which to read pages. */
+/** Yields the hub's entries. When the hub has dropped the next entry, returns the position from which to read pages. */
 async function* live(
   { hub, signal }: FollowOptions,
   start: number,

@@ -21,7 +21,9 @@ export type LogPage = {
   more: boolean;
 };
 
-/** The agent's maximum, so that `tail` never cuts off lines after the position. */
+/**
+ * Maximum `tail` that agents accept. Reads from a position use it, so that `tail` cuts off no lines after the position.
+ */
 export const MAX_TAIL = 10_000;
 /** Maximum characters of a page; the line that reaches this number is the last one. */
 const PAGE_CHARS = 64 * 1024;
@@ -33,8 +35,8 @@ const NOTHING: LogPage = { text: '', lastId: null, gap: false, more: false };
 export const BEGINNING = '0';
 
 /**
- * Opens the node's stream at a client's position. If the node rejects the position, it counts as unknown: a `gap`
- * follows, then the whole log. Rejects with ApiError.
+ * Opens the node's stream at a client's position. If the node rejects the position, the position counts as unknown: a
+ * `gap` follows, then the whole log. Rejects with ApiError.
  */
 export async function podLogsFrom(
   client: AgentClient,

@@ -1,6 +1,6 @@
 /** The newest entries of one pod's log, numbered in order of arrival. All followers of the pod share them. */
 
-/** A line of the log, or without an id a note about the stream. */
+/** A line of the log; an entry without an id is a frame about the stream itself. */
 export type LogEntry = { id: string | null; text: string };
 
 export type LogRing = ReturnType<typeof createLogRing>;

@@ -7,7 +7,7 @@ import { NaiveTime, queryNumber } from '../../platform/wire.ts';
 const MAX_UPLOAD_BYTES = 10 * 1024 * 1024;
 const IMAGES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif'] as const;
 
-/** Content types by purpose. A browser executes none of them, because avatars are public. */
+/** Content types by purpose. Because avatars are public, the list has only types that browsers do not execute. */
 export const UPLOAD_TYPES = {
   avatar: IMAGES,
   feedback: [...IMAGES, 'text/plain', 'application/pdf', 'application/zip', 'application/gzip'],

@@ -24,7 +24,7 @@ import {
 import type { WebhookSecrets } from './webhook-message.ts';
 
 const INTERVAL_MS = 1_000;
-/** Webhooks per pass, concurrent deliveries in total, and concurrent deliveries per account. */
+/** Maximum numbers: webhooks per query (BATCH), concurrent turns in total, and concurrent turns per account. */
 const BATCH = 200;
 const CONCURRENCY = 64;
 const CONCURRENCY_OF_ACCOUNT = 4;
@@ -189,8 +189,8 @@ function changeOf(outcome: Outcome, { place }: Entry) {
 }
 
 /**
- * Limits concurrent turns in total and per owner, so that slow turns of one owner do not block the others. Two turns with
- * the same id never run at the same time.
+ * Limits concurrent turns in total and per owner, so that slow turns of one owner do not block the others. Two turns
+ * with the same id never run at the same time.
  */
 export function createRoundRobin({ most, mostOfOwner }: { most: number; mostOfOwner: number }) {
   const running = new Map<string, { owner: string; ended: Promise<void> }>();
