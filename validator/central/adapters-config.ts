@@ -107,7 +107,10 @@ export const ADAPTER_VARIABLES = {
    * covers 15 minutes, which is at least two settlements.
    */
   CENTRAL_METER_TICK_SECONDS: z.coerce.number().int().min(1).max(450).default(60),
-  /** Minutes after which a launch fails if its pod does not run; up to 2 hours while the image is pulled or built. */
+  /**
+   * Minutes after which a launch fails if its pod does not run. Progress of a pull or build extends the limit, to at
+   * most 2 hours.
+   */
   CENTRAL_LAUNCH_LIMIT_MINUTES: z.coerce.number().int().min(1).max(120).default(10),
   /**
    * Hours for which topped-up credit can be spent but not transferred, because the payer may dispute the payment; 0 for
@@ -198,8 +201,8 @@ export function adapterProblems(
 }
 
 /**
- * Returns the problems that result from the address on which the API listens: other hosts must not make it call programs
- * of its host.
+ * Returns the problems that result from the address on which the API listens: if other hosts can call the API, they
+ * must not be able to make it call programs on its own host.
  */
 export function loopbackProblems(
   { CENTRAL_WEBHOOK_TARGETS: targets }: Partial<AdaptersConfig>,

@@ -78,7 +78,7 @@ export type Central = {
   payOut(): Promise<void>;
   /** Removes expired rows and unused uploads once. */
   sweepAccounts(): Promise<void>;
-  /** Resolves when the mails that finished requests have requested are stored. */
+  /** Resolves when all mails that were requested so far are stored. */
   settleMailRequests(): Promise<void>;
   /** Marks an account's address as verified, for the operator's own accounts. */
   verifyAccount(email: string): Promise<void>;
@@ -232,7 +232,8 @@ export async function createCentral(
 
   let jobs: { stop(): Promise<void> }[] = [];
   const stopJobs = () => Promise.all(jobs.map((job) => job.stop()));
-  // Nothing is charged, removed or sent while the database may return wrong rows and renters cannot delete their pods.
+  // Damage of the database stops the jobs: they must not charge, remove or send anything because of wrong rows, while
+  // renters cannot delete their pods.
   health.damage.onRecord(() => void stopJobs().then(() => processes.leave()));
   return {
     server,

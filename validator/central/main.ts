@@ -31,7 +31,7 @@ Serves renters and providers, and commands agents through the gateway of a valid
   npm run central -- restore [BACKUP]          replace the database by a backup, the newest by default; the central API must not
                                                run, and the replaced database is kept
   npm run central -- restore --list            list the backups, newest first
-  npm run central -- hotkey         print its ss58 hotkey, creating the key if it is absent
+  npm run central -- hotkey         print the central API's ss58 hotkey; creates the key if it is absent
   npm run central -- collateral list           list deposits of nodes and providers, one JSON line each
   npm run central -- collateral add SUBJECT NOTE
                                                record a deposit: SUBJECT is a node's id, or the hotkey of a provider,
@@ -43,19 +43,19 @@ Serves renters and providers, and commands agents through the gateway of a valid
                                                end the ban
   npm run central -- provider audit            list what operators did, newest first, one JSON line each
   npm run central -- operator grant EMAIL --reason TEXT
-                                               give an account the operator's role: the routes below /api/operator
+                                               grant an account the operator's role: it may call the routes below /api/operator
   npm run central -- operator revoke EMAIL --reason TEXT
-                                               end the role at once
+                                               revoke the role at once
   npm run central -- operator list             list accounts with the role, one JSON line each
   npm run central -- clock                     show whether the central API trusts the clock of this host
-  npm run central -- clock confirm             make the running central API trust it within seconds
+  npm run central -- clock confirm             make the running central API trust this clock within seconds
   npm run central -- --version
 
 ${CONFIG_COMMANDS_HELP}
 
 backup, restore, collateral, provider and operator work on CENTRAL_DATABASE, or central.db in CENTRAL_HOME, also beside a running central API;
---database FILE names another, such as var/central.db of npm start. collateral exits with 1 if it changes nothing.
-Backups are in CENTRAL_DATABASE_BACKUP_DIR, or in the folder database-backups beside the database; --folder DIR names another,
+--database FILE names another database, such as var/central.db of npm start. collateral exits with 1 if it changes nothing.
+Backups are in CENTRAL_DATABASE_BACKUP_DIR, or in the folder database-backups beside the database; --folder DIR names another folder,
 --keep N the number of backups that are kept.
 `;
 
@@ -70,10 +70,10 @@ async function run([argument, ...more]: readonly string[]): Promise<void> {
     throw new ConfigError(`${argument} takes no further arguments: ${more.join(' ')}`);
   if (argument === '--help') return print(HELP);
   if (argument === '--version') return print(`${VERSION}\n`);
-  const look = inspectConfig(CENTRAL_CONFIG, process.env);
+  const inspected = inspectConfig(CENTRAL_CONFIG, process.env);
   const further = errorMessages(() => isTracingConfigured(process.env));
   if (argument === '--check-config' || argument === '--print-config') {
-    process.exitCode = runConfigCommand(argument, look, further, { out: print, error: complain });
+    process.exitCode = runConfigCommand(argument, inspected, further, { out: print, error: complain });
     return;
   }
   if (argument === 'hotkey') {
@@ -83,7 +83,7 @@ async function run([argument, ...more]: readonly string[]): Promise<void> {
   }
   if (argument !== undefined && argument !== '--fresh')
     throw new ConfigError(`unknown argument ${argument}; see --help`);
-  const config = acceptedConfig(look, further);
+  const config = acceptedConfig(inspected, further);
   const { serve } = await import('./serve.ts');
   await serve(config, process.env, (stop) => stopOnSignal(stop, fail), {
     isNew: argument === '--fresh',

@@ -38,7 +38,10 @@ import { corsOriginsFrom } from './platform/edge/cors.ts';
 import { createCentralMetrics, listenForScrapes } from './platform/metrics/central-metrics.ts';
 import { rateLimitsFrom } from './platform/rate-limits/policies.ts';
 
-/** Liveness limit. The pod sync polls several times per second while the database answers. */
+/**
+ * Time without a poll of the pod sync after which the liveness probe fails. The sync polls several times per second
+ * while the database answers.
+ */
 const MAX_POLL_AGE_MS = 60_000;
 /** Time limit of the request to the gateway at the start. */
 const GATEWAY_MS = 5_000;

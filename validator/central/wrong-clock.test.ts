@@ -72,7 +72,7 @@ async function operatorHeaders() {
   return operator.session;
 }
 
-it('loses nothing to a clock that is 40 days ahead for 25 s, and goes on afterwards', async () => {
+it('deletes and expires nothing while a clock is 40 days ahead for 25 s, and continues afterwards', async () => {
   const backups = [await scene.backedUp('a'), await scene.backedUp('b')];
   const removed = await scene.running({ termination_hours: 1 });
   await live(60 * SECOND_MS);
@@ -119,7 +119,7 @@ it('runs no schedule, expiry or verdict while the clock is suspect, however long
   expect((await scene.call('GET', `/pods/${removed}`)).body.status).not.toBe('RUNNING');
 });
 
-it('after an operator has confirmed the clock, charges nobody for the correction and retains data of expired backups', async () => {
+it('after an operator has confirmed the clock, charges no renter for the correction and retains data of expired backups', async () => {
   const backup = await scene.backedUp('a');
   await live(60 * SECOND_MS);
   host.setAhead(FORTY_DAYS_MS);

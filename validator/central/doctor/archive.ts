@@ -1,4 +1,7 @@
-/** The parts of a central API's diagnosis archive. They are collected independently, so that one failure does not affect the others. */
+/**
+ * The parts of a central API's diagnosis archive. The parts are collected independently, so that the failure of one
+ * part does not affect the others.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import type { Part } from '#shared/check/archive/archive.ts';
 import {
@@ -31,7 +34,7 @@ const SECRETS_MS = 30_000;
 
 /**
  * Writes the archive. If the secrets in the database cannot be read, they cannot be redacted: the archive then lacks
- * the logs and the journal. With an invalid configuration, parts that need one are left out.
+ * the logs and the journal. If the configuration is invalid, parts that need it are left out.
  */
 export async function archiveCentral(
   ports: DoctorPorts,
@@ -39,9 +42,9 @@ export async function archiveCentral(
   examine: () => Promise<Finding[]>,
 ): Promise<{ parts: readonly Part[]; redact: Redact }> {
   const { clock, runCommand, environment } = ports;
-  const look = inspectConfig(CENTRAL_CONFIG, environment);
-  const { config } = look;
-  const messages = [...look.problems, ...look.warnings].map(({ message }) => `${message}\n`);
+  const inspected = inspectConfig(CENTRAL_CONFIG, environment);
+  const { config } = inspected;
+  const messages = [...inspected.problems, ...inspected.warnings].map(({ message }) => `${message}\n`);
   const configured = configuredSecrets(CENTRAL_CONFIG, environment);
   const redact = await observe(clock, SECRETS_MS, async () =>
     createRedact([...configured, ...(await secretsOf(config))]),
@@ -56,7 +59,7 @@ export async function archiveCentral(
       ]),
       {
         name: 'configuration.txt',
-        collect: async () => settingsText(look.settings) + messages.join(''),
+        collect: async () => settingsText(inspected.settings) + messages.join(''),
       },
       { name: 'doctor.txt', collect: async () => textReport(await examine(), false) },
       ...(config === null ? [] : partsOf(ports, config)),

@@ -65,10 +65,10 @@ export function centralDoctor(ports: DoctorPorts): Doctor {
 
 /** Runs all checks. With an invalid configuration, reports only that. Changes nothing. */
 export async function examine(ports: DoctorPorts): Promise<Finding[]> {
-  const look = inspectConfig(CENTRAL_CONFIG, ports.environment);
-  const configuration = findingsOf(CONFIGURATION_CHECKS, configurationFacts(look));
-  if (look.config === null) return configuration;
-  const found = await readFacts(ports, look.config);
+  const inspected = inspectConfig(CENTRAL_CONFIG, ports.environment);
+  const configuration = findingsOf(CONFIGURATION_CHECKS, configurationFacts(inspected));
+  if (inspected.config === null) return configuration;
+  const found = await readFacts(ports, inspected.config);
   return [
     ...configuration,
     ...findingsOf(CENTRAL_SERVICE_CHECKS, found),

@@ -16,9 +16,9 @@ type Sealed = { purpose: KeyPurpose; sealed: string; place: string };
 
 /**
  * Returns secrets of accounts and pods, environments of templates and pods, secrets of webhooks, and passwords of
- * registries and repositories. The others are not needed: API keys and tokens are recognised by their form, and
- * passwords of users are stored as hashes only. `secret` is the deployment's
- * secret. Throws if a secret cannot be opened, because it could not be redacted.
+ * registries and repositories. Other secrets are not needed: API keys and tokens are recognised by their form, and
+ * passwords of users are stored as hashes only. `secret` is the deployment's secret. Throws if a secret cannot be
+ * opened, because it could not be redacted.
  */
 export async function storedSecrets(db: Db, secret: Uint8Array): Promise<string[]> {
   const open = ({ purpose, sealed, place }: Sealed) =>
