@@ -124,7 +124,9 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
       metricHistories: metrics.histories,
     },
 
-    /** Prepares search, official templates and a restored database. Must complete before the first request is served. */
+    /**
+     * Prepares search, official templates and a restored database. Must complete before the first request is served.
+     */
     async prepare(): Promise<void> {
       await executors.prepare();
       await templates.prepare();

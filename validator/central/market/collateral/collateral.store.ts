@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import type { CollateralDepositsTable } from '../../platform/database/tables/executors.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
-/** Rows per query. */
+/** Maximum number of rows per query. */
 const BATCH = 500;
 
 export type Deposit = CollateralDepositsTable;

@@ -11,7 +11,9 @@ import { mailIdle } from '../pods/pod-mails.ts';
 import { GRACE_MS } from '../pods/pod-stop.ts';
 import { type CutOffDeps, lockPod, stopAndBackUp } from './cut-off.ts';
 
-/** Interval of checks whether the pod was idle until its stop; agents are queried as often. */
+/**
+ * Interval of retries until the agent has confirmed that the pod was idle up to its stop. Each retry queries the agent.
+ */
 const CONFIRM_MS = 10_000;
 
 /** Handlers of the rows that pods/pod-idle.ts schedules and clears. */

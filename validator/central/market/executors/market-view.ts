@@ -7,7 +7,7 @@ import { hasRoom } from './executor-response.ts';
 import { changeHorizon, listChanges, type MarketChange, type MarketNode } from './market.store.ts';
 import { type FilterSubject, subjectOf } from './node-filters.ts';
 
-/** Rows per query, so that the first read of a large market does not block the process. */
+/** Maximum number of rows per query, so that the first read of a large market does not block the process. */
 const PAGE = 2_000;
 /** Maximum number of cached machine names: a few hundred exist, but providers may invent more. */
 const MAX_NAMES = 10_000;
@@ -36,7 +36,7 @@ export function createMarketView({ db }: { db: Database }): MarketView {
     const changed = new Map<string, Listed | null>();
     for (;;) {
       const page = await listChanges(db, cursor, PAGE);
-      for (const change of page) note(changed, change);
+      for (const change of page) storeChange(changed, change);
       const last = page.at(-1);
       if (last === undefined || page.length < PAGE) break;
       cursor = { revision: last.revision, id: last.id };
@@ -48,7 +48,7 @@ export function createMarketView({ db }: { db: Database }): MarketView {
   /**
    * Stores a change. Skips revisions that are already stored, because on PostgreSQL some changes are read repeatedly.
    */
-  function note(changed: Map<string, Listed | null>, change: MarketChange): void {
+  function storeChange(changed: Map<string, Listed | null>, change: MarketChange): void {
     const before = byId.get(change.id);
     if (before?.node.revision === change.revision) return;
     const now = listedOf(change, names);
@@ -120,7 +120,7 @@ export type Offers = {
 
 /** Number of changes above which one pass over all nodes is faster than a search for each change. */
 const MAX_SINGLE_CHANGES = 100;
-/** Number of stored changes. */
+/** Maximum number of stored changes. */
 const MAX_CHANGES = 1_000;
 
 /** Starts with no offers. */

@@ -67,7 +67,7 @@ function distanceTo(from: Coordinates, { lat, lon }: Place): number | null {
   return lat === null || lon === null ? null : distanceMiles(from, { lat, lon });
 }
 
-/** Mean radius of the earth. */
+/** Mean radius of the earth in miles. */
 const EARTH_RADIUS_MILES = 3958.7613;
 
 export type Coordinates = { lat: number; lon: number };

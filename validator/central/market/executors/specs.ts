@@ -59,7 +59,10 @@ export function interconnectName(interconnect: Interconnect | null): string | nu
   return interconnect.nvlink ? 'NVLink' : interconnect.pcie_class;
 }
 
-/** Memory and disk are in KiB, GPU memory in MiB. A missing measurement is null, never 0, except where clients expect a value. */
+/**
+ * Memory and disk are in KiB, GPU memory in MiB. A missing measurement is null, never 0, except where clients expect a
+ * value.
+ */
 export const ExecutorSpecs = z
   .object(
     described(

@@ -16,7 +16,7 @@ export const FEEDBACK_CATEGORIES = [
 
 const MAX_COMMENT_CHARS = 4_000;
 export const MAX_ATTACHMENTS = 5;
-/** Longer than any object key of this server. */
+/** Maximum characters of an object key in a request; the keys of this server are shorter. */
 const MAX_KEY_CHARS = 200;
 
 export const FeedbackParams = z.object({ pod_id: Uuid });

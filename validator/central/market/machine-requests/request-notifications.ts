@@ -19,7 +19,7 @@ import { huidOf } from '../executors/executor-response.ts';
 import { catalogueEntryOf } from '../executors/machine-catalogue.ts';
 import { findMachineRequest } from './machine-request.store.ts';
 
-/** Providers notified in one transaction. */
+/** Maximum number of providers that one transaction notifies. */
 const BATCH_SIZE = 100;
 const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 86_400_000;
@@ -28,7 +28,10 @@ const WEEK_MS = 7 * 86_400_000;
 export type Subscriptions = {
   /** Lists every type with at least one subscription, as the provider wrote it. */
   types(db: Db): Promise<string[]>;
-  /** Lists providers with an e-mail address and a subscription to one of the types, ordered by id, starting after `afterId`. */
+  /**
+   * Lists providers with an e-mail address and a subscription to one of the types, ordered by id, starting after
+   * `afterId`.
+   */
   subscribers(
     db: Db,
     gpuTypes: readonly string[],

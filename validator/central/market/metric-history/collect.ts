@@ -43,8 +43,8 @@ const ENDED_MS = 7_200_000;
 const MAX_DEVIATION = 1;
 const DAY_MS = 86_400_000;
 /**
- * Number of ten-minute rows at which a series is archived. It varies between 8 and 16 hours, so that not all series are
- * due at once.
+ * Smallest number of ten-minute rows at which a series is archived: 48 rows, which are 8 hours. The number differs
+ * between owners, up to 95 rows, so that not all series are due at once.
  */
 const FIRST_ARCHIVED_ROWS = 48;
 

@@ -10,8 +10,8 @@ const BATCH = 16;
 const ALIGN_INTERVAL_MS = 60_000;
 
 /**
- * Loops. Agents that did not answer the last time have a separate loop, because waiting for them must not delay other
- * agents.
+ * The two loops of the job. Agents that did not answer the last time have a separate loop, because waiting for them
+ * must not delay other agents.
  */
 const KINDS = [{ failing: false }, { failing: true }] as const;
 

@@ -31,7 +31,10 @@ export { deleteHistoryOf } from './metric-history.store.ts';
 const [SAMPLES, MINUTES] = RESOLUTIONS;
 /** Age of the newest sample above which a node counts as not answering. */
 const STALE_AFTER_MS = 60_000;
-/** Cached pages of agents, so that clients can make the central API call an agent only once in a few seconds. */
+/**
+ * Cached pages of agents: however many requests clients send, the central API calls an agent at most once in five
+ * seconds.
+ */
 type Tail = { pages: Page[] };
 
 type Facts = {

@@ -41,7 +41,7 @@ export type Recent = {
   tens: Tier;
 };
 
-/** The archive: rows of 10 minutes, extended about once a day. */
+/** The archive: rows of 10 minutes, extended every 8 to 16 hours. */
 export type Archive = { gpus: readonly string[]; tens: Tier };
 
 export const NOTHING_RECENT: Recent = {

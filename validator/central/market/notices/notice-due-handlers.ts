@@ -49,7 +49,10 @@ export function noticeDueHandlers(deps: NoticeDueDeps) {
     await setDue(tx, 'notice-end', notice.id, atMs);
   }
 
-  /** Removes the node once it has no pods and no unsaved volumes, or after `MAX_LEAVE_MS`. Returns true if it is removed. */
+  /**
+   * Removes the node once it has no pods and no unsaved volumes, or after `MAX_LEAVE_MS`. Returns true if the node is
+   * removed.
+   */
   async function finishLeave(tx: Db, notice: Notice, nowMs: number): Promise<boolean> {
     const { executor_id: executorId } = notice;
     const isEmpty =

@@ -1,6 +1,6 @@
 /**
- * Request body that announces a notice period, and its rules: maintenance lasts 1 to 60 minutes and is announced 24
- * hours ahead, the permanent removal of a node 48 hours ahead, each at most 365 days ahead. Pure.
+ * Request body that announces a notice period, and its rules: maintenance lasts 1 to 60 minutes and is announced at
+ * least 24 hours ahead, the permanent removal of a node at least 48 hours ahead, and both at most 365 days ahead. Pure.
  */
 
 import { z } from 'zod';

@@ -78,8 +78,8 @@ export async function rentBySpecIn(
   const others = survivors.filter(({ id }) => id !== node.id).slice(0, MAX_ALTERNATIVES);
   const nowMs = deps.clock.now();
   const selected = await requireExecutor(tx, node.id);
-  const notes = await deps.annotationsOf(tx, request.identity.accountId);
-  const personal = (id: string) => personalFields(notes, id);
+  const annotations = await deps.annotationsOf(tx, request.identity.accountId);
+  const personal = (id: string) => personalFields(annotations, id);
   return {
     success: true,
     dry_run: isDry,

@@ -38,8 +38,8 @@ import {
 export type CheckedRental = Awaited<ReturnType<typeof checkRental>>;
 
 /**
- * Throws the first refusal, in this order: the body, the account, the node, its free GPUs, the spend limit, the balance,
- * the budgets of the API key, and then the template, the keys and the termination time.
+ * Throws the first refusal, in this order: the body, the account, the node, its free GPUs, the spend limit, the
+ * balance, the budgets of the API key, and then the template, the keys and the termination time.
  */
 export async function checkRental(
   tx: Db,

@@ -59,7 +59,10 @@ export function createPodChannels(deps: PodChannelsDeps) {
     deps.wakeMail();
   }
 
-  /** Throws 404 `POD_NOT_FOUND` for an unknown or deleted pod. Unlike other routes it throws 403 for another account's pod. */
+  /**
+   * Throws 404 `POD_NOT_FOUND` for an unknown or deleted pod. Unlike most routes of pods, throws 403 for another
+   * account's pod.
+   */
   async function requirePod(accountId: string, id: string): Promise<Pod> {
     const pod = await findAnyPod(db, id);
     if (pod === undefined) throw new ApiError('POD_NOT_FOUND', `There is no pod ${id}`);

@@ -11,7 +11,7 @@ export type CheckRegistry = (image: string | undefined) => Promise<void>;
 
 export type RegistryCheckDeps = {
   clock: Clock;
-  /** True: loopback registries are allowed. */
+  /** True if loopback registries are allowed. */
   allowsLoopback: boolean;
   /** Returns the addresses of a name; default: the resolver of this host. */
   resolve?: (name: string) => Promise<readonly string[]>;
@@ -22,8 +22,8 @@ const RESOLVE_TIMEOUT_MS = 2_000;
 const UNSPECIFIED = /^(?:0\.\d+\.\d+\.\d+|::)$/;
 
 /**
- * Creates the check. It resolves names, outside any transaction. A name that does not resolve within two seconds passes:
- * the node resolves it with its own resolver, and its agent rejects private addresses again.
+ * Creates the check. It resolves names, outside any transaction. A name that does not resolve within two seconds
+ * passes: the node resolves it with its own resolver, and its agent rejects private addresses again.
  */
 export function createRegistryCheck(deps: RegistryCheckDeps): CheckRegistry {
   const { clock, allowsLoopback, resolve = resolveHere } = deps;

@@ -14,7 +14,7 @@ import {
   type UpdateTemplate,
 } from './template.schemas.ts';
 
-/** Limit of the agent. */
+/** Maximum number of words of a command that agents accept. */
 const MAX_WORDS = 64;
 
 /** Columns that the author of a template sets. */

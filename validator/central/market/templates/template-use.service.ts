@@ -18,8 +18,8 @@ import {
 } from './template-content.ts';
 
 /**
- * Returns the requested template, or the account's default if the request names none. Throws `template_not_found` if the
- * account may not use the template, and `template_invalid` if there is no template or a one-time template was used
+ * Returns the requested template, or the account's default if the request names none. Throws `template_not_found` if
+ * the account may not use the template, and `template_invalid` if there is no template or a one-time template was used
  * before.
  */
 export async function templateForRent(
@@ -43,9 +43,9 @@ export async function templateForRent(
 }
 
 /**
- * Returns the template for an edited pod. The account's own template is changed in place; any other template (of another
- * account, official or deleted) is copied for the account. `snapshot` is the template as the pod runs it. Throws
- * `template_invalid`, or `rate_limited` if the account has too many templates.
+ * Returns the template for an edited pod. The account's own template is changed in place; any other template (of
+ * another account, official or deleted) is copied for the account. `snapshot` is the template as the pod runs it.
+ * Throws `template_invalid`, or `rate_limited` if the account has too many templates.
  */
 export async function templateForEdit(
   tx: Db,

@@ -5,7 +5,10 @@ import type { Agents } from '../../platform/ports.ts';
 
 export type SignedDigests = ReturnType<typeof createSignedDigests>;
 
-/** Short, because the validator caches its responses and failures for five minutes. */
+/**
+ * Time for which a digest is cached. It is short, because the validator itself caches its responses and failures for
+ * five minutes.
+ */
 const CACHE_MS = 10_000;
 
 export function createSignedDigests({ clock, agents }: { clock: Clock; agents: Agents }) {

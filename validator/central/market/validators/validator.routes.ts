@@ -126,7 +126,10 @@ export function registerSetWeightsRoutes(api: HttpServer, weights: SetWeights): 
   );
 }
 
-/** Registers GET /updater/digest and its alias /watchtower/digest, which return the validator's signed response unchanged. */
+/**
+ * Registers GET /updater/digest and its alias /watchtower/digest, which return the validator's signed response
+ * unchanged.
+ */
 export function registerUpdaterRoutes(api: HttpServer, digests: SignedDigests): void {
   for (const path of ['/updater/digest', '/watchtower/digest']) {
     api.get(

@@ -181,7 +181,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
   const passes: VolumePasses = {
     async pass(client, executorId) {
       const copies = await listCopiesOn(db, executorId);
-      // The usual case.
+      // Most nodes have no copies.
       if (copies.length === 0) return null;
       const listed = await nullIfNotFound(client.listVolumes());
       const views = new Map(listed?.map((view) => [view.id, view]));

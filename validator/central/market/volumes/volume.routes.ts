@@ -1,4 +1,6 @@
-/** /volumes. Error bodies have the older flat form instead of `{error: …}`, except those of current-stats and release. */
+/**
+ * /volumes. Error bodies have the older flat form instead of `{error: …}`, except those of current-stats and release.
+ */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Db } from '../../platform/database/tables.ts';
