@@ -105,7 +105,7 @@ function answerOf(row: StoredProof | null): LedgerProof {
 }
 
 function resultIn(json: string) {
-  // We wrote this text from an LedgerAudit.
+  // The stored text is the JSON of a LedgerAudit.
   const { findings, more, hash, openHolds, ...counts } = JSON.parse(json) as LedgerAudit;
   return {
     ...counts,

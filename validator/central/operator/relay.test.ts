@@ -34,7 +34,8 @@ beforeAll(async () => {
   headers = operator.session;
   await scene.cycle();
   scene.setSound(false);
-  // A node that has passed fails only when its fault is seen twice, a whole interval apart; an epoch has two cycles.
+  // A node that has passed fails only after two checks, a whole interval apart, have found its fault. An epoch has two
+  // cycles.
   for (let cycle = 0; cycle < 5; cycle += 1) await scene.cycle();
 });
 afterAll(() => scene.close());

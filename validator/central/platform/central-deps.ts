@@ -31,7 +31,10 @@ import type { RateLimits } from './rate-limits/policies.ts';
 export type CentralPorts = {
   db: Database;
   clock: Clock;
-  /** Guard whose clock `clock` is, started and stopped by the caller. Absent: `clock` is judged, and not corrected. */
+  /**
+   * Guard that provides `clock`; the caller starts and stops it. If it is absent, the central API creates a guard that
+   * checks `clock` but does not correct it.
+   */
   guard?: GuardedClock;
   random: Random;
   log: Log;
@@ -63,7 +66,10 @@ export type CentralPorts = {
   addresses?: AddressTable | null;
   /** Feed of deposits. Null or absent: there are only the deposits that the operator records. */
   collateralFeed?: CollateralFeed | null;
-  /** Audits a snapshot of the ledger, concurrently with this process. Absent in tests: then a transaction of `db` is used. */
+  /**
+   * Audits a snapshot of the ledger, concurrently with this process. Absent in tests: then a transaction of `db` is
+   * used.
+   */
   auditLedger?: (signal: AbortSignal) => Promise<LedgerAudit>;
   /** Metrics of requests and of the backlog; null or absent: no metrics are collected. */
   metrics?: CentralMetrics | null;

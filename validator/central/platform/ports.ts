@@ -33,7 +33,7 @@ export type Agents = {
   /** Opens a pod's terminal, paused. Rejects with the node's error or with `upstream_unavailable`. */
   terminalOf(executorId: string, podId: string, options: TerminalOptions): Promise<WebSocket>;
   /** Requests an immediate check of the executor from the validator. Rejects with `upstream_unavailable`. */
-  checkNow(executorId: string, wish: CheckRequest): Promise<HealthReport>;
+  checkNow(executorId: string, request: CheckRequest): Promise<HealthReport>;
   /** Returns the digest of the agent release, signed by the validator. Rejects with `upstream_unavailable`. */
   signedDigest(): Promise<SignedDigest>;
   /** Returns the estimated share of rewards for a node of this kind. Rejects with `upstream_unavailable`. */

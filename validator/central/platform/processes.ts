@@ -11,7 +11,10 @@ import { isDiskFull } from '#shared/runtime/sqlite.ts';
 import type { Database, Db } from './database/tables.ts';
 
 const BEAT_INTERVAL_MS = 2_000;
-/** Much longer than the heartbeat interval, and than clock differences between synchronised hosts. */
+/**
+ * Time without a heartbeat after which a process counts as dead; much longer than the interval of heartbeats and than
+ * the clock differences between synchronised hosts.
+ */
 export const LEASE_MS = 10_000;
 
 export type ProcessesDeps = {

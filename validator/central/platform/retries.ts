@@ -11,8 +11,8 @@ import type { Database } from './database/tables.ts';
 const INTERVAL_MS = 5_000;
 const BATCH = 50;
 /**
- * Duration of a lease: longer than an attempt can take. If the process ends during an attempt, another one retries the
- * row after this time.
+ * Duration of a lease: longer than an attempt can take. If the process ends during an attempt, another process retries
+ * the row after this time.
  */
 const LEASE_MS = 120_000;
 

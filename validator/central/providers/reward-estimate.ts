@@ -15,8 +15,8 @@ export type RewardEstimatesDeps = {
   clock: Clock;
   agents: Pick<Agents, 'rewardShares'>;
   /**
-   * Returns the fraction of the GPUs of this type that is rented now, 0 to 1. If the market has no such GPU, returns the
-   * fraction of the whole market.
+   * Returns the fraction of the GPUs of this type that is rented now, 0 to 1. If the market has no such GPU, returns
+   * the fraction of the whole market.
    */
   rentalRateOf(machine: string): Promise<number>;
 };

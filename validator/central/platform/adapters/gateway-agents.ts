@@ -26,7 +26,10 @@ import {
 import type { Agents } from '../ports.ts';
 import { explainedTransport } from './gateway-transport.ts';
 
-/** Longer than 5 s, the validator's own timeout for the registry. */
+/**
+ * Time limit of requests for the validator's own documents; longer than the 5 s that the validator waits for its
+ * registry.
+ */
 const ANSWER_TIMEOUT_MS = 8_000;
 /**
  * The limit must exceed the size of evidence documents. They contain the responses of an agent, usually a few kilobytes

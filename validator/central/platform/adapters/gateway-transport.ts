@@ -1,4 +1,7 @@
-/** Transports to the gateway. The errors of an explained transport name the observed cause, such as a wrong scheme in CENTRAL_GATEWAY_URL. */
+/**
+ * Transports to the gateway. The errors of an explained transport contain the observed cause, such as a wrong scheme in
+ * CENTRAL_GATEWAY_URL.
+ */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { findPeerRefusal, type Pin } from '#shared/tls/peer.ts';
 import { explainUrl } from '#shared/tls/port-protocol.ts';
@@ -30,7 +33,7 @@ function withPinRemedy(transport: Transport): Transport {
   };
 }
 
-/** Time for which an observation is reused: each costs the gateway up to three connections. */
+/** Time for which an observed cause is reused: each observation costs the gateway up to three connections. */
 const REUSED_FOR_MS = 30_000;
 
 export function explainedTransport(

@@ -112,7 +112,7 @@ it('queries succeed again after all connections were lost', async () => {
   await db.destroy();
 });
 
-it('says that the result is unknown if the connection is lost during the commit', async () => {
+it('reports that the result is unknown if the connection is lost during the commit', async () => {
   const folder = inject('centralDatabase');
   const url = await createPostgresDatabase();
   const proxy = await startPostgresProxy(folder);

@@ -23,7 +23,7 @@ async function dumpOf(db: Database): Promise<string> {
 }
 
 it('seals templates, pods and stored responses, and sends the environment to the node', async () => {
-  // The database itself, whose handle opens nothing.
+  // This handle returns sealed columns as they are stored.
   const db = await createTestDatabase();
   const market = await createTestMarket({ db });
   const node = await market.verifiedNode();
@@ -49,7 +49,7 @@ it('seals templates, pods and stored responses, and sends the environment to the
 });
 
 it('seals the rows of earlier versions at the start, and reads rows that are not sealed', async () => {
-  // The database itself, whose handle opens nothing.
+  // This handle returns sealed columns as they are stored.
   const db = await createTestDatabase();
   const market = await createTestMarket({ db });
   const { key: headers } = await market.renter();

@@ -1,6 +1,6 @@
 /**
- * Columns that are sealed at rest: environments of templates, which often contain credentials, and the copies of them in
- * pods and in stored responses. The handle opens them in every result; the stores seal them before every write.
+ * Columns that are sealed at rest: environments of templates, which often contain credentials, and the copies of them
+ * in pods and in stored responses. The handle opens them in every result; the stores seal them before every write.
  */
 import { type KyselyPlugin, sql } from 'kysely';
 import { ConfigError } from '#shared/runtime/config.ts';
@@ -14,15 +14,15 @@ const OF_IDEMPOTENCY = ['body'] as const;
 /** The names are used in no other table. */
 const COLUMNS: readonly string[] = [...OF_TEMPLATES, ...OF_PODS, ...OF_IDEMPOTENCY];
 
-/** JSON, which these columns contain, never begins with it. */
+/** Prefix of sealed values. The JSON of unsealed values never begins with it. */
 const PREFIX = 'sealed:';
 
 type SealingPlugin = KyselyPlugin & { columnSealing: Sealing };
 type Row = Record<string, unknown>;
 
 /**
- * Returns a handle that opens sealed columns in results, and through which `sealed` seals them. Rows that are not sealed
- * yet are returned as they are.
+ * Returns a handle that opens sealed columns in results, and through which `sealed` seals them. Rows that are not
+ * sealed yet are returned as they are.
  */
 export function withSealedColumns<Handle extends Db>(db: Handle, sealing: Sealing): Handle {
   const plugin: SealingPlugin = {

@@ -134,7 +134,10 @@ function withSecurity(document: Parameters<Transform>[0], prefix: string): Retur
   };
 }
 
-/** Describes flags in queries as booleans with their defaults, although they are text on the wire, and adds the query's example. */
+/**
+ * Describes flags in queries as booleans with their defaults, although they are text on the wire, and adds the query's
+ * example.
+ */
 function withFlags(described: unknown, source: unknown): unknown {
   const parsed = ObjectSchema.safeParse(described);
   if (!parsed.success || !(source instanceof z.ZodObject)) return described;

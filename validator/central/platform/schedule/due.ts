@@ -1,4 +1,4 @@
-/** Work that is due at a time. Each piece of work has one row until the work is done. */
+/** Work with a due time. Each piece of work has one row until the work is done. */
 import type { Db } from '../database/tables.ts';
 import { addDue, dropDue, dueAtOf, putDue } from './schedule.store.ts';
 

@@ -1,4 +1,4 @@
-/** Places of nodes: what the provider entered, and the evidence for or against it. */
+/** Places of nodes: the place that the provider entered, and the evidence for or against this place. */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const places = ({ int, tableEnd, stampOneMore }: SqlDialect): string[] => [

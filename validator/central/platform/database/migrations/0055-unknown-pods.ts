@@ -1,4 +1,6 @@
-/** Pods on nodes that are missing from the database, or newer than in it, because the database is an old copy. */
+/**
+ * Pods that nodes run and that the database does not have, or has in an older generation, because it is an old copy.
+ */
 import type { SqlDialect } from '../sql-dialects.ts';
 
 export const unknownPods = ({ int, tableEnd, stampOneMore }: SqlDialect): string[] => [

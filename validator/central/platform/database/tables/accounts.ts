@@ -45,13 +45,13 @@ export type AccountsTable = Stamped & {
  */
 export type SignupCreditsTable = { email_hash: string; granted_at: number };
 
-/** Single-use tokens sent by mail; a used one is deleted. */
+/** Single-use tokens sent by mail; a used token is deleted. */
 export type AccountTokensTable = {
   /** SHA-256 hex. */
   token_hash: string;
   account_id: string;
   purpose: 'verify-email' | 'reset-password';
-  /** Address to which it was sent, and which it verifies. */
+  /** Address to which the token was sent, and which the token verifies. */
   email_norm: string;
   created_at: number;
   expires_at: number;

@@ -14,7 +14,7 @@ export type BackupRepositoriesTable = {
   password_sealed: string;
   /** Time of the first backup; null if the repository does not exist yet. */
   made_at: number | null;
-  /** Process that is removing snapshots; the repository is locked while it is set. */
+  /** Process that is removing snapshots; the repository is locked while this column is set. */
   cleaning_boot_id: string | null;
   created_at: number;
   /** Time at which the repository was removed. */
@@ -140,9 +140,12 @@ export type RestoreLogsTable = OperationColumns & {
   occasion: 'STARTUP' | 'LIVE';
   /** 1 if the readable part of a damaged backup is restored. */
   salvage: Flag;
-  /** Files that a restore with `salvage` could not read, as JSON of `FileList`; null before the end, and without it. */
+  /**
+   * Files that a restore with `salvage` could not read, as JSON of `FileList`; null before the end, and without
+   * `salvage`.
+   */
   lost_files_json: string | null;
-  /** 1 if the node stopped and started the pod for the restore; null before the node has decided that. */
+  /** 1 if the node stopped and started the pod for the restore; null before the node has decided this. */
   restarted_pod: Flag | null;
   /** Log lines of the node. */
   log: string;
@@ -171,7 +174,7 @@ export type VolumesTable = Stamped & {
   saved_at: number | null;
   /** 1 if older snapshots must be removed from the repository. */
   has_waste: Flag;
-  /** Process that is removing snapshots; the repository is locked while it is set. */
+  /** Process that is removing snapshots; the repository is locked while this column is set. */
   cleaning_boot_id: string | null;
   /** Time at which deletion was requested. The row is deleted together with the repository. */
   deleted_at: number | null;

@@ -73,7 +73,10 @@ export type ExecutorsTable = Stamped &
     reliability_permille: Generated<number | null>;
     /** Time of the last report that counts for the reliability. */
     observed_at: Generated<number | null>;
-    /** Start of the time in which every such report reached the agent; null if the last report did not. */
+    /**
+     * Start of the time in which every report that counts for the reliability reached the agent; null if the last did
+     * not.
+     */
     reachable_since: Generated<number | null>;
     /** Time at which the agent last responded. */
     last_seen_at: number | null;
@@ -81,7 +84,10 @@ export type ExecutorsTable = Stamped &
     /** Number of GPU slots, and number of GPU slots without a pod. */
     slots_total: number;
     slots_free: number;
-    /** Number of pods on the node that wait for a decision of an operator. The node is not rentable while there is one. */
+    /**
+     * Number of pods on the node that wait for a decision of an operator. The node cannot be rented while the number is
+     * above 0.
+     */
     unknown_pods: Generated<number>;
     /** The open or current notice, in the form that responses contain; null if there is none. */
     notice_json: string | null;
@@ -89,7 +95,10 @@ export type ExecutorsTable = Stamped &
     revision: Generated<number>;
   };
 
-/** Pods on nodes that are missing from the database, or newer than in it. An operator decides about each. */
+/**
+ * Pods that nodes run and that the database does not have, or has in an older generation. An operator decides about
+ * each.
+ */
 export type UnknownPodsTable = {
   executor_id: string;
   pod_id: string;
@@ -177,7 +186,10 @@ export type PullSpeedsTable = {
   bytes_per_second: number;
   /** Number of pulls measured. */
   pulls: number;
-  /** End of the last measured pull, by the executor's clock. It prevents that the same pull is counted twice. */
+  /**
+   * End of the last measured pull, by the executor's clock. A pull that ended at or before this time is not counted
+   * again.
+   */
   last_finished_ms: number;
   updated_at: number;
 };

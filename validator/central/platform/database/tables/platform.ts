@@ -12,9 +12,9 @@ export type MetaTable = { name: string; value: string };
 /** Single row. */
 export type RunningTimeTable = {
   id: 1;
-  /** Milliseconds for which the central API has run, of all its starts together. */
+  /** Milliseconds for which the central API has run, over all its starts. */
   total_ms: number;
-  /** Process that counts. */
+  /** Process that adds its running time to the total. */
   boot_id: string;
 };
 
@@ -81,7 +81,7 @@ export type LedgerProofsTable = {
   /** Process that runs the audit; `running` rows of a dead process have failed. */
   boot_id: string;
   state: 'running' | 'done' | 'failed';
-  /** Id of the account that requested it. */
+  /** Id of the account that requested the audit. */
   operator: string;
   started_at: number;
   finished_at: number | null;
