@@ -73,7 +73,10 @@ async function run([argument, ...more]: readonly string[]): Promise<void> {
   const inspected = inspectConfig(CENTRAL_CONFIG, process.env);
   const further = errorMessages(() => isTracingConfigured(process.env));
   if (argument === '--check-config' || argument === '--print-config') {
-    process.exitCode = runConfigCommand(argument, inspected, further, { out: print, error: complain });
+    process.exitCode = runConfigCommand(argument, inspected, further, {
+      out: print,
+      error: complain,
+    });
     return;
   }
   if (argument === 'hotkey') {

@@ -140,7 +140,8 @@ function registerBackups(api: HttpServer, deps: BackupRoutesDeps): void {
       schema: {
         tags,
         summary: 'Delete a backup',
-        description: 'Marks the backup as deleted; the next cleanup removes its data from the storage.',
+        description:
+          'Marks the backup as deleted; the next cleanup removes its data from the storage.',
         errors: {
           bad_request: 'the backup is running; cancel it first',
           not_found: 'no backup has this id',

@@ -226,8 +226,9 @@ export type NewRestore = {
 };
 
 /**
- * Begins a restore into `pod`. A restore with the occasion STARTUP is sent once the pod runs. Throws `not_found` or
- * `forbidden` for the backup, `bad_request`, or `BACKUP_STORAGE_BUSY`. The caller has locked the pod or creates it.
+ * Begins a restore into `pod`. A restore with the occasion STARTUP is sent once the pod's container has started. Throws
+ * `not_found` or `forbidden` for the backup, `bad_request`, or `BACKUP_STORAGE_BUSY`. The caller has locked the pod or
+ * creates it.
  */
 export async function beginRestore(
   tx: Db,

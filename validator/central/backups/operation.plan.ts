@@ -14,7 +14,7 @@ export type OperationStep =
   | 'poll'
   /** Cancel the operation on the node. */
   | 'cancel'
-  /** Wait: a restore whose new pod is not running yet. */
+  /** Wait: the restore was requested with a rental, and the container of the new pod has not started yet. */
   | 'wait'
   /** Fail the operation: the pod was removed. */
   | 'fail';
@@ -57,7 +57,7 @@ export function isSilent(
   return nowMs - sinceMs >= SILENCE_MS;
 }
 
-/** Returns true for a restore that was requested with the rental and whose pod has not been created yet. */
+/** Returns true for a restore that was requested with the rental and whose pod's container has not started yet. */
 function awaitsPod(operation: Operation, pod: Pod): boolean {
   if (operation.kind !== 'restore' || operation.state !== 'PENDING') return false;
   const state = podStateOf(pod.state);

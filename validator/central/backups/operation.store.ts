@@ -73,7 +73,10 @@ async function pageOf<Table extends 'backup_logs' | 'restore_logs'>(
   return { rows, total: Number(counted?.n ?? 0) };
 }
 
-/** Returns the open operations of a node, oldest first; drills first, because the other kinds displace them. */
+/**
+ * Returns the open operations of a node: drills, backups, restores, each oldest first. Drills come first, because the
+ * other kinds displace them.
+ */
 export async function listOpenOn(db: Db, executorId: string): Promise<Operation[]> {
   const openOf = (kind: OperationKind) =>
     open(db, kind).where('executor_id', '=', executorId).execute();

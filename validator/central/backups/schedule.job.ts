@@ -63,7 +63,10 @@ export function createScheduleJob(deps: {
     });
   }
 
-  /** Returns the executor of the drill that began, or null. A node runs at most one drill at a time. */
+  /**
+   * Returns the executor of the drill that began, or null. If the node has an open drill, postpones the scheduled
+   * drill.
+   */
   function beginDueDrill(configId: string, podId: string): Promise<string | null> {
     return db.transaction().execute(async (tx) => {
       const pod = await findAnyPod(tx, podId);

@@ -44,7 +44,9 @@ export async function archiveCentral(
   const { clock, runCommand, environment } = ports;
   const inspected = inspectConfig(CENTRAL_CONFIG, environment);
   const { config } = inspected;
-  const messages = [...inspected.problems, ...inspected.warnings].map(({ message }) => `${message}\n`);
+  const messages = [...inspected.problems, ...inspected.warnings].map(
+    ({ message }) => `${message}\n`,
+  );
   const configured = configuredSecrets(CENTRAL_CONFIG, environment);
   const redact = await observe(clock, SECRETS_MS, async () =>
     createRedact([...configured, ...(await secretsOf(config))]),

@@ -35,7 +35,7 @@ export function createAttempts<Row extends DueRow>(deps: AttemptsDeps<Row>) {
   const { db, clock, log, rows, attempt, afterPass, failure } = deps;
   let loop: Loop | null = null;
 
-  /** Runs one pass over all rows that are due. */
+  /** Runs one pass over the due rows, at most BATCH of them. */
   async function runOnce(signal?: AbortSignal): Promise<void> {
     for (const row of await rows.list(db, clock.now(), BATCH)) {
       if (signal?.aborted) return;

@@ -64,8 +64,8 @@ export async function listSubscribedTypes(db: Db): Promise<string[]> {
 }
 
 /**
- * Lists providers with an e-mail address and a subscription to one of these types, ordered by id, starting after
- * `afterId`.
+ * Lists providers with an e-mail address and a subscription to one of these types, except banned providers, ordered by
+ * id, starting after `afterId`.
  */
 export async function listSubscribers(
   db: Db,

@@ -7,8 +7,8 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Identity, KeyScope } from '../../platform/identity.ts';
 
 /**
- * `open`: no credential is required. `any`: every key may call it, whatever its scopes. `no_key`: keys are rejected, a
- * session or a signature is required.
+ * `open`: no credential is required. `any`: every key may call it, whatever its scopes. `no_key`: a key does not grant
+ * access; the route requires a session or a signature, or is a public route of validators.
  */
 export type RouteFamily = KeyScope | 'open' | 'any' | 'no_key';
 

@@ -82,7 +82,7 @@ export async function updateDepositFlags(db: Db, subjects: readonly string[]): P
   }
 }
 
-/** Returns true if there is an executor with this id, or a provider with this hotkey. */
+/** Returns true if there is an executor with this id that is not removed, or a provider with this hotkey. */
 export async function isKnownSubject(db: Db, subject: string): Promise<boolean> {
   const found = await db
     .selectFrom('executors')

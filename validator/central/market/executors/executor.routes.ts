@@ -51,7 +51,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
         tags,
         summary: 'List nodes that can be rented',
         description:
-          'Returns every node with free GPUs that meets the filters, by price and then id. The header `X-Filter-Funnel` and `explain=true` report the number of nodes that each filter left. A credential adds bookmarks and machine requests.',
+          'Returns every node that has enough free GPUs for a rental and meets the filters, by price and then id. The header `X-Filter-Funnel` and `explain=true` report the number of nodes that each filter left. A credential adds bookmarks and machine requests.',
         errors: {
           validation_error: 'a filter is malformed, or `max_distance_mile` has no `lat` and `lon`',
         },
@@ -75,7 +75,7 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
       schema: {
         tags,
         summary: 'Count nodes that can be rented',
-        description: 'Returns the number of nodes with a free GPU.',
+        description: 'Returns the number of nodes that can be rented now.',
         response: { 200: ExecutorCountResponse },
       },
     },

@@ -192,10 +192,7 @@ export const ExplainedExecutorList = z
   .meta({ id: 'ExplainedExecutorList' });
 
 export const ExecutorCountResponse = z.object(
-  described(
-    { count: z.int() },
-    { count: 'Number of nodes with a free GPU that can be rented now.' },
-  ),
+  described({ count: z.int() }, { count: 'Number of nodes that can be rented now.' }),
 );
 
 export const ReliabilityResponse = z

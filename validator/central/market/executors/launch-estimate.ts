@@ -6,7 +6,8 @@ import type { PodSpecInput } from '#shared/api/agent/pod.ts';
 /**
  * - `launches`: pods with the same image ran on the node, so the image is on the node
  * - `pull_speed`: size of the image divided by the node's measured speed
- * - `assumed`: the size, the speed or the start-up time is unknown, and a constant of this module replaces it
+ * - `assumed`: the size or the speed is unknown, and a constant of this module replaces it; also for an image that is
+ *   built into the agent
  * - `progress`: the progress of the running pull
  */
 export const ETA_BASES = ['launches', 'pull_speed', 'assumed', 'progress'] as const;

@@ -31,9 +31,9 @@ export const ExecutorStatsResponse = z
       {
         machine_name: 'Full name of the GPU.',
         gpu_type: 'Short type of the GPU.',
-        total_executor_count: 'Number of nodes with this GPU.',
+        total_executor_count: 'Number of offered nodes with this GPU, including rented nodes.',
         rented_executor_count: 'Number of these nodes without a free GPU.',
-        available_executor_count: 'Number of these nodes that can be rented.',
+        available_executor_count: 'Number of these nodes with at least one free GPU.',
         total_gpu_count: 'Number of these GPUs.',
         rented_gpu_count: 'Number of these GPUs that are rented.',
         available_gpu_count: 'Number of these GPUs that are free.',

@@ -1,6 +1,7 @@
 /**
- * A copy in memory of the offered nodes with free GPUs, updated before every use. It filters a hundred thousand nodes
- * in a millisecond, while counting the nodes that each filter leaves takes tens of milliseconds in the database.
+ * A copy in memory of the offered nodes with enough free GPUs for a rental, updated before every use. It filters a
+ * hundred thousand nodes in a millisecond, while counting the nodes that each filter leaves takes tens of milliseconds
+ * in the database.
  */
 import type { Database } from '../../platform/database/tables.ts';
 import { hasRoom } from './executor-response.ts';
@@ -12,11 +13,11 @@ const PAGE = 2_000;
 /** Maximum number of cached machine names: a few hundred exist, but providers may invent more. */
 const MAX_NAMES = 10_000;
 
-/** An offered node with free GPUs. Counts are of free GPUs. */
+/** An offered node with enough free GPUs for a rental. Counts are of free GPUs. */
 export type Listed = FilterSubject & { node: MarketNode };
 
 export type MarketView = {
-  /** Offered nodes with free GPUs, including every change committed before the call. */
+  /** The offered nodes with enough free GPUs for a rental, including every change committed before the call. */
   offers(): Promise<Offers>;
 };
 

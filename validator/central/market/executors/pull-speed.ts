@@ -18,7 +18,10 @@ const MIN_MS = 500;
 const MS_PER_SECOND = 1_000;
 /** Upper bound in bytes per second for speeds that agents report. */
 const FASTEST = 1e12;
-/** Maximum number of pulls cached as counted. A pull that was evicted costs one query. */
+/**
+ * Maximum number of cached keys of counted pulls. A full cache is cleared; a pull that is reported again then costs one
+ * query.
+ */
 const MAX_COUNTED = 10_000;
 const SIZE_KEPT_MS = 180 * 24 * 3_600_000;
 

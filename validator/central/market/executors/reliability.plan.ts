@@ -74,8 +74,8 @@ type Observed = Pick<
 >;
 
 /**
- * Time since the last report, which counts as reachable or unreachable according to the present report. Null for a
- * node that never passed and in announced maintenance.
+ * Time since the last report, which counts as reachable or unreachable according to the present report. Null if the
+ * node never passed, has no earlier report, or is in announced maintenance.
  */
 export function observedSince(
   node: Observed,

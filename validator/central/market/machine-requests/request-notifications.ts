@@ -29,8 +29,8 @@ export type Subscriptions = {
   /** Lists every type with at least one subscription, as the provider wrote it. */
   types(db: Db): Promise<string[]>;
   /**
-   * Lists providers with an e-mail address and a subscription to one of the types, ordered by id, starting after
-   * `afterId`.
+   * Lists providers with an e-mail address and a subscription to one of the types, except banned providers, ordered by
+   * id, starting after `afterId`.
    */
   subscribers(
     db: Db,

@@ -7,7 +7,7 @@ export type Part = MetricHistoryTable['part'];
 export const RECENT: Part = 0;
 export const ARCHIVE: Part = 1;
 
-/** Largest number of rows that one sweep deletes. */
+/** Maximum number of pods and nodes whose history one sweep deletes because of its age. */
 const MAX_SWEPT = 1_000;
 /** Maximum duration of a collection that began before its account was removed. */
 const REMOVED_SINCE_MS = 86_400_000;

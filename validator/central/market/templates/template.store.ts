@@ -31,8 +31,8 @@ export async function findTemplate(db: Db, id: string): Promise<Template | undef
 }
 
 /**
- * Official templates first, then public and own templates, oldest first. One-time templates of other accounts are not
- * listed.
+ * Official templates first, then public and own templates, oldest first. One-time and temporary templates of other
+ * accounts are not listed.
  */
 export function listTemplates(db: Db, accountId: string | null): Promise<Template[]> {
   return db

@@ -21,7 +21,7 @@ import type { VolumeRepositories } from './volume-repository.ts';
 
 /** Maximum number of silent copies per pass; the next pass handles further copies. */
 const BATCH = 100;
-/** Refusals that are final. */
+/** Error codes of the agent that a retry cannot resolve. Any other 404 counts as such an error, too. */
 const FATAL_CODES: readonly ErrorCode[] = [
   'spec_refused',
   'validation_error',

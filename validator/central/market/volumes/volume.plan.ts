@@ -67,7 +67,8 @@ const MAX_TRIES = 3;
 
 /**
  * Decides whether to accept a snapshot. A partial snapshot lacks files that could not be read. It is accepted while the
- * volume is in use, or after repeated partial saves. Earlier failures for other reasons do not count.
+ * volume is in use. After that it is accepted only if at least MAX_TRIES saves have failed, the last of them with a
+ * partial snapshot.
  */
 export function acceptsSnapshot(quality: 'full' | 'partial' | null, copy: VolumeCopy): boolean {
   if (quality === 'full' || copy.state === 'attached') return true;

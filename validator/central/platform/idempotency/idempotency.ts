@@ -40,11 +40,11 @@ export type OnceRequest = {
   effects(tx: Db): Promise<Answer>;
   /** Returns the response for an error, in its final bytes. */
   refusal(error: ApiError): Answer;
-  /** Encrypts the stored response. Absent: the response is stored unencrypted. */
+  /** Encrypts the stored response in addition to the encryption of the column (database/sealed-columns.ts). */
   atRest?: AtRest;
 };
 
-/** Encrypts the bodies of stored responses. */
+/** Encrypts the bodies of stored responses with a key of the caller. */
 export type AtRest = { seal(body: string): string; open(stored: string): string };
 
 const UNSEALED: AtRest = { seal: (body) => body, open: (stored) => stored };

@@ -31,7 +31,7 @@ export type OnceAnswer<Schema extends z.ZodType> = {
   effects(tx: Db): Promise<z.output<Schema>>;
   /** Status of a successful response. Default: 200. */
   status?: number;
-  /** Encrypts stored responses that contain a secret. */
+  /** Additional encryption of stored responses that contain a secret. */
   atRest?: AtRest;
   /** Called after the effects were rejected and rolled back, before the response is sent. */
   onRefused?(error: unknown): Promise<void>;

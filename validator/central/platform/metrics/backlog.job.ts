@@ -129,7 +129,7 @@ const ROWS: readonly Row[] = [
   ],
   [
     'backup_repositories',
-    'Repositories of backups and volumes that exist.',
+    'Backup repositories that have not been removed.',
     [],
     ({ repositories }) => unlabelled(repositories),
   ],

@@ -51,8 +51,8 @@ const ABOUT = `A marketplace for GPU compute: renters rent pods on the GPU nodes
 - **Money** is US dollars as a JSON number with at most 6 decimals.
 - **Ids** are UUIDs unless the field says otherwise. A hotkey is an sr25519 key as ss58 text with prefix 42.
 - **Null and absent** members of a request are the same unless the field says that null clears it. Unknown members are ignored unless the operation says otherwise.
-- **API keys** are sent as \`X-API-Key\`. A route that requires no credential ignores an invalid key and names that in the response header \`X-API-Key-Status: invalid\`, except routes without a rate limit.
-- **Errors** have a code, a message, a hint and the request id. A 429 or 5xx answer to a write means that nothing was changed.
+- **API keys** are sent as \`X-API-Key\`. A route that requires no credential ignores an invalid key and reports this in the response header \`X-API-Key-Status: invalid\`, except routes without a rate limit.
+- **Errors** have a code, a message, a hint and the request id; errors of volumes, bookmarks and machine requests have only \`success\` and \`message\`. A 429 or 5xx answer to a write means that nothing was changed, unless the message says that the request may have taken effect, because the database was lost during the commit.
 - \`/x\` and \`/x/\` are the same path. Every success has a JSON body unless the operation names another content type.`;
 
 /** Installs a description. Must be called before the routes are registered. */

@@ -78,8 +78,8 @@ export function createRateLimits(rates: RateLimits, { clock }: { clock: Clock })
 }
 
 /**
- * Returns the key for the rate per credential; null for validators, because they are few and known, and their signed
- * reports are not limited.
+ * Returns the key for the rate per credential; null for requests that validators have signed, which are not limited,
+ * because validators are few and known.
  */
 function ownerOf(identity: Identity | null): string | null {
   switch (identity?.kind) {
