@@ -54,6 +54,8 @@ async function playDay(): Promise<void> {
   const requests = await market.requestMachines(scene, renter);
   const podId = await market.usePod(scene, renter, nodes);
   await validator.readNodes(scene);
+  await validator.examineReports(scene);
+  await market.readReports(scene, renter);
   await data.useVolumes(scene, renter, nodes);
   await data.backUp(scene, renter, nodes, podId);
   await data.useWebhooks(scene, renter);

@@ -147,13 +147,14 @@ export async function createCentral(
     processes,
     wake: (executorId) => market.wake(executorId),
   });
-  const { afterSpendOf: afterSpend } = billing;
+  const { afterSpendOf: afterSpend, reportRefunds } = billing;
   const market = createMarket(deps, {
     processes,
     idempotency,
     subscriptions,
     backups,
     afterSpend,
+    reportRefunds,
   });
   const validatorAccounts = createValidatorAccounts({ clock, validators: options.validators });
   const accounts = createAccountsModule({

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { InjectOptions } from 'fastify';
+import { signReport } from '#shared/api/central/pod-reports.ts';
 import { LatestSetWeightsRequest, signSetWeights } from '#shared/api/central/set-weights.ts';
 import { toHex } from '#shared/signing/sr25519.ts';
 import { EXAMPLE_IDS } from '../../../validator/central/platform/openapi/example-ids.ts';
@@ -18,6 +19,8 @@ const UNIX_SECONDS = '1795000000';
 const SIGNATURE = '"0x00"';
 const MAILED_TOKEN = 'token-from-the-mail';
 const CHAT_STATE = 'state-of-the-link';
+const REPORT_DOCUMENT = '"document-of-the-examination"';
+const REPORT_SIGNATURE = '"0x01"';
 
 const PAID_UUSD = 50_000_000;
 
@@ -88,7 +91,7 @@ export async function createExampleScene() {
     webhooks: await create('/webhooks', { url: 'https://hooks.example.com/all' }),
   };
   /** Id of an object by the segment of the path before it. */
-  const idBySegment: Readonly<Record<string, string>> = {
+  const idBySegment: Record<string, string> = {
     ...others,
     'backup-logs': ids.backup,
     billing: provider.hotkey,
@@ -154,6 +157,7 @@ export async function createExampleScene() {
       const url = `/operator/providers/${provider.hotkey}/ban`;
       await market.call('POST', url, { headers: account.session, body: { reason: 'Test' } });
     }
+    if (name.endsWith('/outcome')) return examinedReport();
     if (name.endsWith('/chat/callback')) {
       const { body } = await market.call('GET', '/users/me/chat/oauth-url', {
         headers: account.session,
@@ -167,6 +171,29 @@ export async function createExampleScene() {
       return { [CHAT_STATE]: stateIn(body.data.authorization_url) };
     }
     return {};
+  }
+
+  /** Reports the pod, and examines the report as the validator. */
+  async function examinedReport(): Promise<Record<string, string>> {
+    const report_id = await create(`/pods/${podId}/report`, { reason: 'other' });
+    await market.asValidator('/pod-reports', {});
+    await clock.advance(1_000);
+    idBySegment['pod-reports'] = report_id;
+    const examined = {
+      v: 1,
+      report_id,
+      pod_id: podId,
+      executor_id: node.id,
+      validator: validator.hotkey,
+      examined_at: clock.now(),
+      outcome: 'not_confirmed',
+      findings: [],
+    } as const;
+    const signed = await signReport({ ...examined, findings: [] }, validator);
+    return {
+      [REPORT_DOCUMENT]: JSON.stringify(signed.document),
+      [REPORT_SIGNATURE]: JSON.stringify(signed.signature),
+    };
   }
 
   function headersOf(name: string, body: unknown): Promise<Record<string, string>> {

@@ -198,6 +198,22 @@ export const Feedback = z.object({
   contact_ok: b,
   created_at: t,
 });
+const REPORT_STATES = ['open', 'examining', 'confirmed', 'not_confirmed', 'expired'] as const;
+export const PodReport = z.object({
+  id: u,
+  pod_id: u,
+  executor_id: u,
+  reason: s,
+  description: s,
+  consent: b,
+  status: z.enum(REPORT_STATES),
+  refund: n,
+  finding: maybe(s),
+  evidence: maybe(z.object({ document: s, signature: s.startsWith('0x') })),
+  created_at: t,
+  ended_at: maybe(t),
+});
+export const ReportedOutcome = z.object({ status: z.enum(REPORT_STATES), refund: n });
 export const ChatChannel = z.object({
   channel_id: s,
   channel_name: s,

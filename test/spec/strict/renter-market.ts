@@ -136,6 +136,8 @@ async function readPod(scene: DayScene, renter: Renter, id: string): Promise<voi
     params: { pod_id: id },
     body: { rating: 5 },
   });
+  const report = { reason: 'fewer_gpus', description: 'nvidia-smi shows one card', consent: true };
+  await call('POST /pods/{id}/report', pods.PodReport, { ...at, body: report });
   await call('POST /pods/{id}/chat-channel', pods.ChatChannel, {
     ...at,
     body: { message: 'nvidia-smi hangs' },
@@ -201,4 +203,11 @@ export async function endPods(scene: DayScene, { key: headers }: Renter): Promis
     await call('GET /pods/{id}/statement', pods.Statement, at);
   }
   await call('GET /users/me/events', z.array(pods.Event).min(1), { headers });
+}
+
+/** Reads the outcome of the report. */
+export async function readReports(scene: DayScene, { key: headers }: Renter): Promise<void> {
+  const path = 'GET /pod-reports';
+  const [report] = await scene.api.call(path, z.array(pods.PodReport).length(1), { headers });
+  if (report?.status !== 'confirmed') throw new Error(`the report is ${report?.status}`);
 }

@@ -1,10 +1,12 @@
 /** The validator's day: it reads the nodes to check, reports verdicts and posts weights. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
+import { signReport } from '#shared/api/central/pod-reports.ts';
 import { signSetWeights } from '#shared/api/central/set-weights.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { toHex } from '#shared/signing/sr25519.ts';
 import { testInventory } from '../../fixtures/host-inventory.ts';
 import type { DayScene } from './day-scene.ts';
+import { ReportedOutcome } from './pods.ts';
 import { Success } from './types.ts';
 import * as validators from './validators.ts';
 
@@ -72,6 +74,37 @@ function withNvlink(inventory: Inventory): Inventory {
     links: row === 0 ? ['X', 'NV18'] : ['NV18', 'X'],
   }));
   return { ...inventory, gpu: { ...inventory.gpu, topology: { gpus } } };
+}
+
+/** Examines the renter's report and finds less memory than offered. */
+export async function examineReports(scene: DayScene): Promise<void> {
+  const { api, market } = scene;
+  const { validator, clock } = market;
+  const params = { validator_hotkey: validator.hotkey };
+  const path = 'POST /validator/{validator_hotkey}/pod-reports';
+  const headers = await signedHeaders(scene);
+  const [report] = await api.call(path, validators.ReportsToExamine, { params, headers });
+  if (report === undefined) throw new Error('there is no report');
+  const { id: report_id, pod_id, executor_id } = report;
+  const at = clock.now();
+  const body = await signReport(
+    {
+      v: 1,
+      report_id,
+      pod_id,
+      executor_id,
+      validator: validator.hotkey,
+      examined_at: at,
+      outcome: 'confirmed',
+      findings: [{ means: 'test_rental', at, step: 'inside', shortfall: '1 of 2 cards' }],
+    },
+    validator,
+  );
+  await api.call(`${path}/{id}/outcome`, ReportedOutcome, {
+    params: { ...params, id: report_id },
+    headers: await signedHeaders(scene),
+    body,
+  });
 }
 
 export async function postWeights({ api, market }: DayScene): Promise<void> {

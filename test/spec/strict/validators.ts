@@ -18,6 +18,25 @@ export const HealthCheck = z.object({
   details: maybe(z.looseObject({})),
   reason_code: maybe(s),
 });
+export const ReportsToExamine = z
+  .array(
+    z.object({
+      id: u,
+      pod_id: u,
+      executor_id: u,
+      reason: s,
+      reported_ms: i,
+      may_enter: b,
+      offer: z.object({
+        gpu_type: maybe(s),
+        gpu_count: i,
+        cpu_cores: z.number(),
+        memory_bytes: i,
+        disk_bytes: maybe(i),
+      }),
+    }),
+  )
+  .min(1);
 export const LatestWeights = z.object({
   netuid: i,
   uids: z.array(i),

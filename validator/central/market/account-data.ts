@@ -10,6 +10,7 @@ import {
 } from './machine-requests/machine-request.service.ts';
 import { matchesRequest } from './machine-requests/request-match.ts';
 import { deleteHistoryOf } from './metric-history/metric-history.service.ts';
+import { clearReportsOf } from './pod-reports/report.service.ts';
 import { listLiveOf } from './pods/pod.service.ts';
 import { clearChannelsOf } from './support-channels/support-channel.service.ts';
 import type { TemplateResponse } from './templates/template.schemas.ts';
@@ -41,6 +42,7 @@ export async function deleteMarketData(tx: Db, accountId: string, nowMs: number)
   await deleteBookmarksOf(tx, accountId);
   await deleteHistoryOf(tx, accountId);
   await clearFeedbackOf(tx, accountId);
+  await clearReportsOf(tx, accountId, nowMs);
   await clearChannelsOf(tx, accountId);
   await deleteHotkey(tx, accountId);
   await forgetTemplates(tx, accountId, nowMs);

@@ -1,6 +1,7 @@
 /** Composes the market: nodes, rentals, pods, volumes, machine requests, notices and validators. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { MailDeps } from '../delivery/delivery.ts';
+import type { ReportRefunds } from '../money/metering/report-refund.ts';
 import type { Db, Pod } from '../platform/database/tables.ts';
 import type { Idempotency } from '../platform/idempotency/idempotency.ts';
 import type { Processes } from '../platform/processes.ts';
@@ -18,6 +19,7 @@ import { createMachineRequestParts } from './machine-requests/machine-requests.t
 import type { Subscriptions } from './machine-requests/request-notifications.ts';
 import { createMetricHistoryParts } from './metric-history/metric-histories.ts';
 import { createNoticeParts } from './notices/notices.ts';
+import { createReportParts } from './pod-reports/reports.ts';
 import { launchHistoryFor } from './pods/launch-eta.ts';
 import { createPodParts, type PodPartsDeps } from './pods/pods.ts';
 import type { RentDeps } from './rentals/rental.service.ts';
@@ -48,13 +50,14 @@ export type MarketParts = {
   subscriptions: Subscriptions;
   /** Called when an account has spent money, in the same transaction. */
   afterSpend: RentDeps['afterSpend'];
+  reportRefunds: ReportRefunds;
 };
 
 /** Creates the market. Starts no job and registers no route. */
 export function createMarket(deps: MailDeps, parts: MarketParts) {
   const { db, clock, random } = deps.ports;
   const { objects = null, log, collateralFeed: feed = null } = deps.ports;
-  const { processes, idempotency, backups, afterSpend } = parts;
+  const { processes, idempotency, backups, afterSpend, reportRefunds } = parts;
   const { lastBackup, isBackingUp } = backups;
   const wake = (executorId: string): void => pods.wake(executorId);
   const { allowsLoopback = false } = deps.options;
@@ -79,11 +82,13 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
   });
   const collateral = createCollateralJob({ db, clock, log, feed });
   const metrics = createMetricHistoryParts(deps);
+  const reports = createReportParts(deps, reportRefunds);
   const stopDeps = { clock, random, wake, mails: deps.mails, lastBackup, isBackingUp };
   const dueHandlers: DueHandlers = {
     ...pods.dueHandlers,
     ...requests.dueHandlers,
     ...notices.dueHandlers,
+    ...reports.dueHandlers,
     ...cutOffHandlers(stopDeps),
     ...idleHandlers(stopDeps),
     ...keyBudgetHandlers(stopDeps),
@@ -110,6 +115,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
       pods.register(api);
       metrics.register(api);
       registerFeedbackRoutes(api, { clock, random, idempotency, recordsUploads });
+      reports.register(api, { clock, idempotency });
       registerSupportChannels(api, deps);
       volumes.register(api, { clock, idempotency });
       registerValidators(api, deps, wake);

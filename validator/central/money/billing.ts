@@ -17,6 +17,7 @@ import {
 import { deleteKeyBudgets } from './metering/key-budget.service.ts';
 import { type AfterSpend, createMeteringJob } from './metering/metering.job.ts';
 import { createOperatorRefunds } from './metering/operator-refund.service.ts';
+import { createReportRefunds } from './metering/report-refund.ts';
 import { registerBilling, registerStatement } from './metering/statement.routes.ts';
 import { createStatements, type StatementsDeps } from './metering/statement.service.ts';
 import type { PayoutsDeps } from './payouts/payout.service.ts';
@@ -72,7 +73,8 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
     intervalMs: options.meterTickMs ?? METERING_INTERVAL_MS,
     afterSpend,
   });
-  const refunds = createOperatorRefunds({ clock, random, pods, rearmLowBalance });
+  const refundDeps = { clock, random, pods, rearmLowBalance };
+  const refunds = createOperatorRefunds(refundDeps);
 
   async function afterSpend(tx: Db, left: Parameters<AfterSpend>[1]): Promise<void> {
     await lowBalance.afterSpend(tx, left);
@@ -112,6 +114,7 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
     dueHandlers: topUps.dueHandlers,
 
     refunds,
+    reportRefunds: createReportRefunds(refundDeps),
 
     /** Checks low balance and auto top-up of an account. Call it in the transaction of a spend. */
     afterSpendOf,

@@ -83,6 +83,7 @@ export const ROUTE_FAMILIES: Readonly<Record<RouteFamily, readonly string[]>> = 
     'GET /pods/{id}',
     'GET /pods/{id}/metrics',
     'GET /pods/{id}/statement',
+    'GET /pod-reports',
     'GET /pods/{pod_id}/logs',
     'GET /pods/{pod_uuid}/restore-logs',
     'GET /volumes',
@@ -140,6 +141,7 @@ export const ROUTE_FAMILIES: Readonly<Record<RouteFamily, readonly string[]>> = 
     'GET /pods/{id}/terminal',
     'POST /pods/{id}/chat-channel',
     'POST /pods/{pod_id}/feedback',
+    'POST /pods/{id}/report',
     'POST /pods/{pod_id}/backup',
     'POST /pods/{pod_uuid}/restore',
     'POST /backup-logs/{id}/cancel',
@@ -207,6 +209,8 @@ export const ROUTE_FAMILIES: Readonly<Record<RouteFamily, readonly string[]>> = 
     'POST /validator/{validator_hotkey}/executor-health-check',
     'POST /validator/{validator_hotkey}/latest-set-weights',
     'GET /validator/{validator_hotkey}/latest-set-weights',
+    'POST /validator/{validator_hotkey}/pod-reports',
+    'POST /validator/{validator_hotkey}/pod-reports/{id}/outcome',
   ],
 };
 

@@ -17,6 +17,8 @@ export type MailKind =
   | 'notice-period'
   | 'machine-request'
   | 'machine-request-offer'
+  | 'pod-report'
+  | 'reported-node'
   | 'webhook-disabled'
   | 'support-message';
 
@@ -236,6 +238,46 @@ export function requestOfferedMail(requestId: string, gpuType: string): MailCont
     paragraph(`A renter requests a node with ${gpuType}, to which you subscribe.`),
     paragraph(
       `Providers with a verified node can read the request at GET /machine-requests/${requestId} of the portal.`,
+    ),
+  ]);
+}
+
+/** Sent to the renter when a report on a pod has ended. */
+export function podReportMail(report: {
+  podName: string;
+  /** `confirmed`, `not_confirmed` or `expired`. */
+  state: string;
+  /** Shortfall that the validator found; null for none. */
+  shortfall: string | null;
+  /** Amount with currency. */
+  refund: string;
+}): MailContent {
+  const { podName, state, shortfall, refund } = report;
+  const found = shortfall === null ? '' : ` The validator found: ${shortfall}.`;
+  const texts: Record<string, string> = {
+    confirmed: `Your report on the pod ${podName} was confirmed.${found} Refund: ${refund}.`,
+    not_confirmed: `Your report on the pod ${podName} was not confirmed: a validator examined the node and found what was offered.`,
+  };
+  const expired = `Your report on the pod ${podName} has expired: no validator could examine the node in time, or the findings contradict each other.`;
+  return mail(`Your report on ${podName}`, [
+    paragraph(texts[state] ?? expired),
+    paragraph('GET /pod-reports returns the signed evidence.'),
+  ]);
+}
+
+/** Sent to the provider of a node when a report on the node was confirmed. */
+export function reportedNodeMail(report: {
+  node: string;
+  reason: string;
+  shortfall: string | null;
+  refund: string;
+}): MailContent {
+  const { node, reason, shortfall, refund } = report;
+  const found = shortfall === null ? '' : ` The validator found: ${shortfall}.`;
+  return mail(`A report on your node ${node} was confirmed`, [
+    paragraph(`A renter reported a pod on the node ${node} (${reason}).${found}`),
+    paragraph(
+      `The renter is refunded ${refund}, of which your earnings bear the provider's share. The node cannot be rented until a test rental passes a full check interval later.`,
     ),
   ]);
 }

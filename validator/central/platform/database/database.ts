@@ -66,6 +66,7 @@ import { damagedBackups } from './migrations/0053-damaged-backups.ts';
 import { pendingEmail } from './migrations/0054-pending-email.ts';
 import { unknownPods } from './migrations/0055-unknown-pods.ts';
 import { paidFees } from './migrations/0056-paid-fees.ts';
+import { podReports } from './migrations/0058-pod-reports.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -125,6 +126,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   pendingEmail,
   unknownPods,
   paidFees,
+  podReports,
 ];
 
 const SCHEMA = MIGRATIONS.length;

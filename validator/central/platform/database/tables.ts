@@ -43,6 +43,7 @@ export type NewExecutor = Insertable<Tables['executors']>;
 export type GpuSlot = Selectable<Tables['gpu_slots']>;
 export type Pod = Selectable<Tables['pods']>;
 export type Feedback = Selectable<Tables['feedback']>;
+export type PodReport = Selectable<Tables['pod_reports']>;
 export type SupportChannelRow = Selectable<Tables['support_channels']>;
 export type EventRow = Selectable<Tables['events']>;
 export type MailRow = Selectable<Tables['mails']>;

@@ -86,6 +86,7 @@ const PARAMETER_TEXTS: Readonly<Record<string, string>> = {
   keys: 'Id of the API key.',
   'machine-requests': 'Id of the machine request.',
   pod: 'Id of the pod.',
+  'pod-reports': 'Id of the report.',
   pods: 'Id of the pod.',
   'restore-logs': 'Id of the restore.',
   secrets: 'Id of the secret.',

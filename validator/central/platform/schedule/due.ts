@@ -28,6 +28,8 @@ export type DueKind =
   | 'key-budget'
   /** Subject: a machine request, and the position in the list of providers to which it is offered. */
   | 'machine-request-offer'
+  /** Subject: a report on a pod. */
+  | 'report-expiry'
   /** Subject: the name of a removal of old rows. */
   | 'retention';
 

@@ -163,6 +163,30 @@ export type FeedbackTable = {
   created_at: number;
 };
 
+/** Reports of renters that a pod is not what was offered. A pod has at most one report that has not ended. */
+export type PodReportsTable = Stamped & {
+  id: string;
+  pod_id: string;
+  account_id: string;
+  executor_id: string;
+  reason: string;
+  /** Text of the renter; null for none, and after the account was deleted. */
+  description: string | null;
+  /** 1 if the validator may enter the pod. */
+  consent: Flag;
+  state: 'open' | 'examining' | 'confirmed' | 'not_confirmed' | 'expired';
+  /** Validator that examines the report; null before the first claim. */
+  validator_hotkey: string | null;
+  /** Time at which another validator may claim the report. */
+  claimed_until: number | null;
+  /** Number of examinations that could not be made. */
+  attempts: number;
+  refund_uusd: number;
+  /** Signed document of the validator; null before the first outcome. */
+  evidence_json: string | null;
+  ended_at: number | null;
+};
+
 /** Support channels; a pod has at most one. */
 export type SupportChannelsTable = {
   pod_id: string;
@@ -184,4 +208,5 @@ export type MarketTables = {
   machine_requests: MachineRequestsTable;
   feedback: FeedbackTable;
   support_channels: SupportChannelsTable;
+  pod_reports: PodReportsTable;
 };
