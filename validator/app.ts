@@ -15,6 +15,7 @@ import { createEvidence } from './evidence/evidence.service.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { createHealthDelivery } from './inspection/health-delivery.ts';
 import { createInspection, type InspectionOptions } from './inspection/inspection.ts';
+import { createReportDelivery } from './inspection/reports/report-delivery.ts';
 import type { TrustedHotkey } from './keys/trusted-hotkeys.ts';
 import { createValidatorMetrics } from './metrics.ts';
 import { createRecords } from './records/records.ts';
@@ -108,6 +109,7 @@ export function createValidator(options: ValidatorOptions) {
     deliveries: {
       'set-weights': createWeightsDelivery({ store, log, validator, central }),
       'health-report': createHealthDelivery(central),
+      'report-outcome': createReportDelivery(central),
     },
   });
   const weights = createWeights({
@@ -144,6 +146,7 @@ export function createValidator(options: ValidatorOptions) {
     check: createHeartbeat(clock),
     weights: createHeartbeat(clock),
     line: createHeartbeat(clock),
+    report: createHeartbeat(clock),
   };
   const inspection = createInspection({
     store,
@@ -168,7 +171,7 @@ export function createValidator(options: ValidatorOptions) {
     listIntervalMs,
     checksAtOnce: options.checksAtOnce ?? CHECKS_AT_ONCE,
   });
-  const { health, measureLines } = inspection;
+  const { health, measureLines, examineReports } = inspection;
   const rewardEstimates = createRewardEstimates({ ...weightSettings, store, validator });
   const { storeHealth = INTACT_DATABASE } = options;
   const gateway = createGateway({
@@ -216,6 +219,7 @@ export function createValidator(options: ValidatorOptions) {
         startPasses('check', () => heartbeats.check.beatAfter(health.runOnce)),
         startPasses('weights', () => heartbeats.weights.beatAfter(runWeights)),
         startPasses('line', () => heartbeats.line.beatAfter(measureLines)),
+        startPasses('report', () => heartbeats.report.beatAfter(examineReports)),
       ];
       const renewal = gateway.renewCertificate();
       if (renewal !== null) loops.push(renewal);
@@ -233,6 +237,7 @@ export function createValidator(options: ValidatorOptions) {
     async runOnce(): Promise<void> {
       await health.runOnce();
       await measureLines();
+      await examineReports();
       await runWeights();
     },
     async close(): Promise<void> {

@@ -1,5 +1,6 @@
 /** Typed client of the central API's validator routes. Sends HTTP requests even if both services run in one process. */
 import type { z } from 'zod';
+import { ReportsToExamine } from '#shared/api/central/pod-reports.ts';
 import {
   type LatestSetWeights,
   LatestSetWeightsResponse,
@@ -89,6 +90,18 @@ export function createCentralClient({ baseUrl, signer, clock, random }: CentralC
 
   return {
     listExecutors: () => post('/executors', {}, ExecutorsToCheck),
+
+    /** Claims renters' reports, and extends the claims on those that this validator examines. */
+    claimReports: () => post('/pod-reports', {}, ReportsToExamine),
+
+    /** Posts the signed outcome of an examination. Resolves with any status. */
+    postReportOutcome: (id: string, body: string) =>
+      submit({
+        method: 'POST',
+        path: `/pod-reports/${id}/outcome`,
+        body,
+        timeoutMs: CALL_TIMEOUT_MS,
+      }),
 
     /** Posts a stored health report; retries use the same key. Resolves with any status. */
     postHealth: (body: string, idempotencyKey: string) =>

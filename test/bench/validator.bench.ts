@@ -24,6 +24,7 @@ import { createNetworkChecks } from '../../validator/inspection/network-checks.t
 import { readPort } from '../../validator/inspection/port-check.ts';
 import { createProofRounds } from '../../validator/inspection/proof/proof-round.ts';
 import { createVerifier } from '../../validator/inspection/proof/verifier.ts';
+import { createReportedNodes } from '../../validator/inspection/reports/reported-nodes.service.ts';
 import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
 import type { EvidenceStore } from '../../validator/store/tables.ts';
 import { computeWeights } from '../../validator/weights/compute-weights.ts';
@@ -248,6 +249,7 @@ function healthOf(store: EvidenceStore, onLook: () => void) {
     lines: { facts: async () => null },
     hosts: createHostLocks({ store, clock, log, holder: 'bench' }),
     rentals: { probe: async () => null, clear: async () => true, podsAt: async () => [] },
+    reported: createReportedNodes({ store, clock, intervalMs: 0 }),
     readBanner: async () => null,
     releases: async () => null,
     evidence: createEvidence({

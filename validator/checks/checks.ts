@@ -20,6 +20,7 @@ import { proofAge } from './proof-age.check.ts';
 import { executorIdentity, reachability } from './reachability.check.ts';
 import { rentalProbe, sshReach } from './rental.check.ts';
 import * as rented from './rented-pods.check.ts';
+import { renterReport } from './renter-report.check.ts';
 import { agentUpdate, imageDigest } from './update.check.ts';
 
 export const CHECKS: readonly Check[] = [
@@ -64,6 +65,7 @@ export const CHECKS: readonly Check[] = [
   host.firewall,
   sshReach,
   rentalProbe,
+  renterReport,
   proof.powCpu,
   proof.powGpu,
   proof.powMem,

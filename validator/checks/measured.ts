@@ -158,6 +158,15 @@ export const RentalFacts = z.object({
 });
 export type RentalFacts = z.output<typeof RentalFacts>;
 
+/** The last confirmed report of a renter on the executor. */
+export const RenterReport = z.object({
+  report_id: Name,
+  /** Shortfall of the node. */
+  shortfall: Text,
+  confirmed_ms: z.int(),
+});
+export type RenterReport = z.output<typeof RenterReport>;
+
 /** Load of a host before its trials, so that checks of idle hosts do not measure the trials themselves. */
 export const Load = z.object({
   cpu_percent: z.number().nullable(),
@@ -249,6 +258,8 @@ export const Measured = z.object({
   line: LineFacts.nullable().default(null),
   /** Result of the rental probe; null if none was due or possible. */
   rental: RentalFacts.nullable().default(null),
+  /** Null if no report of a renter is confirmed, or if a later test rental has passed. */
+  renter_report: RenterReport.nullable().default(null),
   /** SSH ports of pods that have run for a while; null if they were not tried. */
   ssh: z
     .array(z.object({ pod: Name, problem: Text.nullable() }))
@@ -283,6 +294,7 @@ export function nothingMeasured(askedMs: number): Measured {
     proof: null,
     gpu_proof: null,
     rental: null,
+    renter_report: null,
     ssh: null,
     ports: null,
     egress: null,

@@ -9,6 +9,7 @@ import type { NetworkChecks } from './network-checks.ts';
 import { type ProofPlace, unprovenIn } from './proof/proof-round.ts';
 import type { RentalProbes } from './rental-probe/rental-probe.service.ts';
 import { yieldedToRenter } from './rental-probe/rental-probe.ts';
+import type { ReportedNodes } from './reports/reported-nodes.service.ts';
 
 const PARALLEL_INSPECTIONS = 32;
 
@@ -17,6 +18,7 @@ export type FactsOptions = Omit<Inspection, 'client'> & {
   network: NetworkChecks;
   hosts: Pick<HostLocks, 'run'>;
   rentals: Pick<RentalProbes, 'probe' | 'clear' | 'podsAt'>;
+  reported: Pick<ReportedNodes, 'rentalSince'>;
 };
 
 /** `request` is null for an executor that was due and claimed. */
@@ -59,12 +61,13 @@ export function createFactsCollector(options: FactsOptions) {
 
   /** Proofs begin once all executors of the group were read. */
   async function runTrials(facts: Facts, client: AgentClient, trigger: Trigger): Promise<Facts> {
-    const { rentals, network } = options;
+    const { rentals, network, reported } = options;
     const { request } = trigger;
     const isFree = await rentals.clear(facts.executor.id, client);
     const proven = await trigger.place.prove(facts, client, isFree);
     const reached = await network.check(facts, client, isFree);
-    const rental = await rentals.probe(facts, client, request !== null);
+    const sinceMs = await reported.rentalSince(facts.executor.id);
+    const rental = await rentals.probe(facts, client, request !== null, sinceMs);
     // Starts no probe container if a renter has arrived meanwhile.
     const container = yieldedToRenter(rental)
       ? NOT_QUERIED

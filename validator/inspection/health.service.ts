@@ -30,6 +30,7 @@ import {
   StaleVerdict,
 } from './inspection-queue.ts';
 import type { ProofPlace, ProofRounds } from './proof/proof-round.ts';
+import type { ReportedNodes } from './reports/reported-nodes.service.ts';
 import type { MeasureRoundTrip } from './round-trip.ts';
 
 export type HealthService = ReturnType<typeof createHealthService>;
@@ -50,6 +51,7 @@ export type HealthOptions = FactsOptions & {
   lines: { facts(executorId: string): Promise<Measured['line']> };
   /** Round trip to an agent; if absent, no round trip is reported. */
   roundTrip?: MeasureRoundTrip;
+  reported: Pick<ReportedNodes, 'rentalSince' | 'confirmedOn' | 'clear'>;
   evidence: Pick<EvidenceService, 'record'>;
   outbox: Outbox;
   /** Maximum number of executors whose facts are in memory at the same time. */
@@ -95,11 +97,12 @@ export function createHealthService(options: HealthOptions) {
     const tried = { ...collected, measured: { ...collected.measured, proof_record } };
     const before = await checkHistory.load(tried);
     const line = await options.lines.facts(executorId);
+    const renter_report = await options.reported.confirmedOn(executorId);
     const releases = await options.releases(collected.inventory?.update?.current_digest ?? null);
     const memory = { streaks, streak_times, found, interval_ms: inspections.intervalMs };
     const facts = {
       ...tried,
-      measured: { ...tried.measured, ...before, line, releases, ...memory },
+      measured: { ...tried.measured, ...before, line, releases, renter_report, ...memory },
     };
     const judgement = judgeAll(facts, transportFailures);
     const { report } = judgement;
@@ -141,6 +144,7 @@ export function createHealthService(options: HealthOptions) {
     await options.evidence.record(run, async (tx) => {
       await inspections.end(tx, ended, isClaimed);
       await checkHistory.record(tx, facts, report);
+      await options.reported.clear(tx, facts);
       await enqueue(tx, message, replaces);
     });
   }

@@ -1,4 +1,4 @@
-/** Composition of the inspection module: health rounds, probes, proofs, network checks and line measurements. */
+/** Composition of the inspection module: health rounds, probes, proofs, network checks, lines and renters' reports. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { Heartbeat } from '#shared/runtime/liveness.ts';
@@ -28,6 +28,10 @@ import type { ProofSize } from './proof/host-proof.ts';
 import { createProofs } from './proof/proofs.ts';
 import { createRentalProbes } from './rental-probe/rental-probe.service.ts';
 import { createSshLogin, readBanner } from './rental-probe/ssh-session.ts';
+import { createRunInPod } from './reports/pod-terminal.ts';
+import { createRentNode } from './reports/rent-node.ts';
+import { createReportExaminer } from './reports/report.service.ts';
+import { createReportedNodes } from './reports/reported-nodes.service.ts';
 import { type Coordinates, createRoundTrips } from './round-trip.ts';
 
 export type InspectionOptions = {
@@ -45,7 +49,7 @@ export type InspectionOptions = {
   /** Unique id of this process among those that share the store. */
   holder: string;
   trust: Pick<ClockTrust, 'isSuspect' | 'resumedAtMs'>;
-  heartbeats: { check: Heartbeat; line: Heartbeat };
+  heartbeats: { check: Heartbeat; line: Heartbeat; report: Heartbeat };
   /** Null disables proofs of work and network checks. */
   proof: ProofSize | null;
   /** Null disables line measurements. */
@@ -58,11 +62,16 @@ export type InspectionOptions = {
   checksAtOnce: number;
 };
 
+/** Request of a check of the whole host. */
+const WHOLE_HOST = { rental_in_progress: false, gpu_uuids: [] };
 const KBIT_PER_MBIT = 1_000;
 /** Interval between two measurements of a line. Measurements cost the provider traffic, and lines change rarely. */
 const LINE_INTERVAL_MS = 3_600_000;
 /** Duration of the lease on measurements; longer than two measurements of a line. */
 const LINES_LEASE_MS = 300_000;
+
+/** Duration of the lease on examinations of reports; longer than a test rental. */
+const REPORTS_LEASE_MS = 600_000;
 
 export type Inspection = ReturnType<typeof createInspection>;
 
@@ -82,6 +91,7 @@ export function createInspection(options: InspectionOptions) {
   const { sendTo, connectTo } = links;
   const hosts = createHostLocks({ store, clock, log, holder });
   const rentals = createRentalProbes({ store, clock, random, log, logIn: createSshLogin(clock) });
+  const reported = createReportedNodes({ store, clock, intervalMs: checkIntervalMs });
   const lines = createLines({
     store,
     clock,
@@ -133,12 +143,34 @@ export function createInspection(options: InspectionOptions) {
     roundTrip: createRoundTrips({ clock, coordinates: options.coordinates }),
     hosts,
     rentals,
+    reported,
     readBanner,
     // A pass over many executors takes long, so each judged executor counts as progress.
     evidence: { record: (...run) => heartbeats.check.beatAfter(() => evidence.record(...run)) },
     outbox: options.outbox,
     atOnce: options.checksAtOnce,
     metrics,
+  });
+  const recheck = (executorId: string) => health.checkNow(executorId, WHOLE_HOST);
+  const reports = createReportExaminer({
+    store,
+    clock,
+    log,
+    signer,
+    central: options.central,
+    outbox: options.outbox,
+    known: directory.known,
+    clientOf: links.clientOf,
+    runInPod: createRunInPod({ connectTo, clock, random }),
+    readBanner,
+    rentNode: createRentNode({ rentals, recheck }),
+    recheck,
+    holdsLease: () => {
+      const untilMs = clock.now() + REPORTS_LEASE_MS;
+      return acquireLease(store, { name: 'reports', holder, untilMs }, clock.now());
+    },
+    beatAfter: heartbeats.report.beatAfter,
+    intervalMs: checkIntervalMs,
   });
   const stopping = new AbortController();
 
@@ -148,6 +180,8 @@ export function createInspection(options: InspectionOptions) {
     rentals,
     sendTo,
     connectTo,
+    /** Examines renters' reports. */
+    examineReports: reports.runOnce,
     /** Measures the lines of due executors whose agent answered in the last inspection. */
     async measureLines(): Promise<void> {
       const reachable = await inspections.reachable();

@@ -23,6 +23,7 @@ import { createInspectionQueue } from './inspection-queue.ts';
 import { createNetworkChecks } from './network-checks.ts';
 import { createProofRounds } from './proof/proof-round.ts';
 import { createVerifier } from './proof/verifier.ts';
+import { createReportedNodes } from './reports/reported-nodes.service.ts';
 
 const CYCLE_MS = 900_000;
 /** Duration of a rental probe. */
@@ -118,6 +119,7 @@ function start(holder = systemRandom.uuid()) {
       clear: async () => true,
       podsAt: async () => [],
     },
+    reported: createReportedNodes({ store, clock, intervalMs: CYCLE_MS }),
     evidence: createEvidence({
       store,
       signer,

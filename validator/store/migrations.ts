@@ -285,6 +285,26 @@ const proofRecords: Migration = ({ int }) => [
   `alter table gpu_claims add column is_proven ${int} not null default 0`,
 ];
 
+/** Examinations of renters' reports on pods. */
+const reports: Migration = ({ int, tableEnd }) => [
+  `create table pod_reports (
+    report_id text primary key,
+    executor_id text not null,
+    pod_id text not null,
+    reason text not null,
+    reported_ms ${int} not null,
+    findings_json text not null,
+    looks ${int} not null,
+    next_ms ${int} not null,
+    outcome text check (outcome in ('confirmed', 'not_confirmed', 'undecided')),
+    decided_ms ${int},
+    document text,
+    signature text,
+    cleared_ms ${int}
+  ) ${tableEnd}`,
+  'create index pod_reports_of_executor on pod_reports (executor_id, decided_ms)',
+];
+
 /** Ordered, forward only; the number of applied migrations is the schema number. */
 export const MIGRATIONS: readonly Migration[] = [
   foundation,
@@ -303,4 +323,5 @@ export const MIGRATIONS: readonly Migration[] = [
   unreachableSince,
   keySets,
   proofRecords,
+  reports,
 ];

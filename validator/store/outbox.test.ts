@@ -42,7 +42,11 @@ beforeEach(async () => {
     clock,
     random: createSeededRandom(1),
     log,
-    deliveries: { 'set-weights': delivery, 'health-report': delivery },
+    deliveries: {
+      'set-weights': delivery,
+      'health-report': delivery,
+      'report-outcome': delivery,
+    },
   });
 });
 afterEach(() => store.destroy());

@@ -76,13 +76,13 @@ export type EpochsTable = {
   first_kept: number | null;
 };
 
-export type MessageKind = 'set-weights' | 'health-report';
+export type MessageKind = 'set-weights' | 'health-report' | 'report-outcome';
 
 /** Messages to the central API: in order of `seq` per lane (partition), lanes in parallel. */
 export type OutboxTable = {
   seq: Generated<number>;
   kind: MessageKind;
-  /** Epoch number or executor id. */
+  /** Number of an epoch, or id of an executor or report. */
   subject: string;
   /** Partition key. */
   lane: string;
@@ -135,6 +135,29 @@ export type InspectionsTable = {
 
 /** Leases on work that one process does on behalf of all. */
 export type LeasesTable = { name: string; holder: string; until_ms: number };
+
+/** Examination of a renter's report on a pod. */
+export type PodReportsTable = {
+  report_id: string;
+  executor_id: string;
+  pod_id: string;
+  reason: string;
+  /** Time of the report by the clock of the central API. */
+  reported_ms: number;
+  findings_json: string;
+  /** Number of attempts to enter the pod. */
+  looks: number;
+  /** Time of the next attempt. */
+  next_ms: number;
+  /** Null until the report is decided. */
+  outcome: 'confirmed' | 'not_confirmed' | 'undecided' | null;
+  decided_ms: number | null;
+  /** Signed document of the decision. */
+  document: string | null;
+  signature: string | null;
+  /** Time of the test rental that ended the failure of the executor; null before that. */
+  cleared_ms: number | null;
+};
 
 /** Last rental probe of each executor. Its pod may still exist while `ended_ms` is null. */
 export type RentalProbesTable = {
@@ -251,6 +274,7 @@ export type Tables = {
   inspections: InspectionsTable;
   leases: LeasesTable;
   rental_probes: RentalProbesTable;
+  pod_reports: PodReportsTable;
   check_policies: CheckPoliciesTable;
   accepted_specs: AcceptedSpecsTable;
   gpu_claims: GpuClaimsTable;
@@ -279,6 +303,7 @@ export type AgentReleaseRow = Selectable<AgentReleasesTable>;
 export type OutboxRow = Selectable<OutboxTable>;
 export type InspectionRow = Selectable<InspectionsTable>;
 export type RentalProbeRow = Selectable<RentalProbesTable>;
+export type PodReportRow = Selectable<PodReportsTable>;
 
 /**
  * Verdict of a cycle for one executor. `withheld`: the executor could not be measured, which does not lower its weight.

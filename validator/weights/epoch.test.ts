@@ -62,7 +62,11 @@ function start(change: Partial<WeightSettings> = {}, own = signer) {
     clock,
     log,
     random: createSeededRandom(1),
-    deliveries: { 'set-weights': weights, 'health-report': weights },
+    deliveries: {
+      'set-weights': weights,
+      'health-report': weights,
+      'report-outcome': weights,
+    },
   });
   const job = createWeights({
     policy,

@@ -17,6 +17,7 @@ import type { ReadPort } from '../../../validator/inspection/port-check.ts';
 import type { Verifier } from '../../../validator/inspection/proof/verifier.ts';
 import { INSPECT_SCRIPT } from '../../../validator/inspection/rental-probe/probe-spec.ts';
 import type { SshLogin, SshPlace } from '../../../validator/inspection/rental-probe/ssh-session.ts';
+import type { RunInPod } from '../../../validator/inspection/reports/pod-terminal.ts';
 import { executorId, hotkey } from '../../fixtures/cycle-set.ts';
 import type { ManualClock } from '../manual-clock.ts';
 import { type Conduct, HONEST, honestInventory } from './conduct.ts';
@@ -48,6 +49,8 @@ export type FleetHost = {
 export type HostFleet = ReturnType<typeof createHostFleet>;
 
 const RANGE = { first: 31_000, last: 31_009 };
+/** Length of a card's UUID after its prefix. */
+const UUID_CHARS = 36;
 const KIB = 1_024;
 const CPU_PERIOD = 100_000;
 const SSH_PORT = 31_000;
@@ -81,10 +84,11 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
   let added = 0;
   agents.useClock(clock);
 
-  function add(change: Partial<Omit<FleetHost, 'id'>> = {}): FleetHost {
+  /** `id`: id of a node of a central API; by default, a new id. */
+  function add({ id: given, ...change }: Partial<FleetHost> = {}): FleetHost {
     added += 1;
     const number = added;
-    const id = executorId(number);
+    const id = given ?? executorId(number);
     const host: FleetHost = {
       id,
       listing: listingOf(id, number),
@@ -110,7 +114,9 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
   }
 
   const inventoryOf = (host: FleetHost): Inventory =>
-    host.conduct.inventory(honestInventory(host.id, RANGE, { clock, seed: sha256(host.id) }));
+    host.conduct.inventory(
+      honestInventory(host.id, RANGE, { clock, seed: sha256(host.id).slice(0, UUID_CHARS) }),
+    );
 
   /** Rejects as a client does if the agent does not answer, or rejects the route. */
   async function reach(host: FleetHost, route: string): Promise<Conduct> {
@@ -201,6 +207,14 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
     return answer;
   };
 
+  /** Runs a command in the running pod of a renter. */
+  const runInPod: RunInPod = async ({ id }, podId, command) => {
+    const host = hostOf(id);
+    const { phase } = await clientOf({ id }).getPod(podId);
+    if (phase !== 'running') throw new ApiError('pod_state_conflict', `the pod is ${phase}`);
+    return host.prints(outputOf(command, host.inPods(inventoryOf(host))), command);
+  };
+
   const logIn: SshLogin = async ({ host: address }) => {
     const host = hostAt(address);
     if (host === undefined) throw new Error('connection refused');
@@ -231,6 +245,9 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
     lineOf: async (id: string): Promise<LineFacts | null> => hostOf(id).line,
     readPort,
     logIn,
+    runInPod,
+    /** The agents behind the central API's port: their pods are those of the hosts. */
+    agents: { ...agents, clientOf: (id: string) => clientOf({ id }) },
     readBanner: async ({ host: address }: SshPlace) => hostAt(address)?.sshProblem ?? null,
     /** Starts a pod on the host, as for a renter, and lists the host as rented. */
     async rent(host: FleetHost): Promise<string> {
@@ -323,11 +340,13 @@ function commitmentTo({
 }
 
 /** Output of a command in a pod with the whole host. */
-function outputOf(command: string, { cpu, memory, gpu }: Inventory): string {
+function outputOf(command: string, { cpu, memory, gpu, disk }: Inventory): string {
   const nonce = /^printf %s '([^']*)' \| sha256sum$/.exec(command)?.[1];
   if (nonce !== undefined) return `${sha256(nonce)}  -\n`;
   if (command !== INSPECT_SCRIPT) throw new Error(`no such command: ${command}`);
   return [
+    `disk=${disk.total_kib}`,
+    `names=${gpu.devices.map(({ name }) => name).join(';')}`,
     `cards=${gpu.devices.length}`,
     `seen=MemTotal: ${memory.total_kib} kB`,
     `memory=${memory.total_kib * KIB}`,

@@ -13,6 +13,7 @@ import { createInspectionQueue } from '../../../validator/inspection/inspection-
 import { createNetworkChecks } from '../../../validator/inspection/network-checks.ts';
 import { createProofRounds } from '../../../validator/inspection/proof/proof-round.ts';
 import { createRentalProbes } from '../../../validator/inspection/rental-probe/rental-probe.service.ts';
+import { createReportedNodes } from '../../../validator/inspection/reports/reported-nodes.service.ts';
 import type { EvidenceStore } from '../../../validator/store/tables.ts';
 import { AGENT_DIGEST } from '../agents/conduct.ts';
 import type { HostFleet } from '../agents/host-fleet.ts';
@@ -38,6 +39,13 @@ export function createFleetValidator(options: FleetValidatorOptions) {
   const { fleet, clock, random, store, checks, intervalMs } = options;
   const policy: Policy = { acceptSimulated: false, checks };
   const baselines = createProofBaselines({ store, clock });
+  const rentals = createRentalProbes({
+    store,
+    clock: passingTime(clock),
+    random,
+    log,
+    logIn: fleet.logIn,
+  });
   const health = createHealthService({
     clock,
     log,
@@ -95,13 +103,8 @@ export function createFleetValidator(options: FleetValidatorOptions) {
     }),
     lines: { facts: fleet.lineOf },
     hosts: createHostLocks({ store, clock, log, holder: HOLDER }),
-    rentals: createRentalProbes({
-      store,
-      clock: passingTime(clock),
-      random,
-      log,
-      logIn: fleet.logIn,
-    }),
+    rentals,
+    reported: createReportedNodes({ store, clock, intervalMs }),
     evidence: {
       async record(run, first) {
         if (first !== undefined) await store.transaction().execute(first);
@@ -114,6 +117,9 @@ export function createFleetValidator(options: FleetValidatorOptions) {
   return {
     /** Inspects every due host. */
     runOnce: health.runOnce,
+    /** Inspects a host now. */
+    checkNow: health.checkNow,
+    rentals,
   };
 }
 

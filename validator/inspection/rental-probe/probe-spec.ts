@@ -1,12 +1,15 @@
 /** Spec of the pod that a rental probe launches: the same as for a renter of the whole host, except the image. Pure. */
 import { type Inventory, isRentable } from '#shared/api/agent/inventory.ts';
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
+import { matchesGpuType } from '#shared/api/gpu-type.ts';
 import { LEAST_POD_BYTES } from '#shared/check/limits.ts';
 
 /** The agent removes the pod after this time, even if the validator stopped. */
 export const LIFETIME_S = 600;
 /** Share of memory that a rental gets; the host needs the rest. */
 const MEMORY_SHARE = 0.9;
+/** Share of the free disk space that renters are offered. */
+const DISK_SHARE = 0.9;
 const SHM_BYTES = 64 * 1024 ** 2;
 const PIDS = 256;
 const KIB = 1_024;
@@ -18,6 +21,10 @@ export type Expected = {
   memoryBytes: number;
   /** Number of GPU devices; null for simulated or no GPUs. */
   cards: number | null;
+  /** Full name of all GPUs; null for simulated, different or no GPUs. */
+  gpuType: string | null;
+  /** Size of the file system of the pod; null if it is not compared. */
+  diskBytes: number | null;
 };
 
 export function probeSpec(
@@ -29,6 +36,9 @@ export function probeSpec(
   const memoryBytes = Math.floor(inventory.memory.total_kib * KIB * MEMORY_SHARE);
   // MIG devices of one card share its device file.
   const cards = new Set(devices.map(({ uuid, mig }) => mig?.parent_uuid ?? uuid)).size;
+  const [name = null, ...others] = new Set(devices.map((device) => device.name));
+  const isWhole = devices.every(({ mig }) => (mig ?? null) === null);
+  const isReal = inventory.gpu.driver === 'nvidia' && cards > 0;
   return {
     spec: {
       generation: 1,
@@ -48,7 +58,10 @@ export function probeSpec(
     expected: {
       cpuCores,
       memoryBytes,
-      cards: inventory.gpu.driver === 'nvidia' && cards > 0 ? cards : null,
+      cards: isReal ? cards : null,
+      gpuType: isReal && isWhole && others.length === 0 ? name : null,
+      // The free space that the host reports is what renters are offered.
+      diskBytes: Math.floor(inventory.disk.free_kib * KIB * DISK_SHARE),
     },
   };
 }
@@ -84,7 +97,13 @@ export function leastSpec(
   const gpu_uuids = (spec.gpu_uuids ?? []).slice(0, 1);
   return {
     spec: { ...spec, gpu_uuids, limits },
-    expected: { cpuCores, memoryBytes, cards: expected.cards === null ? null : 1 },
+    expected: {
+      ...expected,
+      cpuCores,
+      memoryBytes,
+      cards: expected.cards === null ? null : 1,
+      diskBytes: LEAST.diskBytes,
+    },
   };
 }
 
@@ -94,10 +113,14 @@ export function leastSpec(
  */
 export const INSPECT_SCRIPT: string = [
   'g=/sys/fs/cgroup',
+  `echo "disk=$(df -Pk / 2>/dev/null | awk 'NR==2{print $2}')"`,
   'echo "cards=$(ls -d /dev/nvidia[0-9]* 2>/dev/null | wc -l)"',
   'echo "seen=$(grep MemTotal: /proc/meminfo)"',
   'echo "memory=$(cat $g/memory.max 2>/dev/null || cat $g/memory/memory.limit_in_bytes 2>/dev/null)"',
   'echo "cpu=$(cat $g/cpu.max 2>/dev/null || echo $(cat $g/cpu/cpu.cfs_quota_us $g/cpu/cpu.cfs_period_us 2>/dev/null))"',
+  // Last, because nvidia-smi may create missing device files.
+  'n=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null) && echo "names=$(echo "$n" | tr "\\n" ";")"',
+  'true',
 ].join('; ');
 
 /** Total memory that the container sees, in KiB; null if unknown. */
@@ -112,7 +135,7 @@ const LEAST_SHARE = 0.99;
 /** Describes a resource below its expected value; null if there is none. Ignores values that could not be read. */
 export function shortfallIn(expected: Expected, output: string): string | null {
   const value = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(output)?.[1]?.trim() ?? '';
-  const { cards, memoryBytes, cpuCores } = expected;
+  const { cards, memoryBytes, cpuCores, gpuType, diskBytes } = expected;
   const seen = Number(value('cards'));
   if (cards !== null && seen < cards) return `${seen} of ${cards} cards`;
   const memory = Number(value('memory') || Number.NaN);
@@ -120,5 +143,13 @@ export function shortfallIn(expected: Expected, output: string): string | null {
   const [quota = '', period = ''] = value('cpu').split(/\s+/);
   const cores = Number(quota || Number.NaN) / Number(period || Number.NaN);
   if (cores > 0 && cores < cpuCores * LEAST_SHARE) return `${cores} of ${cpuCores} cores`;
+  const names = value('names')
+    .split(';')
+    .filter((name) => name !== '');
+  const wrong = gpuType === null ? undefined : names.find((name) => !matchesGpuType(name, gpuType));
+  if (wrong !== undefined) return `a ${wrong} instead of a ${gpuType}`;
+  const disk = Number(value('disk') || Number.NaN) * KIB;
+  if (diskBytes !== null && disk < diskBytes * LEAST_SHARE)
+    return `${disk} of ${diskBytes} bytes of disk`;
   return null;
 }

@@ -123,19 +123,28 @@ export function createRentalProbes(options: RentalProbesOptions) {
 
     podsAt,
 
+    /** Result of the last probe; null before the first. */
+    last: async (executorId: string) => resultIn(await findRentalProbe(store, executorId)),
+
     /**
      * Returns the last result while it is fresh; otherwise runs a probe if the limit allows it. Returns null for
      * unreachable and rented hosts, and `not_run` for hosts with a pod. `isAsked`: the check was requested, so a failed
-     * probe is repeated at once.
+     * probe is repeated at once. Results before `sinceMs` are not fresh.
      */
-    async probe(facts: Facts, client: AgentClient, isAsked: boolean): Promise<RentalFacts | null> {
+    async probe(
+      facts: Facts,
+      client: AgentClient,
+      isAsked: boolean,
+      sinceMs = 0,
+    ): Promise<RentalFacts | null> {
       const { executor, inventory } = facts;
       if (inventory === null) return null;
       const row = await findRentalProbe(store, executor.id);
       const isClear = await removeLeftover(row, client);
       if (executor.rented) return null;
       const last = resultIn(row);
-      if (last !== null && (!isClear || isFresh(last, facts, isAsked))) {
+      const isKept = last !== null && last.at_ms >= sinceMs && isFresh(last, facts, isAsked);
+      if (last !== null && (!isClear || isKept)) {
         return { ...last, repeated: true };
       }
       if (!isClear || running.size >= MAX_PARALLEL || running.has(executor.id)) return last;
