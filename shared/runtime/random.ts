@@ -1,5 +1,5 @@
 /** Randomness as a port, so that tests can replay it. The only file that uses the system's random source. */
-import { randomBytes, randomInt, randomUUID } from 'node:crypto';
+import { createHmac, randomBytes, randomInt, randomUUID } from 'node:crypto';
 
 export type Random = {
   /** A version 4 UUID, lower case. */
@@ -15,6 +15,46 @@ export const systemRandom: Random = {
   bytes: (length) => new Uint8Array(randomBytes(length)),
   int: (maxExclusive) => randomInt(maxExclusive),
 };
+
+const BLOCK_BYTES = 32;
+const INT_BYTES = 6;
+const INTS = 2 ** (8 * INT_BYTES);
+
+/**
+ * Returns a source whose values depend only on the secret and the label, so that a plan can be drawn again. Without the
+ * secret the values cannot be predicted. Keys come from `systemRandom`.
+ */
+export function derivedRandom(secret: string, label: string): Random {
+  let blocks = 0;
+  let rest = Buffer.alloc(0);
+
+  function bytes(length: number): Uint8Array {
+    const parts = [rest];
+    for (let have = rest.length; have < length; have += BLOCK_BYTES) {
+      parts.push(createHmac('sha256', secret).update(`${label}\n${blocks}`).digest());
+      blocks += 1;
+    }
+    const all = Buffer.concat(parts);
+    rest = all.subarray(length);
+    return new Uint8Array(all.subarray(0, length));
+  }
+
+  /** Rejects the values above the last multiple of `maxExclusive`, so that all results are equally likely. */
+  function int(maxExclusive: number): number {
+    for (;;) {
+      const value = Buffer.from(bytes(INT_BYTES)).readUIntBE(0, INT_BYTES);
+      if (value < INTS - (INTS % maxExclusive)) return value % maxExclusive;
+    }
+  }
+
+  function uuid(): string {
+    const hex = Buffer.from(bytes(16)).toString('hex');
+    const variant = '89ab'[int(4)];
+    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
+  }
+
+  return { uuid, bytes, int };
+}
 
 /** Returns `byteLength` random bytes as unpadded base64url. */
 export function randomToken(random: Random, byteLength: number): string {

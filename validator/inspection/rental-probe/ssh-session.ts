@@ -17,14 +17,17 @@ const OWN_FAULTS = ['EMFILE', 'ENFILE', 'ENOBUFS', 'EADDRNOTAVAIL', 'ENETUNREACH
 export type SshPlace = { host: string; port: number };
 
 export type SshSession = {
-  /** Resolves with the output. Rejects on a nonzero exit status or a timeout. */
-  run(command: string): Promise<string>;
+  /**
+   * Sends `input`, if any, and resolves with the output. Rejects on a nonzero exit status, or after `timeoutMs`, by
+   * default 20 s.
+   */
+  run(command: string, input?: string | Buffer, timeoutMs?: number): Promise<string>;
   end(): void;
 };
 
 export type SshLogin = (
   place: SshPlace,
-  login: { privateKeyPem: string; hostKeyFingerprint: string; signal: AbortSignal },
+  login: { privateKeyPem: string; hostKeyFingerprint: string | null; signal: AbortSignal },
 ) => Promise<SshSession>;
 
 /** Returns true for an error of the validator's machine. */
@@ -33,11 +36,17 @@ export function isOwnFault(error: unknown): boolean {
   return typeof code === 'string' && OWN_FAULTS.includes(code);
 }
 
-/** Accepts only the host key that the agent reported. Rejects without a login within 20 s. */
+/** Opens a connection to `place`, which may still be connecting. Rejects when the signal aborts. */
+export type OpenSocket = (place: SshPlace, signal: AbortSignal) => Promise<Socket>;
+
+const openDirectly: OpenSocket = async (place) => connect({ ...place, noDelay: true });
+
+/** Accepts only the host key of the fingerprint, or any for null. Rejects without a login within 20 s. */
 export const createSshLogin =
-  (clock: Clock): SshLogin =>
+  (clock: Clock, open: OpenSocket = openDirectly): SshLogin =>
   async (place, { privateKeyPem, hostKeyFingerprint, signal }) => {
-    const sock = connect({ ...place, noDelay: true });
+    const limit = clock.deadline(LOGIN_MS, signal);
+    const sock = await open(place, limit);
     const client = new ssh2.Client();
     const close = () => {
       client.end();
@@ -56,23 +65,30 @@ export const createSshLogin =
       username: USER,
       privateKey: privateKeyPem,
       readyTimeout: 0,
-      hostVerifier: (key: Buffer) => fingerprintOf(key) === hostKeyFingerprint,
+      hostVerifier: (key: Buffer) =>
+        hostKeyFingerprint === null || fingerprintOf(key) === hostKeyFingerprint,
     });
     try {
-      await abortable(ready, clock.deadline(LOGIN_MS, signal));
+      await abortable(ready, limit);
     } catch (error) {
       close();
       throw error;
     }
     return {
-      run: (command) => abortable(runCommand(client, command), clock.deadline(COMMAND_MS, signal)),
+      run: (command, input, timeoutMs = COMMAND_MS) =>
+        abortable(runCommand(client, command, input), clock.deadline(timeoutMs, signal)),
       end: close,
     };
   };
 
-function runCommand(client: ssh2.Client, command: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    client.once('close', () => reject(new Error('the connection was closed')));
+function runCommand(
+  client: ssh2.Client,
+  command: string,
+  input?: string | Buffer,
+): Promise<string> {
+  return new Promise<string>((resolve, reject) => {
+    const onClose = () => reject(new Error('the connection was closed'));
+    client.once('close', onClose);
     client.exec(command, (error, channel) => {
       if (error !== undefined) return reject(error);
       let output = '';
@@ -81,10 +97,12 @@ function runCommand(client: ssh2.Client, command: string): Promise<string> {
         if (output.length < MAX_OUTPUT_BYTES) output += bytes.toString('utf8');
       });
       channel.stderr.resume();
+      if (input !== undefined) channel.end(input);
       channel.on('exit', (code) => {
         exitCode = code;
       });
       channel.on('close', () => {
+        client.off('close', onClose);
         if (exitCode === 0) resolve(output);
         else reject(new Error(`the command ended with exit status ${exitCode}`));
       });
