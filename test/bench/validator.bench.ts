@@ -247,6 +247,7 @@ function healthOf(store: EvidenceStore, onLook: () => void) {
       templateImages: [],
     }),
     lines: { facts: async () => null },
+    hiddenRentals: { facts: async () => null },
     hosts: createHostLocks({ store, clock, log, holder: 'bench' }),
     rentals: { probe: async () => null, clear: async () => true, podsAt: async () => [] },
     reported: createReportedNodes({ store, clock, intervalMs: 0 }),

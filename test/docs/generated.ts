@@ -145,7 +145,7 @@ function cheatsTable(): string {
   const atMs = parseIsoTime(COVERAGE_AT) ?? 0;
   const judged = coverageOf({ atMs, ...defaultPolicies() });
   const rows = judged
-    .filter(({ cheat }) => cheat.hidden === undefined)
+    .filter(({ cheat }) => cheat.hidden?.foundBy !== 'nothing')
     .map(({ cheat, outcome, reasons, looks, earnsPercent }) => {
       const found = reasons.map((reason) => `\`${reason}\``).join(' ');
       return `| ${cheat.cheat} | ${outcome} | ${found} | ${looks ?? ''} | ${earnsPercent} % |`;
@@ -154,14 +154,14 @@ function cheatsTable(): string {
   return [head, '|---|---|---|---|---|', ...rows, ''].join('\n');
 }
 
-const FOUND_BY = { rentals: 'a rental that the host cannot recognise', nothing: 'no program' };
+const FOUND_BY = { rentals: 'a hidden rental', nothing: 'no program' };
 
 function hiddenCheatsTable(): string {
   const rows = CHEATS.flatMap(({ cheat, hidden }) =>
     hidden === undefined ? [] : [`| ${cheat} | ${FOUND_BY[hidden.foundBy]} | ${hidden.costs} |`],
   );
   return [
-    '| A host that … | Can be found by | Cost or limit for the provider |',
+    '| A host that … | Found by | Cost or limit for the provider |',
     '|---|---|---|',
     ...rows,
     '',

@@ -86,6 +86,12 @@ export const CheckPolicy = z.strictObject({
   /** Validity of a passed rental probe, and the image that it runs. */
   rental_probe_hours: z.int().min(1).max(720),
   rental_probe_image: ImageReference,
+  /**
+   * Rentals of each node in a day that hosts cannot recognise, 0 for none, and the hours for which the result of one
+   * counts. Files of older versions lack both.
+   */
+  hidden_rentals_per_day: z.int().min(0).max(24).default(2),
+  hidden_rental_hours: z.int().min(1).max(720).default(72),
 });
 export type CheckPolicy = z.output<typeof CheckPolicy>;
 

@@ -11,6 +11,7 @@ import * as container from './container.check.ts';
 import * as inventory from './gpu-inventory.check.ts';
 import * as model from './gpu-model.check.ts';
 import * as state from './gpu-state.check.ts';
+import { hiddenRental } from './hidden-rental.check.ts';
 import * as host from './host.check.ts';
 import { gpuParts } from './mig.check.ts';
 import * as network from './network.check.ts';
@@ -66,6 +67,7 @@ export const CHECKS: readonly Check[] = [
   sshReach,
   rentalProbe,
   renterReport,
+  hiddenRental,
   proof.powCpu,
   proof.powGpu,
   proof.powMem,

@@ -167,6 +167,38 @@ export const RenterReport = z.object({
 });
 export type RenterReport = z.output<typeof RenterReport>;
 
+/** Facts that a renter sees in a pod, and that a hidden rental compares with the offer. */
+const RentalFact = z.enum([
+  'login',
+  'cards',
+  'card_model',
+  'card_memory',
+  'card_uuids',
+  'card_in_use',
+  'memory',
+  'cores',
+  'disk',
+]);
+export type RentalFact = z.output<typeof RentalFact>;
+
+/** A fact that was below the offer in both measurements of a rental, with both measured values. */
+export const RentalMismatch = z.object({ fact: RentalFact, offered: Text, seen: z.array(Text) });
+export type RentalMismatch = z.output<typeof RentalMismatch>;
+
+/**
+ * Result of the last hidden rental that could be made and has ended. Names neither the pod nor the account, and rounds
+ * the time to hours.
+ */
+export const HiddenRentalFacts = z.object({
+  mismatches: z.array(RentalMismatch),
+  /** Facts that only one of the two measurements found below the offer. */
+  seen_once: z.array(RentalFact),
+  /** Speed of the connection between validator and pod; null if it was not measured. */
+  down_kbit: Amount.nullable(),
+  ended_ms: z.int(),
+});
+export type HiddenRentalFacts = z.output<typeof HiddenRentalFacts>;
+
 /** Load of a host before its trials, so that checks of idle hosts do not measure the trials themselves. */
 export const Load = z.object({
   cpu_percent: z.number().nullable(),
@@ -260,6 +292,8 @@ export const Measured = z.object({
   rental: RentalFacts.nullable().default(null),
   /** Null if no report of a renter is confirmed, or if a later test rental has passed. */
   renter_report: RenterReport.nullable().default(null),
+  /** Missing in documents of older versions; null if there was none within the time that the policy states. */
+  hidden_rental: HiddenRentalFacts.nullable().default(null),
   /** SSH ports of pods that have run for a while; null if they were not tried. */
   ssh: z
     .array(z.object({ pod: Name, problem: Text.nullable() }))
@@ -295,6 +329,7 @@ export function nothingMeasured(askedMs: number): Measured {
     gpu_proof: null,
     rental: null,
     renter_report: null,
+    hidden_rental: null,
     ssh: null,
     ports: null,
     egress: null,

@@ -9,6 +9,7 @@ import type {
   GpuProofFacts,
   Measured,
   ProofFacts,
+  RentalFact,
   RentalFacts,
   RentalStep,
   Unanswered,
@@ -30,12 +31,17 @@ export type Cheat = {
   hasNoProbe?: true;
   /** Number of the first inspection during which the host is rented; absent if the host is never rented. */
   rentedFrom?: number;
-  /** Means that could detect the cheat, which no check detects now, and its cost for the provider. */
+  /** Means that detects the cheat, which inspections cannot, and its cost for the provider. */
   hidden?: Hidden;
 };
 
-/** `rentals`: hidden rentals can find the cheat, because they see the host as a renter does. `nothing`: no program can. */
-export type Hidden = { foundBy: 'rentals' | 'nothing'; costs: string };
+/**
+ * `rentals`: a hidden rental finds the cheat, because it sees the host as a renter does; `shows` is a fact below the
+ * offer. `nothing`: no program finds it.
+ */
+export type Hidden =
+  | { foundBy: 'rentals'; shows: RentalFact; costs: string }
+  | { foundBy: 'nothing'; costs: string };
 
 type Gpu = Inventory['gpu'];
 type Device = Gpu['devices'][number];
@@ -488,6 +494,7 @@ export const CHEATS: readonly Cheat[] = [
     cheat: 'starves its renters, and not the pods that resemble a test rental',
     hidden: {
       foundBy: 'rentals',
+      shows: 'cores',
       costs:
         'Renters report it, and the host must provide all offered resources for each test rental.',
     },
@@ -497,6 +504,7 @@ export const CHEATS: readonly Cheat[] = [
     cheat: 'relays its proofs to a host with real cards, and answers in the usual time',
     hidden: {
       foundBy: 'rentals',
+      shows: 'cards',
       costs:
         'One real card for each card that it claims in a round, because the proofs of up to 64 nodes begin at the same time.',
     },
@@ -506,8 +514,9 @@ export const CHEATS: readonly Cheat[] = [
     cheat: 'uses its cards for others between two proofs, and stops in time',
     hidden: {
       foundBy: 'rentals',
+      shows: 'card_in_use',
       costs:
-        'The provider can only do work that can stop at any moment, and the validator records the load before each inspection.',
+        'The provider can only do work that can stop at any moment. Work that also stops when a rental starts takes nothing from renters, and is not found.',
     },
   },
   {
@@ -515,6 +524,7 @@ export const CHEATS: readonly Cheat[] = [
     cheat: 'has an SSH gateway that changes only the output of the probe’s program',
     hidden: {
       foundBy: 'rentals',
+      shows: 'memory',
       costs:
         'The gateway must recognise every version of the probe’s program and invent correct output for it.',
     },
@@ -522,13 +532,18 @@ export const CHEATS: readonly Cheat[] = [
   {
     id: 'ports_for_checks',
     cheat: 'opens its ports for the check, and closes them for renters',
-    hidden: { foundBy: 'rentals', costs: 'The SSH port of each rented pod must stay open.' },
+    hidden: {
+      foundBy: 'rentals',
+      shows: 'login',
+      costs: 'The SSH port of each rented pod must stay open.',
+    },
   },
   {
     id: 'false_monitoring',
     cheat: 'declares its work on the cards of a renter as monitoring',
     hidden: {
       foundBy: 'rentals',
+      shows: 'card_in_use',
       costs: 'At most two processes for each card, which the evidence shows.',
     },
   },
@@ -562,8 +577,32 @@ export function cheatingFacts(honest: Facts, cheat: Cheat, look: number): Facts 
     executor: { ...seen.executor, ...cheat.listing },
     inventory: inventory === null ? null : (cheat.inventory?.(inventory, look) ?? inventory),
     probe: cheat.hasNoProbe === true ? null : seen.probe,
-    measured: { ...seen.measured, ...cheat.measured?.(seen.measured, look) },
+    measured: {
+      ...seen.measured,
+      hidden_rental: hiddenRentalOf(cheat, honest, look),
+      ...cheat.measured?.(seen.measured, look),
+    },
   };
+}
+
+/** Inspections of a day. */
+const DAY_LOOKS = 96;
+
+/**
+ * The result of the last hidden rental. The policy sets the number of rentals in a day; the first one ends at the latest
+ * when the first interval of that length ends.
+ */
+function hiddenRentalOf(
+  { hidden }: Cheat,
+  { policy, receivedMs: ended_ms }: Facts,
+  look: number,
+): Measured['hidden_rental'] {
+  const perDay = policy.checks.hidden_rentals_per_day;
+  if (perDay === 0 || look <= Math.ceil(DAY_LOOKS / perDay)) return null;
+  const rental = { mismatches: [], seen_once: [], down_kbit: null, ended_ms };
+  if (hidden?.foundBy !== 'rentals') return rental;
+  const mismatch = { fact: hidden.shows, offered: 'as listed', seen: ['less', 'less'] };
+  return { ...rental, mismatches: [mismatch] };
 }
 
 /** A rented host gets no trials. */

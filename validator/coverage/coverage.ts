@@ -44,10 +44,6 @@ export const coverageOf = (options: CoverageOptions): Coverage[] =>
 
 /** Inspects the cheating host once per interval until an inspection counts. */
 function coverageOfCheat(cheat: Cheat, options: CoverageOptions): Coverage {
-  // Inspections of such a host find what they find on an honest one.
-  if (cheat.hidden !== undefined) {
-    return { cheat, outcome: 'passes', reasons: [], looks: null, earnsPercent: 100 };
-  }
   const { atMs, weights, checks } = options;
   const honest = honestFacts({ atMs, hotkey: HOTKEY, checks });
   const most = pointsOf(documentAfter(honest, judgeAll(honest, 0), weights), weights);

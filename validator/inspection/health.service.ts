@@ -49,6 +49,8 @@ export type HealthOptions = FactsOptions & {
   proofs: ProofRounds;
   /** Bandwidth facts; null if not measured. */
   lines: { facts(executorId: string): Promise<Measured['line']> };
+  /** Result of the last hidden rental that counts; null without one. */
+  hiddenRentals: { facts(executorId: string): Promise<Measured['hidden_rental']> };
   /** Round trip to an agent; if absent, no round trip is reported. */
   roundTrip?: MeasureRoundTrip;
   reported: Pick<ReportedNodes, 'rentalSince' | 'confirmedOn' | 'clear'>;
@@ -98,11 +100,20 @@ export function createHealthService(options: HealthOptions) {
     const before = await checkHistory.load(tried);
     const line = await options.lines.facts(executorId);
     const renter_report = await options.reported.confirmedOn(executorId);
+    const hidden_rental = await options.hiddenRentals.facts(executorId);
     const releases = await options.releases(collected.inventory?.update?.current_digest ?? null);
     const memory = { streaks, streak_times, found, interval_ms: inspections.intervalMs };
     const facts = {
       ...tried,
-      measured: { ...tried.measured, ...before, line, releases, renter_report, ...memory },
+      measured: {
+        ...tried.measured,
+        ...before,
+        line,
+        hidden_rental,
+        releases,
+        renter_report,
+        ...memory,
+      },
     };
     const judgement = judgeAll(facts, transportFailures);
     const { report } = judgement;

@@ -46,6 +46,7 @@ export type InspectionOptions = {
   outbox: Outbox;
   metrics: Pick<ValidatorMetrics, 'checked' | 'passed' | 'proven'>;
   releases: HealthOptions['releases'];
+  hiddenRentals: HealthOptions['hiddenRentals'];
   /** Unique id of this process among those that share the store. */
   holder: string;
   trust: Pick<ClockTrust, 'isSuspect' | 'resumedAtMs'>;
@@ -140,6 +141,7 @@ export function createInspection(options: InspectionOptions) {
       templateImages: policy.checks.template_images,
     }),
     lines,
+    hiddenRentals: options.hiddenRentals,
     roundTrip: createRoundTrips({ clock, coordinates: options.coordinates }),
     hosts,
     rentals,

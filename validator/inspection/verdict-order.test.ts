@@ -110,6 +110,7 @@ function start(holder = systemRandom.uuid()) {
       templateImages: [],
     }),
     lines: { facts: nothing },
+    hiddenRentals: { facts: nothing },
     hosts: createHostLocks({ store, clock, log, holder }),
     rentals: {
       async probe(facts) {

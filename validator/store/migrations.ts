@@ -305,6 +305,29 @@ const reports: Migration = ({ int, tableEnd }) => [
   'create index pod_reports_of_executor on pod_reports (executor_id, decided_ms)',
 ];
 
+/**
+ * Rentals of the validator that hosts cannot recognise. A row exists before the request, so that a restarted process
+ * ends the rental.
+ */
+const hiddenRentals: Migration = ({ int, tableEnd }) => [
+  `create table hidden_rentals (
+    id text primary key,
+    executor_id text not null,
+    due_ms ${int} not null,
+    account text,
+    request_json text,
+    idempotency_key text,
+    pod_id text,
+    started_ms ${int},
+    cost_uusd ${int} not null,
+    ended_ms ${int},
+    result_json text
+  ) ${tableEnd}`,
+  'create index hidden_rentals_of_executor on hidden_rentals (executor_id, due_ms)',
+  `create unique index hidden_rentals_open on hidden_rentals (executor_id)
+    where ended_ms is null`,
+];
+
 /** Ordered, forward only; the number of applied migrations is the schema number. */
 export const MIGRATIONS: readonly Migration[] = [
   foundation,
@@ -324,4 +347,5 @@ export const MIGRATIONS: readonly Migration[] = [
   keySets,
   proofRecords,
   reports,
+  hiddenRentals,
 ];

@@ -168,6 +168,29 @@ export type RentalProbesTable = {
   result_json: string | null;
 };
 
+/**
+ * A rental that a host cannot recognise. It waits for a free node while `started_ms` is null, and its pod may exist
+ * while `ended_ms` is null.
+ */
+export type HiddenRentalsTable = {
+  id: string;
+  executor_id: string;
+  due_ms: number;
+  /** Name of the account that rents; it and the next three columns are null before the start. */
+  account: string | null;
+  /** Body of the rent request. */
+  request_json: string | null;
+  idempotency_key: string | null;
+  started_ms: number | null;
+  /** Null until the central API has answered. */
+  pod_id: string | null;
+  /** Highest cost of the rental. */
+  cost_uusd: number;
+  ended_ms: number | null;
+  /** HiddenRentalFacts; null if the rental could not be made or measured. */
+  result_json: string | null;
+};
+
 /** Registered hotkeys of a local marketplace, in the order of arrival. */
 export type NeuronsTable = { uid: number; hotkey: string };
 
@@ -275,6 +298,7 @@ export type Tables = {
   leases: LeasesTable;
   rental_probes: RentalProbesTable;
   pod_reports: PodReportsTable;
+  hidden_rentals: HiddenRentalsTable;
   check_policies: CheckPoliciesTable;
   accepted_specs: AcceptedSpecsTable;
   gpu_claims: GpuClaimsTable;
@@ -304,6 +328,7 @@ export type OutboxRow = Selectable<OutboxTable>;
 export type InspectionRow = Selectable<InspectionsTable>;
 export type RentalProbeRow = Selectable<RentalProbesTable>;
 export type PodReportRow = Selectable<PodReportsTable>;
+export type HiddenRentalRow = Selectable<HiddenRentalsTable>;
 
 /**
  * Verdict of a cycle for one executor. `withheld`: the executor could not be measured, which does not lower its weight.

@@ -7,7 +7,10 @@ import { createCheckHistory } from '../../../validator/checks/check-history.serv
 import type { CheckPolicy } from '../../../validator/checks/check-policy.ts';
 import { createProofBaselines } from '../../../validator/checks/proof-baseline.service.ts';
 import type { CheckRun } from '../../../validator/evidence/document.ts';
-import { createHealthService } from '../../../validator/inspection/health.service.ts';
+import {
+  createHealthService,
+  type HealthOptions,
+} from '../../../validator/inspection/health.service.ts';
 import { createHostLocks } from '../../../validator/inspection/host-locks.ts';
 import { createInspectionQueue } from '../../../validator/inspection/inspection-queue.ts';
 import { createNetworkChecks } from '../../../validator/inspection/network-checks.ts';
@@ -30,6 +33,8 @@ export type FleetValidatorOptions = {
   store: EvidenceStore;
   checks: CheckPolicy;
   intervalMs: number;
+  /** Default: no hidden rentals. */
+  hiddenRentals?: HealthOptions['hiddenRentals'];
   /** Called with every recorded run. */
   onRun(run: CheckRun): void;
 };
@@ -102,6 +107,7 @@ export function createFleetValidator(options: FleetValidatorOptions) {
       templateImages: checks.template_images,
     }),
     lines: { facts: fleet.lineOf },
+    hiddenRentals: options.hiddenRentals ?? { facts: async () => null },
     hosts: createHostLocks({ store, clock, log, holder: HOLDER }),
     rentals,
     reported: createReportedNodes({ store, clock, intervalMs }),
@@ -124,7 +130,7 @@ export function createFleetValidator(options: FleetValidatorOptions) {
 }
 
 /** A clock on which a wait advances the time, for waits during which nothing else happens. */
-const passingTime = (clock: ManualClock): Clock => ({
+export const passingTime = (clock: ManualClock): Clock => ({
   ...clock,
   async sleep(ms, signal) {
     await clock.advance(ms);
