@@ -42,6 +42,7 @@ const ORDER: Record<string, readonly string[]> = {
       'central',
       'doctor',
       'gateway',
+      'probes',
       'inspection',
       'metrics.ts',
       'records',

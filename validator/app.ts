@@ -18,6 +18,7 @@ import { createInspection, type InspectionOptions } from './inspection/inspectio
 import { createReportDelivery } from './inspection/reports/report-delivery.ts';
 import type { TrustedHotkey } from './keys/trusted-hotkeys.ts';
 import { createValidatorMetrics } from './metrics.ts';
+import { createProbes, NO_PROBES, type ProbeSettings } from './probes/probes.ts';
 import { createRecords } from './records/records.ts';
 import { probeStore, readSchema } from './store/evidence-store.ts';
 import { acquireLease } from './store/lease.store.ts';
@@ -65,6 +66,8 @@ export type ValidatorOptions = {
   releaseSource?: ReleaseSource | null;
   /** Executors inspected in parallel; default 512. */
   checksAtOnce?: number;
+  /** Accounts and budget of hidden rentals; by default none are made. */
+  probes?: ProbeSettings;
   /** Certificate of the gateway; null, the default, serves plain HTTP. */
   certificates?: CertificateSource | null;
   /** TLS of the connections to agents; default: `on`. */
@@ -142,6 +145,17 @@ export function createValidator(options: ValidatorOptions) {
     source: options.releaseSource ?? null,
     graceMs: GRACE_CYCLES * options.checkIntervalMs,
   });
+  const hiddenRentals = createProbes({
+    settings: options.probes ?? NO_PROBES,
+    store,
+    clock,
+    random,
+    log,
+    policy: options.policy.checks,
+    centralUrl: options.centralUrl,
+    listed: () => inspection.directory.known().map(({ id }) => id),
+    holder,
+  });
   const heartbeats = {
     check: createHeartbeat(clock),
     weights: createHeartbeat(clock),
@@ -160,6 +174,7 @@ export function createValidator(options: ValidatorOptions) {
     outbox,
     metrics,
     releases: releases.expected,
+    hiddenRentals,
     holder,
     trust: guard,
     heartbeats,
@@ -187,6 +202,7 @@ export function createValidator(options: ValidatorOptions) {
     readiness: createReadiness(clock, {
       ...databaseProbes(storeHealth, () => readSchema(store)),
       clock: clockProbe(guard),
+      hidden_rentals: { required: false, check: async () => hiddenRentals.state() },
     }),
     relay: inspection,
     routes: [
@@ -205,6 +221,8 @@ export function createValidator(options: ValidatorOptions) {
     });
   /** A suspect clock would end cycles too early, and remove evidence. */
   const runWeights = async () => (guard.isSuspect() ? undefined : weights.runOnce());
+  /** A suspect clock would spend the budget of another day. */
+  const runHiddenRentals = async () => (guard.isSuspect() ? undefined : hiddenRentals.runOnce());
   let loops: Loop[] = [];
   const stopLoops = () => Promise.all(loops.map((loop) => loop.stop()));
   // A damaged store must not decide verdicts and weights. The gateway relays commands without it.
@@ -218,6 +236,7 @@ export function createValidator(options: ValidatorOptions) {
       loops = [
         startPasses('check', () => heartbeats.check.beatAfter(health.runOnce)),
         startPasses('weights', () => heartbeats.weights.beatAfter(runWeights)),
+        startPasses('hidden rental', runHiddenRentals),
         startPasses('line', () => heartbeats.line.beatAfter(measureLines)),
         startPasses('report', () => heartbeats.report.beatAfter(examineReports)),
       ];
@@ -243,6 +262,7 @@ export function createValidator(options: ValidatorOptions) {
     async close(): Promise<void> {
       inspection.stop();
       await stopLoops();
+      await hiddenRentals.close();
       await gateway.close();
       await inspection.close();
     },

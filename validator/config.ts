@@ -107,6 +107,12 @@ const Schema = z.object({
   VALIDATOR_COORDINATES: Coordinates.optional(),
   /** Lets simulated GPUs pass the checks, for local use; they earn no weight. */
   VALIDATOR_ACCEPT_SIMULATED: z.stringbool().default(false),
+  /** JSON file, mode 0600, with the accounts of hidden rentals; without it none are made. */
+  VALIDATOR_PROBE_ACCOUNTS_FILE: z.string().min(1).optional(),
+  /** Most USD that hidden rentals cost within 24 hours. */
+  VALIDATOR_PROBE_USD_PER_DAY: z.coerce.number().min(0).max(1_000_000).default(20),
+  /** SOCKS5 proxy of the logins of hidden rentals, so that hosts do not see the validator's address. */
+  VALIDATOR_PROBE_SOCKS: ListenAddress.optional(),
   /** Repository of the agent's image; the validator signs the digest of its tag. Default: none, nothing is signed. */
   VALIDATOR_AGENT_IMAGE: ImageName.optional(),
   VALIDATOR_AGENT_TAG: ImageTag.default('latest'),

@@ -31,6 +31,7 @@ import { checkGatewayFiles } from './gateway/gateway-certificate.ts';
 import { encryptSeed, proveAccountOf, showHotkey, signKeySetFile } from './keys/key-commands.ts';
 import { openKey } from './keys/key-file.ts';
 import { evidenceKeys, keyProblem, ownKeyLocation } from './keys/own-key.ts';
+import { probeAccountsIn } from './probes/probe-accounts.ts';
 import type { StoreLocation } from './store/evidence-store.ts';
 import { releaseLoginOf } from './updates/release.service.ts';
 import { fileMetagraph } from './weights/metagraph.ts';
@@ -217,6 +218,7 @@ async function furtherProblems(config: ValidatorConfig | null): Promise<string[]
     () => requirePoliciesAgree(config),
     () => checkGatewayFiles(config),
     () => releaseLoginOf(config),
+    () => probeAccountsIn(config),
   );
   const ofKey = await keyProblem(ownKeyLocation(config), config.VALIDATOR_KEY_SET);
   return [...new Set(ofFiles), ...(ofKey === null ? [] : [ofKey]), ...ofTracing];

@@ -21,6 +21,7 @@ import { FULL_PROOF } from './inspection/proof/host-proof.ts';
 import { createKeyThread } from './keys/key-thread.ts';
 import { ownKeyLocation } from './keys/own-key.ts';
 import { trustedHotkeys } from './keys/trusted-hotkeys.ts';
+import { probeAccountsIn } from './probes/probe-accounts.ts';
 import { openEvidenceStore } from './store/evidence-store.ts';
 import { type ReleaseSource, releaseLoginOf } from './updates/release.service.ts';
 import type { WeightSettings } from './weights/weights.ts';
@@ -100,6 +101,11 @@ export async function serve(
     trusted: trustedHotkeys(signer.hotkey, config.VALIDATOR_KEY_SET),
     centralUrl: config.VALIDATOR_CENTRAL_URL.replace(/\/+$/, ''),
     centralHotkey: config.VALIDATOR_CENTRAL_HOTKEY,
+    probes: {
+      readAccounts: () => probeAccountsIn(config),
+      usdPerDay: config.VALIDATOR_PROBE_USD_PER_DAY,
+      socks: config.VALIDATOR_PROBE_SOCKS ?? null,
+    },
     policy: { acceptSimulated: config.VALIDATOR_ACCEPT_SIMULATED, checks },
     proof: FULL_PROOF,
     line: FULL_LINE,

@@ -368,6 +368,17 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
       'repository of the agent’s image, `host/name`; the validator signs the digest of its tag',
     unset: 'no releases',
   },
+  VALIDATOR_PROBE_ACCOUNTS_FILE: {
+    meaning:
+      'JSON file, mode 0600, with a secret and the accounts with which [hidden rentals](#hidden-rentals) are made',
+    unset: 'no hidden rentals',
+  },
+  VALIDATOR_PROBE_USD_PER_DAY: 'most USD that hidden rentals cost within 24 hours',
+  VALIDATOR_PROBE_SOCKS: {
+    meaning:
+      'SOCKS5 proxy (`host:port`) of the logins of hidden rentals, such as `ssh -D` on another host, because a host can recognise the validator’s address',
+    unset: 'direct connections',
+  },
   VALIDATOR_AGENT_TAG: 'tag of the agent’s image',
   VALIDATOR_AGENT_LOGIN_FILE: { meaning: LOGIN_FILE, unset: 'none (public image)' },
   VALIDATOR_AGENT_ROLLOUT:

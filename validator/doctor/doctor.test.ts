@@ -22,6 +22,7 @@ it('reports no failure for a valid configuration', async () => {
     'ledger-file': 'ok: undamaged; 0 backups',
     policies: expect.stringMatching(/^ok: /),
     metagraph: 'ok: 1 registered',
+    'probe-accounts': 'warn: no file is named: no hidden rentals',
     central: expect.stringMatching(/^ok: .* accepts our signature and lists 0 executors$/),
     'central-hotkey': expect.stringMatching(/^ok: .* signs with VALIDATOR_CENTRAL_HOTKEY$/),
     gateway: expect.stringMatching(/^ok: answers at /),

@@ -22,6 +22,7 @@ import type { DatabaseLocation } from '../database/ownership.ts';
 import { openKey } from '../keys/key-file.ts';
 import { ownKeyLocation } from '../keys/own-key.ts';
 import { trustedHotkeys } from '../keys/trusted-hotkeys.ts';
+import { readProbeAccounts } from '../probes/probe-accounts.ts';
 import { type StoreSummary, summarizeStore, withStore } from '../store/evidence-store.ts';
 import { createReadTag } from '../updates/image-registry.ts';
 import { publishedChain } from '../updates/key-set.store.ts';
@@ -46,6 +47,8 @@ export type ValidatorFacts = {
   keySet: Observed<RootKeySet | null>;
   policies: Observed<string>;
   metagraph: Observed<MetagraphFacts> | null;
+  /** Number of accounts of hidden rentals. */
+  probeAccounts: Observed<number> | null;
   /** Number of executors that the central API lists for us; null without a key to sign with. */
   central: Observed<number> | null;
   /** ss58 that the central API reports as its own. */
@@ -85,6 +88,7 @@ export async function readFacts(
   const { clock, runCommand } = ports;
   const key = await observe(clock, KEY_MS, () => openOwnKey(config));
   const { VALIDATOR_METAGRAPH: metagraphFile, VALIDATOR_HOME: path } = config;
+  const { VALIDATOR_PROBE_ACCOUNTS_FILE: accountsFile } = config;
   const [
     home,
     ledger,
@@ -92,6 +96,7 @@ export async function readFacts(
     keySet,
     policies,
     metagraph,
+    probeAccounts,
     central,
     centralHotkey,
     gateway,
@@ -107,6 +112,9 @@ export async function readFacts(
     metagraphFile === undefined
       ? null
       : observe(clock, READ_MS, () => readMetagraph(metagraphFile, config)),
+    accountsFile === undefined
+      ? null
+      : observe(clock, READ_MS, async () => readProbeAccounts(accountsFile).accounts.length),
     'problem' in key ? null : listExecutors(ports, config, key.value),
     observeHotkey({
       clock,
@@ -135,6 +143,7 @@ export async function readFacts(
     keySet,
     policies,
     metagraph,
+    probeAccounts,
     central,
     centralHotkey,
     gateway,

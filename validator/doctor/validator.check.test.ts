@@ -23,6 +23,7 @@ const factsOf = (problem: { problem: string; timedOut?: true }): ValidatorFacts 
   keySet: problem,
   policies: problem,
   metagraph: problem,
+  probeAccounts: problem,
   central: problem,
   centralHotkey: problem,
   gateway: problem,
@@ -49,6 +50,7 @@ it('reports facts that cannot be read at all as failures', () => {
     'ledger-file',
     'policies',
     'metagraph',
+    'probe-accounts',
     'central',
     'registry',
   ]);

@@ -86,6 +86,20 @@ export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = 
     },
   },
   {
+    id: 'probe-accounts',
+    detects: 'a validator that rents no node as a customer does',
+    required: 'a private file with the accounts of hidden rentals',
+    judge({ probeAccounts }) {
+      if (probeAccounts === null) {
+        const measured = 'no file is named: no hidden rentals';
+        return warn(measured, 'set VALIDATOR_PROBE_ACCOUNTS_FILE, see "Hidden rentals" in README');
+      }
+      if ('value' in probeAccounts) return ok(`${probeAccounts.value} accounts`);
+      const remedy = 'correct the file, and run chmod 600: no hidden rentals are made without it';
+      return unlessTimedOut(probeAccounts, fail(probeAccounts.problem, remedy));
+    },
+  },
+  {
     id: 'central',
     detects: 'a central API that is unreachable or rejects our signature',
     required: 'the central API lists the executors to check',

@@ -1,4 +1,4 @@
-/** Demo renter: signed up through the public API and reused after a restart. */
+/** Demo renters: signed up through the public API and reused after a restart. */
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { CallRefused, callJson } from '#shared/http/json-call.ts';
@@ -9,6 +9,9 @@ import { type Home, readOrCreateFile, writePrivateFile } from './home.ts';
 export type DemoAccount = { email: string; password: string; apiKey: string };
 
 const DEMO_EMAIL = 'demo@podwright.invalid';
+const PROBE_EMAIL = 'renter@podwright.invalid';
+const PASSWORD_BYTES = 18;
+const SECRET_BYTES = 32;
 const KEY_NAME = 'demo';
 
 const Credentials = z.object({ email: z.string(), password: z.string() });
@@ -24,11 +27,10 @@ export async function ensureDemoAccount(
   home: Home,
   random: Random,
 ): Promise<DemoAccount> {
-  const stored = readOrCreateFile(home.accountFile, () =>
-    JSON.stringify({ email: DEMO_EMAIL, password: randomToken(random, 18) }),
-  );
-  const account = Credentials.parse(JSON.parse(stored.toString('utf8')));
-  const headers = { authorization: `Bearer ${await logInOrSignUp(baseUrl, account)}` };
+  const { account, headers } = await openAccount(baseUrl, home.accountFile, {
+    email: DEMO_EMAIL,
+    random,
+  });
   const apiKey = await ensureApiKey(baseUrl, headers);
 
   const publicKey = ensureSshKeyPair(home, random);
@@ -39,6 +41,38 @@ export async function ensureDemoAccount(
     body: { name: 'demo', public_key: publicKey },
   });
   return { ...account, apiKey };
+}
+
+/**
+ * Creates the account of hidden rentals and the file with its key, if they do not exist. Returns the account's address.
+ */
+export async function ensureProbeAccount(
+  baseUrl: string,
+  home: Home,
+  random: Random,
+): Promise<string> {
+  const options = { email: PROBE_EMAIL, random };
+  const { account, headers } = await openAccount(baseUrl, home.probeAccountFile, options);
+  if (!existsSync(home.probeAccountsFile)) {
+    const accounts = [{ name: account.email, api_key: await ensureApiKey(baseUrl, headers) }];
+    const content = { secret: randomToken(random, SECRET_BYTES), accounts };
+    writePrivateFile(home.probeAccountsFile, JSON.stringify(content));
+  }
+  return account.email;
+}
+
+/** Logs in to an account whose login is stored in a file, or signs it up. */
+async function openAccount(
+  baseUrl: string,
+  file: string,
+  { email, random }: { email: string; random: Random },
+) {
+  const stored = readOrCreateFile(file, () =>
+    JSON.stringify({ email, password: randomToken(random, PASSWORD_BYTES) }),
+  );
+  const account = Credentials.parse(JSON.parse(stored.toString('utf8')));
+  const headers = { authorization: `Bearer ${await logInOrSignUp(baseUrl, account)}` };
+  return { account, headers };
 }
 
 /** Returns the public key line. The public key file is written first, so that a private key file never exists alone. */

@@ -32,6 +32,9 @@ export function homeAt(folder: string) {
     marker: join(root, MARKER),
     demoFile: join(root, 'demo.json'),
     accountFile: join(root, 'demo-account.json'),
+    /** Login of the account of hidden rentals, and the file that the validator reads. */
+    probeAccountFile: join(root, 'probe-account.json'),
+    probeAccountsFile: join(root, 'probe-accounts.json'),
     centralDatabase: join(root, 'central.db'),
     centralSecret: join(root, 'central.secret'),
     centralSeed: join(root, 'central.seed'),

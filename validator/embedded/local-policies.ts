@@ -10,6 +10,8 @@ export const LOCAL_CHECKS = {
   // Bandwidth within one machine depends only on its load.
   min_bandwidth_mbit: 0,
   bandwidth_floor_mbit: 0,
+  // A rental would occupy one of few nodes; hidden rentals can be requested.
+  hidden_rentals_per_day: 0,
 } satisfies Partial<CheckPolicy>;
 
 export const LOCAL_WEIGHTS: Partial<WeightPolicy> = {

@@ -1,6 +1,7 @@
 /**
  * The validator of a local marketplace: small proofs and line measurements, short intervals, simulated GPUs accepted.
  */
+import { existsSync } from 'node:fs';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -12,6 +13,7 @@ import { readCheckPolicy } from '../checks/check-policy.ts';
 import type { DatabaseHealth } from '../database/database-watch.ts';
 import { SMALL_LINE } from '../inspection/lines/measure-line.ts';
 import { SMALL_PROOF } from '../inspection/proof/host-proof.ts';
+import { readProbeAccounts } from '../probes/probe-accounts.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import { localMetagraph } from '../weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../weights/weight-policy.ts';
@@ -28,6 +30,8 @@ export type LocalValidatorOptions = {
   store: EvidenceStore;
   storeHealth: DatabaseHealth;
   centralUrl: string;
+  /** File with the account of hidden rentals; it may be created later. */
+  probeAccountsFile: string;
   /** Certificate of the gateway; null serves plain HTTP. */
   certificates: CertificateSource | null;
 };
@@ -37,10 +41,11 @@ const LIST_INTERVAL_MS = 1_000;
 /** Length of an epoch in milliseconds: short, so that weights appear soon after a start. */
 const EPOCH_MS = 120_000;
 const EVIDENCE_KEPT_DAYS = 2;
+const PROBE_USD_PER_DAY = 20;
 
 export function createLocalValidator(options: LocalValidatorOptions): Validator {
   const { clock, guard, random, log, signers, signaturesWaiting } = options;
-  const { store, storeHealth, centralUrl, certificates } = options;
+  const { store, storeHealth, centralUrl, certificates, probeAccountsFile } = options;
   return createValidator({
     clock,
     guard,
@@ -49,6 +54,12 @@ export function createLocalValidator(options: LocalValidatorOptions): Validator 
     signer: signers.validator,
     signaturesWaiting,
     centralUrl,
+    probes: {
+      readAccounts: () =>
+        existsSync(probeAccountsFile) ? readProbeAccounts(probeAccountsFile) : null,
+      usdPerDay: PROBE_USD_PER_DAY,
+      socks: null,
+    },
     centralHotkey: signers.central.hotkey,
     policy: { acceptSimulated: true, checks: { ...readCheckPolicy(), ...LOCAL_CHECKS } },
     proof: SMALL_PROOF,

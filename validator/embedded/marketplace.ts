@@ -20,7 +20,7 @@ import { type LocalAgent, startAgents } from './agents.ts';
 import { awaitAgents, type StartingAgent } from './await-agents.ts';
 import { createCappedFile } from './capped-file.ts';
 import { databaseTarget, localAdapters } from './central-settings.ts';
-import { type DemoAccount, ensureDemoAccount } from './demo-account.ts';
+import { type DemoAccount, ensureDemoAccount, ensureProbeAccount } from './demo-account.ts';
 import { type DemoFile, writeDemoFile } from './demo-file.ts';
 import { type DemoProvider, logInProvider } from './demo-provider.ts';
 import { type Home, shellVariables, writePrivateFile } from './home.ts';
@@ -118,6 +118,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
       VALIDATOR_CENTRAL_URL: urls.api,
       VALIDATOR_CENTRAL_HOTKEY: signers.central.hotkey,
       VALIDATOR_ACCEPT_SIMULATED: 'true',
+      VALIDATOR_PROBE_ACCOUNTS_FILE: home.probeAccountsFile,
     }),
   );
   const agents: LocalAgent[] = [];
@@ -133,6 +134,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     signal.throwIfAborted();
     const account = await ensureDemoAccount(urls.api, home, random);
     await services.central.verifyAccount(account.email);
+    await services.central.verifyAccount(await ensureProbeAccount(urls.api, home, random));
     const provider = await logInProvider(urls.portal, signers.provider, clock);
     const gpus = await planGpus(options.agents, runCommand);
     let demo: DemoFile | null = null;

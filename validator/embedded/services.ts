@@ -141,6 +141,7 @@ async function startOn(storage: Storage, parts: ServicesOptions): Promise<Servic
     store: storage.store,
     storeHealth: storage.storeHealth,
     centralUrl: urls.api,
+    probeAccountsFile: parts.home.probeAccountsFile,
     certificates,
   });
   const close = async () => {

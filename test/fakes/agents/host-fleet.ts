@@ -22,6 +22,7 @@ import { executorId, hotkey } from '../../fixtures/cycle-set.ts';
 import type { ManualClock } from '../manual-clock.ts';
 import { type Conduct, HONEST, honestInventory } from './conduct.ts';
 import { createFakeAgents } from './fake-agents.ts';
+import { printedInPod } from './pod-shell.ts';
 
 /** State of a host, which a test may change between two cycles. */
 export type FleetHost = {
@@ -38,6 +39,8 @@ export type FleetHost = {
   startsContainers: boolean;
   /** Resources inside a pod, from those that the host reports. */
   inPods(inventory: Inventory): Inventory;
+  /** The same, for pods of renters. */
+  inRentals(inventory: Inventory): Inventory;
   /** Returns what a command in a pod prints. */
   prints(honest: string, command: string): string;
   /** Thrown instead of accepting a pod; null accepts it. */
@@ -98,6 +101,7 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
       line: FAST_LINE,
       startsContainers: true,
       inPods: (inventory) => inventory,
+      inRentals: (inventory) => inventory,
       prints: (honest) => honest,
       podRefusal: null,
       sshProblem: null,
@@ -225,8 +229,21 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
     };
   };
 
+  /** SSH as a renter uses it. */
+  const logInAsRenter: SshLogin = async ({ host: address }) => {
+    const host = hostAt(address);
+    if (host === undefined || host.sshProblem !== null) throw new Error('connection refused');
+    return {
+      run: async (command, input = '') =>
+        printedInPod(host.inRentals(inventoryOf(host)), command, String(input)),
+      end: () => undefined,
+    };
+  };
+
   return {
     add,
+    inventoryOf,
+    logInAsRenter,
     remove: (id: string) => hosts.delete(id),
     hosts: (): FleetHost[] => [...hosts.values()],
     /** Cards of a host, as its agent reports them. */
