@@ -3,7 +3,7 @@
  * and mount namespaces, which are removed with everything that the engine leaves in them. Needs root.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
@@ -61,7 +61,22 @@ export async function startOwnEngine(options: OwnEngineOptions = {}): Promise<Ow
     return runCommand('nsenter', [...enter, file, ...args], COMMAND_BOUNDS);
   }
 
+  /**
+   * Docker before 23.0.4 does not start again if it was killed while it created a network (moby issue 45057). The engine
+   * then forgets its networks, as after the remedy of agent/README.md.
+   */
   async function start(): Promise<void> {
+    const before = existsSync(logFile) ? log().length : 0;
+    try {
+      await launch();
+    } catch (error) {
+      if (!log().slice(before).includes('reservePools')) throw error;
+      rmSync(join(folder, 'data/network/files/local-kv.db'));
+      await launch();
+    }
+  }
+
+  async function launch(): Promise<void> {
     const path = [options.programs, process.env['PATH'], '/usr/sbin', '/sbin'];
     const script = `exec dockerd "$@" >>${logFile} 2>&1`;
     daemon = spawn(
