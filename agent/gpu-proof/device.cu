@@ -1,11 +1,11 @@
-// The program on a card: one kernel that calls a function for each index.
+// The program on a card: a kernel that calls a function for each index, and one that calls it for each lane of a fill.
 #include <cuda_runtime.h>
 
 #include "program.h"
 
 namespace {
 
-constexpr size_t kThreads = 128;
+constexpr size_t kThreads = 128, kWarp = 32;
 constexpr size_t kMaxBlocks = 1 << 30;
 
 // Maps driver errors to the agent's fault codes.
@@ -36,6 +36,20 @@ __global__ void each(size_t count, Work work) {
   if (index < count) work(index);
 }
 
+// The threads of a warp.
+struct Warp {
+  __device__ size_t first() const { return threadIdx.x % kWarp; }
+  __device__ size_t step() const { return kWarp; }
+  __device__ void sync() const { __syncwarp(); }
+};
+
+template <class Work>
+__global__ void lanes(size_t count, Work work) {
+  __shared__ uint64_t mixed[kThreads / kWarp][proof::kFillWords];
+  const size_t warp = threadIdx.x / kWarp, lane = blockIdx.x * (kThreads / kWarp) + warp;
+  if (lane < count) work(Warp{}, lane, mixed[warp]);
+}
+
 // Returns the card's UUID in the format of nvidia-smi.
 std::string textOf(const cudaUUID_t& uuid) {
   std::string text = "GPU-";
@@ -50,7 +64,9 @@ std::string textOf(const cudaUUID_t& uuid) {
 
 class Device {
  public:
-  explicit Device(const std::string& uuid) {
+  explicit Device(const std::vector<std::string>& words) {
+    if (words.size() != 1) proof::refuse("the arguments name no card");
+    const std::string& uuid = words[0];
     int count = 0;
     check(cudaGetDeviceCount(&count));
     if (count != 1) throw proof::Fault{"DEVICE_ABSENT", std::to_string(count) + " cards are in the container"};
@@ -83,16 +99,34 @@ class Device {
     check(cudaMemcpy(here.data(), there, count * sizeof(T), cudaMemcpyDeviceToHost));
     return here;
   }
+  // Memory of the fill. A card has no other storage.
+  template <class T>
+  T* takeStored(size_t count) { return take<T>(count); }
+  void store() {}
+  std::vector<uint8_t> stored(const uint64_t* there, size_t bytes) {
+    return get(reinterpret_cast<const uint8_t*>(there), bytes);
+  }
   template <class Work>
   void each(size_t count, const Work& work) {
-    const size_t blocks = (count + kThreads - 1) / kThreads;
-    if (blocks > kMaxBlocks) throw proof::Fault{"GPU_PROOF_FAILED", "more work than a card takes at once"};
-    ::each<<<unsigned(blocks), kThreads>>>(count, work);
-    check(cudaGetLastError());
-    check(cudaDeviceSynchronize());
+    ::each<<<blocksFor(count, kThreads), kThreads>>>(count, work);
+    finish();
+  }
+  template <class Work>
+  void lanes(size_t count, const Work& work) {
+    ::lanes<<<blocksFor(count, kThreads / kWarp), kThreads>>>(count, work);
+    finish();
   }
 
  private:
+  static unsigned blocksFor(size_t count, size_t perBlock) {
+    const size_t blocks = (count + perBlock - 1) / perBlock;
+    if (blocks > kMaxBlocks) throw proof::Fault{"GPU_PROOF_FAILED", "more work than a card takes at once"};
+    return unsigned(blocks);
+  }
+  static void finish() {
+    check(cudaGetLastError());
+    check(cudaDeviceSynchronize());
+  }
   std::vector<void*> taken_;
 };
 

@@ -1,32 +1,30 @@
-/** Runs the GPU proof, compiled for a host, in real containers and compares it with shared/proof-of-work byte for byte. */
-import { createReadStream, mkdtempSync, rmSync } from 'node:fs';
+/** Runs the proof program, compiled for a host, in real containers and compares it with shared/proof-of-work byte for byte. */
+import { copyFileSync, createReadStream, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { CARD_FAULTS } from '#shared/api/agent/challenges.ts';
+import { CARD_FAULTS, type FilledDevice } from '#shared/api/agent/challenges.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
-import { hostCards } from '../../test/fakes/agents/host-cards.ts';
+import { hostProgram } from '../../test/fakes/agents/host-program.ts';
+import { compileProof } from '../../test/fakes/agents/proof-binary.ts';
 import { mustRun } from '../../test/fakes/agents/real-host.ts';
 import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
 import { type ContainerEngine, type ContainerSpec, LABELS } from '../containers/engine/engine.ts';
 import { createExecEngine } from '../containers/engine/exec.ts';
-import { type CardTask, createGpuProof, type Run } from '../verify/challenges/gpu-proof.ts';
+import {
+  createProofProgram,
+  type ProgramSession,
+  type Run,
+} from '../verify/challenges/proof-program.ts';
 
-const SOURCES = import.meta.dirname;
 const UUID = 'GPU-3f9f41a6-0001-4000-8000-000000000001';
 const BOUNDS = { timeoutMs: 120_000, maxOutputBytes: 1_000_000 };
-const TASK: CardTask = {
-  uuid: UUID,
-  n: 112,
-  rounds: 3,
-  seed: systemRandom.bytes(32),
-  memory: {
-    seed: systemRandom.bytes(32),
-    walk: { blockBytes: 64, blocks: 1_001, steps: 500 },
-  },
-};
+const PRODUCT = { n: 112, rounds: 3, seed: systemRandom.bytes(32) };
+const FILL = { layout: { lanes: 3, laneBlocks: 64 }, seed: systemRandom.bytes(32) };
+const NONCE = Buffer.from(systemRandom.bytes(32)).toString('hex');
+const NEVER = new AbortController().signal;
 
 const connection = { socketPath: '/var/run/docker.sock', clock: systemClock };
 const engine = createDockerodeEngine(connection);
@@ -40,13 +38,12 @@ let specs: ContainerSpec[] = [];
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'podwright-gpu-proof-'));
-  program = join(folder, 'proof');
-  const options = ['-O2', '-std=c++17', '-Wall', '-Wextra', '-Werror', '-static'];
-  const source = join(SOURCES, 'host.cc');
-  const compiled = await runCommand('g++', [...options, source, '-o', program], BOUNDS);
-  if (compiled.exitCode !== 0) throw new Error(compiled.stderr);
+  program = await compileProof(folder);
+  copyFileSync(program, join(folder, 'proof-host'));
+  mkdirSync(join(folder, 'tmp'), { mode: 0o1777 });
   const tar = join(folder, 'image.tar');
-  await mustRun('tar', '-C', folder, '-cf', tar, 'proof');
+  await mustRun('chmod', '1777', join(folder, 'tmp'));
+  await mustRun('tar', '-C', folder, '-cf', tar, 'proof', 'proof-host', 'tmp');
   await engine.importImage(createReadStream(tar), reference, [
     'USER 65534:65534',
     `LABEL ${LABELS.managed}=1`,
@@ -59,7 +56,7 @@ afterAll(async () => {
 });
 
 /** Drops GPU requests, which an engine on a host without cards rejects. */
-function proofOn({ gpus }: { gpus: boolean }) {
+function programOn({ gpus }: { gpus: boolean }) {
   const watched: Pick<ContainerEngine, 'createContainer'> = {
     createContainer(spec) {
       specs.push(spec);
@@ -68,9 +65,8 @@ function proofOn({ gpus }: { gpus: boolean }) {
     },
   };
   specs = [];
-  return createGpuProof({
+  return createProofProgram({
     executorId,
-    clock: systemClock,
     random: systemRandom,
     gpu: { kind: 'nvidia' },
     engine: { ...engine, ...watched },
@@ -79,71 +75,74 @@ function proofOn({ gpus }: { gpus: boolean }) {
   });
 }
 
-const runOf = (image: string | null, signal = new AbortController().signal): Run => ({
+const runOf = (image: string | null, signal = NEVER): Run => ({
   image: image ?? 'none',
   deadlineMs: 60_000,
   signal,
 });
 
-it('commits to the same work as the verifier and opens the same rows, with one container per card', async () => {
-  const proof = proofOn({ gpus: false });
-  const run = runOf(await proof.image());
-  const second = {
-    ...TASK,
-    uuid: UUID.replace(/1$/, '2'),
-    seed: systemRandom.bytes(32),
-    memory: null,
-  };
-  const cards = await proof.commit([TASK, second], run);
-  const expected = await hostCards().commit([TASK, second], run);
-  const told = cards.map(({ uuid, fault, product, memory }) => ({
-    uuid,
-    fault,
-    roots: product?.roots,
-    digest: memory?.digest,
-  }));
-  expect(told).toEqual(
-    expected.map(({ uuid, product, memory }) => ({
-      uuid,
-      fault: null,
-      roots: product?.roots,
-      digest: memory?.digest,
-    })),
-  );
-  const { uuid, n, seed } = TASK;
-  const rounds = [
-    { round: 0, seed, indices: [0, 7, 111] },
-    { round: 2, seed: second.seed, indices: [64] },
-  ];
-  const opened = await proof.open({ uuid, n, rounds }, run);
-  expect(opened).toEqual(await hostCards().open({ uuid, n, rounds }, run));
+/** Starts the program on a device. */
+async function sessionOn(device: FilledDevice): Promise<ProgramSession> {
+  const proof = programOn({ gpus: false });
+  const started = await proof.start(device, FILL, runOf(await proof.image()));
+  if ('fault' in started) throw new Error(started.fault.detail);
+  return started.done;
+}
 
-  expect(specs.map(({ gpuUuids }) => gpuUuids)).toEqual([[UUID], [second.uuid], [UUID]]);
-  for (const spec of specs) {
-    expect(spec).toMatchObject({ network: null, readOnlyRoot: true });
-    expect(spec.labels).toMatchObject({ [LABELS.managed]: '1', [LABELS.kind]: 'proof' });
-  }
-  expect(await engine.listContainers(labels)).toEqual([]);
-});
+/** Every answer of a program, without durations. */
+async function answersOf(session: ProgramSession, { isCard }: { isCard: boolean }) {
+  const rounds = [
+    { round: 0, seed: PRODUCT.seed, indices: [0, 7, 111] },
+    { round: 2, seed: FILL.seed, indices: [64] },
+  ];
+  const answers = [
+    await session.fill(FILL, NEVER),
+    ...(isCard ? [await session.product(PRODUCT, NEVER), await session.rows(rounds, NEVER)] : []),
+    await session.walk({ nonce: NONCE, steps: 300 }, NEVER),
+    await session.leaves([0, 5, 47], NEVER),
+  ];
+  await session.end();
+  const text = JSON.stringify(answers);
+  return JSON.parse(text.replaceAll(/"(fill_ms|ms)":[0-9.]+/g, '"$1":0'));
+}
+
+async function expectedAnswers(isCard: boolean) {
+  const started = await hostProgram().start(UUID, FILL, runOf(null));
+  if ('fault' in started) throw new Error('no program');
+  return answersOf(started.done, { isCard });
+}
+
+it.each<[FilledDevice, boolean]>([
+  [UUID, true],
+  ['memory', false],
+  ['disk', false],
+])(
+  'computes the same as the verifier on %s, in a container without network',
+  async (device, isCard) => {
+    const answers = await answersOf(await sessionOn(device), { isCard });
+    expect(answers).toEqual(await expectedAnswers(isCard));
+    expect(specs).toMatchObject([{ network: null, gpuUuids: isCard ? [UUID] : [] }]);
+    expect(specs[0]?.readOnlyRoot).toBe(device === 'disk' ? undefined : true);
+    expect(specs[0]?.labels).toMatchObject({ [LABELS.managed]: '1', [LABELS.kind]: 'proof' });
+    expect(await engine.listContainers(labels)).toEqual([]);
+  },
+);
 
 it('reports a fault for a card that the engine rejects, and leaves no container', async () => {
-  const proof = proofOn({ gpus: true });
-  const [card] = await proof.commit([TASK], runOf(await proof.image()));
-  expect(card).toMatchObject({ uuid: UUID, fault: { code: 'DEVICE_ABSENT' }, product: null });
+  const proof = programOn({ gpus: true });
+  const started = await proof.start(UUID, null, runOf(await proof.image()));
+  expect(started).toMatchObject({ fault: { code: 'DEVICE_ABSENT' } });
   expect(await engine.listContainers(labels)).toEqual([]);
 });
 
 it('aborts at its deadline, and removes containers of a killed agent', async () => {
-  const proof = proofOn({ gpus: false });
-  const image = await proof.image();
+  const session = await sessionOn(UUID);
   const late = new AbortController();
-  const endless = proof.commit([{ ...TASK, n: 8_192 }], runOf(image, late.signal));
+  const endless = session.product({ ...PRODUCT, n: 8_192 }, late.signal);
   const ended = expect(endless).rejects.toThrow('too late');
-  await expect
-    .poll(async () => (await engine.listContainers(labels)).map(({ status }) => status))
-    .toEqual(['running']);
   late.abort(new Error('too late'));
   await ended;
+  await session.end();
   expect(await engine.listContainers(labels)).toEqual([]);
 
   const [spec] = specs;
@@ -157,47 +156,54 @@ it('aborts at its deadline, and removes containers of a killed agent', async () 
   });
   await engine.startContainer(id);
   expect(await engine.waitContainer(id, systemClock.deadline(20_000))).toBe(0);
-  await proof.removeLeftovers();
+  await programOn({ gpus: false }).removeLeftovers();
   expect(await engine.listContainers(labels)).toEqual([]);
 });
 
-it('runs no proof with simulated cards or without the image', async () => {
-  const options = { executorId, clock: systemClock, random: systemRandom, engine };
+it('proves no cards if they are simulated, and nothing without the image', async () => {
   const execEngine = async () => createExecEngine(connection);
-  const simulated = createGpuProof({
+  const options = { executorId, random: systemRandom, engine, execEngine };
+  const simulated = createProofProgram({
     ...options,
-    execEngine,
     gpu: { kind: 'simulated' },
-    image: reference,
-  });
-  const none = createGpuProof({
-    ...options,
-    execEngine,
-    gpu: { kind: 'nvidia' },
     image: 'podwright.local/none:1',
   });
-  expect([await simulated.image(), await none.image()]).toEqual([null, null]);
+  expect([simulated.hasCards, await simulated.image()]).toEqual([false, null]);
 });
 
 const SEED = 'ab'.repeat(32);
+const GOOD_FILL = `fill 1 64 ${SEED}\n`;
 it.each([
-  ['nothing', ''],
-  ['another word', `prove ${UUID}\n`],
-  ['a size that is not a multiple of the step', `commit ${UUID} 100 1 ${SEED} 0 0 0 ${SEED}\n`],
-  ['a size above the maximum', `commit ${UUID} 32768 1 ${SEED} 0 0 0 ${SEED}\n`],
-  ['no rounds', `commit ${UUID} 64 0 ${SEED} 0 0 0 ${SEED}\n`],
-  ['a negative number', `commit ${UUID} -64 1 ${SEED} 0 0 0 ${SEED}\n`],
-  ['a malformed seed', `commit ${UUID} 64 1 ${SEED.slice(1)}g 0 0 0 ${SEED}\n`],
-  ['an additional word', `commit ${UUID} 64 1 ${SEED} 0 0 0 ${SEED} more\n`],
-  ['a row beyond the last', `open ${UUID} 64 0 ${SEED} 64\n`],
-  ['more rows than are opened', `open ${UUID} 64 0 ${SEED} ${'1,'.repeat(33)}\n`],
-  [
-    'more memory than any card has',
-    `commit ${UUID} 64 1 ${SEED} 1048576 1099511627776 1 ${SEED}\n`,
-  ],
+  ['another word', `prove 1\n`],
+  ['a size that is not a multiple of the step', `product 100 1 ${SEED}\n`],
+  ['a size above the maximum', `product 32768 1 ${SEED}\n`],
+  ['no rounds', `product 64 0 ${SEED}\n`],
+  ['a negative number', `product -64 1 ${SEED}\n`],
+  ['a malformed seed', `product 64 1 ${SEED.slice(1)}g\n`],
+  ['an additional word', `product 64 1 ${SEED} more\n`],
+  ['rows without a product', `rows 0 ${SEED} 1\n`],
+  ['a row beyond the last', `product 64 1 ${SEED}\nrows 0 ${SEED} 64\n`],
+  ['more rows than are opened', `product 64 1 ${SEED}\nrows 0 ${SEED} ${'1,'.repeat(33)}\n`],
+  ['lanes that end inside a leaf', `fill 1 100 ${SEED}\n`],
+  ['no lanes', `fill 0 64 ${SEED}\n`],
+  ['more memory than any card has', `fill 1024 1048640 ${SEED}\n`],
+  ['a second fill', `${GOOD_FILL}${GOOD_FILL}`],
+  ['a walk without a fill', `walk ${SEED} 1\n`],
+  ['a walk without steps', `${GOOD_FILL}walk ${SEED} 0\n`],
+  ['a walk with too many steps', `${GOOD_FILL}walk ${SEED} 16385\n`],
+  ['a leaf beyond the last', `${GOOD_FILL}leaves 16\n`],
+  ['more leaves than are opened', `${GOOD_FILL}leaves ${'1,'.repeat(257)}\n`],
 ])('rejects %s', async (_, input) => {
-  const { exitCode, stdout } = await runCommand(program, [], { ...BOUNDS, input });
+  const { exitCode, stdout } = await runCommand(program, [UUID], { ...BOUNDS, input });
   expect(exitCode).toBe(1);
   const last = stdout.trim().split('\n').at(-1) ?? '';
   expect(CARD_FAULTS).toContain(JSON.parse(last).fault);
 });
+
+it.each([[[]], [['disk']], [['disk', '/nowhere/fill']], [['disk', '/tmp']]])(
+  'rejects the device %j',
+  async (argv) => {
+    const { exitCode, stdout } = await runCommand(program, argv, BOUNDS);
+    expect([exitCode, JSON.parse(stdout).fault]).toEqual([1, 'GPU_PROOF_FAILED']);
+  },
+);

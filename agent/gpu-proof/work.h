@@ -4,16 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "arithmetic.h"
+#include "fill.h"
 
 namespace proof {
 
 // Rows and columns computed at a time: 16 reads of 16 bytes for 1,024 products.
 constexpr int kTile = 8;
-
-struct Walk {
-  size_t blockBytes, blocks, steps;
-};
 
 // Entries of A by row, of B by column.
 struct Expand {
@@ -62,46 +58,35 @@ struct Multiply {
   }
 };
 
-// Hashes a row of C with its index.
+// Hashes a row of bytes with its index.
 struct Leaf {
-  const int32_t* c;
+  const void* rows;
   const Tables* tables;
-  size_t n;
+  size_t rowBytes;
   Hash* out;
   PROOF_FN void operator()(size_t index) const {
     Sha256 sha(*tables);
     sha.byte(0);
     for (int shift = 24; shift >= 0; shift -= 8) sha.byte(uint8_t(index >> shift));
     // Hosts and cards are little-endian.
-    out[index] = sha.add(c + index * n, n * sizeof(int32_t)).end();
+    out[index] = sha.add(static_cast<const uint8_t*>(rows) + index * rowBytes, rowBytes).end();
   }
 };
 
-struct Fill {
-  Key key;
+// Hashes two neighbours of a level; one without a neighbour moves up unchanged.
+struct Parent {
+  const Hash* level;
+  size_t width;
   const Tables* tables;
-  uint8_t* out;
-  PROOF_FN void operator()(size_t index) const {
-    keystreamBlock(key, *tables, index, out + index * kBlock);
-  }
-};
-
-// A single thread, because each step reads at a position given by the previous read.
-struct Wander {
-  Hash seed;
-  const Tables* tables;
-  const uint8_t* memory;
-  Walk walk;
   Hash* out;
-  PROOF_FN void operator()(size_t) const {
-    Hash state = Sha256(*tables).add(seed.bytes, kHash).add("walk", 4).end();
-    for (size_t step = 0; step < walk.steps; step++) {
-      uint64_t place = 0;
-      for (int at = 0; at < 6; at++) place = place << 8 | state.bytes[at];
-      const uint8_t* block = memory + place % walk.blocks * walk.blockBytes;
-      state = Sha256(*tables).add(state.bytes, kHash).add(block, walk.blockBytes).end();
+  PROOF_FN void operator()(size_t index) const {
+    const Hash* left = level + 2 * index;
+    if (2 * index + 1 == width) {
+      out[index] = *left;
+      return;
     }
-    *out = state;
+    Sha256 sha(*tables);
+    out[index] = sha.byte(1).add(left[0].bytes, kHash).add(left[1].bytes, kHash).end();
   }
 };
 
@@ -113,35 +98,67 @@ inline Hash nextSeed(const Tables& tables, const Hash& seed, const Hash& root) {
   return Sha256(tables).add(seed.bytes, kHash).add(root.bytes, kHash).end();
 }
 
-// Levels from the leaves to the root; a node without a sibling moves up unchanged.
-using Tree = std::vector<std::vector<Hash>>;
-
-inline Tree treeOf(const Tables& tables, std::vector<Hash> leaves) {
-  Tree tree{std::move(leaves)};
-  while (tree.back().size() > 1) {
-    const std::vector<Hash>& level = tree.back();
-    std::vector<Hash> parents;
-    for (size_t at = 0; at < level.size(); at += 2) {
-      if (at + 1 == level.size()) {
-        parents.push_back(level[at]);
-        continue;
-      }
-      Sha256 sha(tables);
-      parents.push_back(sha.byte(1).add(level[at].bytes, kHash).add(level[at + 1].bytes, kHash).end());
+// Hash tree over rows of bytes, in the memory of the card.
+template <class Card>
+class Tree {
+ public:
+  Tree(Card& card, const Tables* there, size_t leaves) : card_(card), there_(there) {
+    for (size_t width = leaves;; width = (width + 1) / 2) {
+      levels_.push_back({card.template take<Hash>(width), width});
+      if (width == 1) break;
     }
-    tree.push_back(std::move(parents));
   }
-  return tree;
-}
+  void build(const void* rows, size_t rowBytes) {
+    card_.each(levels_[0].width, Leaf{rows, there_, rowBytes, levels_[0].hashes});
+    for (size_t height = 1; height < levels_.size(); height++) {
+      const Level& below = levels_[height - 1];
+      card_.each(levels_[height].width, Parent{below.hashes, below.width, there_, levels_[height].hashes});
+    }
+  }
+  Hash root() const { return card_.get(levels_.back().hashes, 1)[0]; }
+  // Siblings from the leaf to the root.
+  std::vector<Hash> pathOf(size_t index) const {
+    std::vector<Hash> path;
+    for (size_t height = 0; height + 1 < levels_.size(); height++) {
+      const size_t neighbour = (index >> height) ^ 1;
+      if (neighbour < levels_[height].width) path.push_back(card_.get(levels_[height].hashes + neighbour, 1)[0]);
+    }
+    return path;
+  }
 
-inline std::vector<Hash> pathOf(const Tree& tree, size_t index) {
-  std::vector<Hash> path;
-  for (size_t height = 0; height + 1 < tree.size(); height++) {
-    const size_t neighbour = (index >> height) ^ 1;
-    if (neighbour < tree[height].size()) path.push_back(tree[height][neighbour]);
+ private:
+  struct Level {
+    Hash* hashes;
+    size_t width;
+  };
+  Card& card_;
+  const Tables* there_;
+  std::vector<Level> levels_;
+};
+
+// A fill and its hash tree, which stay in memory, or on the disk, until the program ends.
+template <class Card>
+class Fill {
+ public:
+  Fill(Card& card, const Tables* there, const FillSeed& seed, const Layout& layout)
+      : card_(card), layout_(layout),
+        memory_(card.template takeStored<uint64_t>(layout.blocks() * kFillWords)), tree_(card, there, layout.leaves()) {
+    for (size_t slice = 0; slice < kSlices; slice++) {
+      card.lanes(layout.lanes, FillSlice{seed, layout, slice, memory_});
+    }
+    tree_.build(memory_, kLeafBytes);
+    card.store();
   }
-  return path;
-}
+  uint64_t leaves() const { return layout_.leaves(); }
+  std::vector<uint8_t> leaf(uint64_t index) { return card_.stored(memory_ + index * kLeafBytes / sizeof(uint64_t), kLeafBytes); }
+  const Tree<Card>& tree() const { return tree_; }
+
+ private:
+  Card& card_;
+  Layout layout_;
+  uint64_t* memory_;
+  Tree<Card> tree_;
+};
 
 // Computes products of one size, one after the other in the same memory.
 template <class Card>
@@ -150,18 +167,19 @@ class Products {
   Products(Card& card, const Tables& tables, const Tables* there, size_t n)
       : card_(card), tables_(tables), there_(there), n_(n), a_(card.template take<uint8_t>(n * n)),
         b_(card.template take<uint8_t>(n * n)), c_(card.template take<int32_t>(n * n)),
-        leaves_(card.template take<Hash>(n)) {}
+        tree_(card, there, n) {}
 
   // Hash tree over the rows of a product, valid until the next product.
-  Tree make(const Hash& seed) {
+  const Tree<Card>& make(const Hash& seed) {
     const size_t blocks = n_ * n_ / kBlock;
     card_.each(blocks, Expand{keyOf(partSeed(tables_, seed, 'A'), tables_), there_, n_, false, a_});
     card_.each(blocks, Expand{keyOf(partSeed(tables_, seed, 'B'), tables_), there_, n_, true, b_});
     card_.each(n_ * n_ / (kTile * kTile), Multiply{a_, b_, n_, c_});
-    card_.each(n_, Leaf{c_, there_, n_, leaves_});
-    return treeOf(tables_, card_.get(leaves_, n_));
+    tree_.build(c_, n_ * sizeof(int32_t));
+    return tree_;
   }
 
+  size_t size() const { return n_; }
   std::vector<int32_t> row(size_t index) { return card_.get(c_ + index * n_, n_); }
 
  private:
@@ -171,7 +189,7 @@ class Products {
   size_t n_;
   uint8_t *a_, *b_;
   int32_t* c_;
-  Hash* leaves_;
+  Tree<Card> tree_;
 };
 
 }  // namespace proof

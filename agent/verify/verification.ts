@@ -11,10 +11,10 @@ import type { GpuDriver } from '../gpu/gpu-driver.ts';
 import type { PortRange } from '../leases/port.service.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
 import type { PodRecords } from '../pods/pod-records.ts';
-import { createCardChallenges } from './challenges/card-challenges.ts';
 import { registerChallengeRoutes } from './challenges/challenge.routes.ts';
 import { createChallengeService } from './challenges/challenge.service.ts';
-import { createGpuProof } from './challenges/gpu-proof.ts';
+import { createDeviceChallenges } from './challenges/device-challenges.ts';
+import { createProofProgram } from './challenges/proof-program.ts';
 import { proofThreads } from './challenges/proof-threads.ts';
 import { createEgressCheckService, tryConnection } from './egress-check.service.ts';
 import { createImageChecks } from './image-check.service.ts';
@@ -38,8 +38,6 @@ export type VerificationPorts = {
   gpuDriver: GpuDriver;
   gpuProofImage: string;
   host: { cpuCores: number };
-  /** Folder for the file of the disk challenge. */
-  scratchFolder: string;
   portRange: PortRange;
 };
 
@@ -62,12 +60,12 @@ export function createVerification(
   const isRented = () => pods.records.list().some(({ phase }) => phase !== 'removed');
   const { ensureBuiltinImage, portLeases } = pods;
   const verify = createVerifyService({ ...ports, gpu, ensureBuiltinImage });
-  const gpuProof = createGpuProof({ ...ports, gpu, image: ports.gpuProofImage });
+  const program = createProofProgram({ ...ports, gpu, image: ports.gpuProofImage });
+  const devices = createDeviceChallenges({ ...ports, program, isRented, stopping });
   const challenges = createChallengeService({
     ...ports,
-    cards: createCardChallenges({ ...ports, gpuProof }),
+    devices,
     workers: ports.host.cpuCores,
-    folder: ports.scratchFolder,
     isRented,
     proof: proofThreads,
   });
@@ -100,9 +98,7 @@ export function createVerification(
     /** Removes the probe containers that an earlier run of the agent left. */
     removeStaleProbes: verify.removeStaleProbes,
 
-    /** Removes the files and containers that proofs of an earlier run left. */
-    async removeStaleProofs(): Promise<void> {
-      await Promise.all([challenges.removeLeftovers(), gpuProof.removeLeftovers()]);
-    },
+    /** Removes the containers that proofs of an earlier run left. */
+    removeStaleProofs: program.removeLeftovers,
   };
 }

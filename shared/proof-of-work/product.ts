@@ -9,17 +9,20 @@ import { partSeed } from './seed.ts';
 export const SIZE_STEP = KEYSTREAM_BLOCK;
 /** Largest n for which products with a random vector are exact in float64. */
 export const MAX_SIZE = 16_384;
-const ENTRY_MASK = 0x0f;
+/** Bits of a keystream byte that are an entry. */
+export const ENTRY_MASK = 0x0f;
 
 export type Side = 'A' | 'B';
 
+type Rows = { n: number; from: number; to: number };
+
+/** Returns the keystream of rows `from` to `to` (exclusive) in row order, one byte per entry. */
+export const matrixBytes = (seed: Uint8Array, side: Side, { n, from, to }: Rows): Uint8Array =>
+  keystream(partSeed(seed, side), from * n, (to - from) * n);
+
 /** Returns rows `from` to `to` (exclusive) in row order, one byte per entry. */
-export function matrixRows(
-  seed: Uint8Array,
-  side: Side,
-  { n, from, to }: { n: number; from: number; to: number },
-): Uint8Array {
-  const rows = keystream(partSeed(seed, side), from * n, (to - from) * n);
+export function matrixRows(seed: Uint8Array, side: Side, which: Rows): Uint8Array {
+  const rows = matrixBytes(seed, side, which);
   for (let at = 0; at < rows.length; at += 1) rows[at] = (rows[at] ?? 0) & ENTRY_MASK;
   return rows;
 }

@@ -33,6 +33,8 @@ function replaying(): Partial<Conduct> {
   };
 }
 
+const INVENTED_FILL = { root: '0'.repeat(64), fill_ms: 0 };
+
 /** Conduct by the id of the cheat. A false inventory is part of the cheat itself. */
 const CONDUCTS: Readonly<Record<string, Partial<Conduct>>> = {
   closed_ports: { answer: () => null },
@@ -42,7 +44,7 @@ const CONDUCTS: Readonly<Record<string, Partial<Conduct>>> = {
   unknown_registry: { egress: 'unknown' },
   no_templates: { images: 'missing' },
   precomputed_proof: { nonce: () => 'A'.repeat(22) },
-  no_memory_walk: { commitment: (each) => ({ ...each, memory: null }) },
+  no_memory_walk: { commitment: (each) => ({ ...each, memory: INVENTED_FILL }) },
   slow_processor: { proofMs: 5 * USUAL_MS },
   disguised_slowness: { proofMs: 3 * USUAL_MS, inventoryMs: 2_000 },
   slow_cards: { cardsMs: 5 * USUAL_MS },

@@ -3,9 +3,6 @@
  * conditions.
  */
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -17,7 +14,7 @@ import { COUNTING, coverageOf, pointsOf, reasonsIn } from '../../validator/cover
 import { USUAL_MS } from '../../validator/coverage/honest-host.ts';
 import { EvidenceDocument } from '../../validator/evidence/document.ts';
 import type { LineSize } from '../../validator/inspection/lines/measure-line.ts';
-import { SMALL_PROOF } from '../../validator/inspection/proof/host-proof.ts';
+import { type ProofSize, SMALL_PROOF } from '../../validator/inspection/proof/host-proof.ts';
 import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
 import type { EvidenceStore } from '../../validator/store/tables.ts';
 import { releaseOf } from '../../validator/updates/release.state.ts';
@@ -48,11 +45,15 @@ const LINE: LineSize = {
 const FAST = { last_down_kbit: 1_000_000, last_up_kbit: 1_000_000 };
 const log = createLog({ name: 'test', level: 'silent' });
 
+/** The agents of this test fill memory and disk in their test program. */
+const FILL = { kind: 'fill', lanes: 1, lane_blocks: 64, steps: 16, readMs: 60_000 } as const;
+const PROOF: ProofSize = { ...SMALL_PROOF, memory: FILL, disk: FILL };
+
 /** Proof times of other executors with the same hardware. */
 const PACES = ['one', 'two', 'three'].flatMap((executor_id) =>
   [
-    { device: 'cpu' as const, model: 'Test CPU x32' },
-    { device: 'gpu' as const, model: 'NVIDIA H100 80GB HBM3:2' },
+    { device: 'cpu' as const, model: 'Test CPU x32, work 2' },
+    { device: 'gpu' as const, model: 'NVIDIA H100 80GB HBM3:2, work 2' },
   ].map((pace) => ({ ...pace, executor_id, mean_ms: USUAL_MS, samples: 10 })),
 );
 
@@ -61,7 +62,6 @@ const POLICY = readCheckPolicy();
 const WEIGHTS = readWeightPolicy(DEFAULT_POLICY_FILE);
 
 let market: TestMarket;
-let folder: string;
 /** The first agent cheats. The second is honest, so its results show what an agent of the fleet can reach. */
 const nodes: ConductedAgent[] = [];
 /** Id of an executor without an agent; its inspection takes little time. */
@@ -73,17 +73,15 @@ let validator: Validator;
 let centralUrl: string;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'podwright-cheats-'));
   market = await createTestMarket();
   centralUrl = `${await market.server.listen(LISTEN)}/api`;
-  nodes.push(await addConductedAgent(market, folder, () => conduct));
-  nodes.push(await addConductedAgent(market, folder, () => second));
+  nodes.push(await addConductedAgent(market, () => conduct));
+  nodes.push(await addConductedAgent(market, () => second));
   absent = (await market.addNode({ gpus: 2 })).id;
 });
 afterAll(async () => {
   await Promise.all(nodes.map(({ server }) => server.close()));
   await market.close();
-  rmSync(folder, { recursive: true });
 });
 
 beforeEach(async () => {
@@ -111,7 +109,7 @@ beforeEach(async () => {
     store,
     centralUrl,
     centralHotkey: testSigner(5).hotkey,
-    proof: SMALL_PROOF,
+    proof: PROOF,
     policy: { acceptSimulated: false, checks: POLICY },
     weightSettings: {
       policy: goldenPolicy(),

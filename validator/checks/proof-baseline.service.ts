@@ -90,8 +90,12 @@ export function baselineOf(durations: readonly Duration[]): number | null {
   return means[Math.floor((means.length - 1) / 2)] ?? null;
 }
 
+/** Version of the requested work. Times of other work are not comparable: change it with the size of the proofs. */
+const WORK = 'work 2';
+
 /** Key of hardware on which proofs take the same time. */
 function modelOf(inventory: Inventory, device: Device): string {
   const { cpu } = inventory;
-  return device === 'cpu' ? `${cpu.model} x${cpu.cores}` : specOf(inventory);
+  const hardware = device === 'cpu' ? `${cpu.model} x${cpu.cores}` : specOf(inventory);
+  return `${hardware}, ${WORK}`;
 }

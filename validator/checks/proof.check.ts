@@ -25,6 +25,8 @@ const REMEDIES = {
   POW_TIMEOUT: 'Stop other work on the host.',
   POW_REFUSED: READ_LOG_AND_RESTART,
 };
+const BUILD_IMAGE =
+  'Update the agent, and build the image on the host: docker build -t podwright.local/gpu-proof:2 agent/gpu-proof.';
 const TIMING_REMEDIES = {
   POW_TOO_SLOW: 'Stop other work on the host, or correct what it offers.',
   POW_TOO_FAST: 'Should not occur on a genuine host. Report it to the validator’s operator.',
@@ -40,14 +42,15 @@ export const powCpu = defineCheck({
   mode: 'shadow',
   isTrial: true,
   judge: (facts) => judgePart(facts, 'product', judgeTime),
-  remedies: { ...REMEDIES, ...TIMING_REMEDIES },
+  remedies: { ...REMEDIES, ...TIMING_REMEDIES, GPU_PROOF_MISSING: BUILD_IMAGE },
 });
 
 /** One failing card fails the executor, which is offered as a whole. */
 export const powGpu = defineCheck({
   id: 'pow_gpu',
   detects: 'a card that does not exist, or is slower than offered',
-  required: 'the requested matrix product of every card, in the time expected for the card’s model',
+  required:
+    'the requested matrix product of every card, in the time expected for the card’s model, while its memory is filled in sequence, and a walk over the memory that is faster than filling it again',
   category: 'policy',
   mode: 'shadow',
   isTrial: true,
@@ -72,31 +75,30 @@ export const powGpu = defineCheck({
     VRAM_UNAVAILABLE: 'Stop other programs that use memory of the cards.',
     UUID_MISMATCH: 'Restart the agent and Docker, so that both list the present cards.',
     GPU_PROOF_FAILED: READ_LOG_AND_RESTART,
-    GPU_PROOF_MISSING:
-      'Build the image on the host: docker build -t podwright.local/gpu-proof:1 agent/gpu-proof.',
+    GPU_PROOF_MISSING: BUILD_IMAGE,
   },
 });
 
 export const powMem = defineCheck({
   id: 'pow_mem',
   detects: 'memory that does not exist',
-  required: 'a correct result of random reads from memory that is filled for the proof',
+  required: 'a fill of memory in sequence, and a walk over it that is faster than filling it again',
   category: 'policy',
   mode: 'shadow',
   isTrial: true,
   judge: (facts) => judgePart(facts, 'memory', () => null),
-  remedies: REMEDIES,
+  remedies: { ...REMEDIES, GPU_PROOF_MISSING: BUILD_IMAGE },
 });
 
 export const powDisk = defineCheck({
   id: 'pow_disk',
   detects: 'a disk that does not exist',
-  required: 'a correct result of random reads from a file that is written for the proof',
+  required: 'a file filled in sequence, and a walk over it that is faster than filling it again',
   category: 'policy',
   mode: 'shadow',
   isTrial: true,
   judge: (facts) => judgePart(facts, 'disk', () => null),
-  remedies: REMEDIES,
+  remedies: { ...REMEDIES, GPU_PROOF_MISSING: BUILD_IMAGE },
 });
 
 type Timed = Pick<

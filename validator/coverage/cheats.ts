@@ -80,6 +80,7 @@ const cardProof = (change: Partial<GpuProofFacts>) => (measured: Measured) => ({
   gpu_proof: measured.gpu_proof && { ...measured.gpu_proof, ...change },
 });
 const MISMATCH = { status: 'failed', reason: 'POW_MISMATCH', ms: null, wall_ms: null } as const;
+const LATE = { ...MISMATCH, reason: 'POW_TIMEOUT' } as const;
 /** Facts of proofs with wrong results, of the processor and of every card. */
 const wrongProofs = (measured: Measured): Partial<Measured> => ({
   ...hostProof({ ...MISMATCH, part: 'product' })(measured),
@@ -294,8 +295,16 @@ export const CHEATS: readonly Cheat[] = [
   },
   {
     id: 'no_memory_walk',
-    cheat: 'omits the random reads from memory',
+    cheat: 'invents the fill of its memory',
     measured: hostProof({ ...MISMATCH, part: 'memory' }),
+  },
+  {
+    id: 'tenth_of_memory',
+    cheat: 'keeps a tenth of the fills of memory and cards, and computes the rest when it is read',
+    measured: (measured) => ({
+      ...hostProof({ ...LATE, part: 'memory' })(measured),
+      ...cardProof({ ...LATE, cards: faultyCards(measured, 'POW_TIMEOUT') })(measured),
+    }),
   },
   { id: 'slow_processor', cheat: 'computes slowly', measured: hostProof(SLOW) },
   {

@@ -1,29 +1,25 @@
-/** Commits to the work of one challenge at a time, and opens rows of the most recent challenges. */
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import {
-  type ChallengeRequest,
-  type Commitment,
-  type OpenedRow,
-  type Opening,
-  type OpenRequest,
-  toWalk,
+/** Commits to the work of one challenge at a time, and opens rows and fills of the most recent challenges. */
+import type {
+  ChallengeRequest,
+  Commitment,
+  OpenedRow,
+  Opening,
+  OpenRequest,
 } from '#shared/api/agent/challenges.ts';
 import { type MerkleTree, merkleTree, pathOf, rootOf } from '#shared/proof-of-work/merkle.ts';
-import { nextSeed, type Purpose, seedOf } from '#shared/proof-of-work/seed.ts';
+import { nextSeed, seedOf } from '#shared/proof-of-work/seed.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import type { CardChallenges, CardProduct } from './card-challenges.ts';
+import { challengeNotFound, type DeviceChallenges, requireRows } from './device-challenges.ts';
 import type { RunProof } from './proof-threads.ts';
 
 /** Maximum of retained challenges; validators open rows soon after the commitment. */
 const MAX_RETAINED = 2;
-/** Deadline of an opening, which recomputes rows. */
+/** Deadline of an opening, which recomputes rows or reads a fill. */
 const OPENING_MS = 60_000;
 
 type Round = { seed: Uint8Array; tree: MerkleTree };
 type Product = { n: number; rounds: readonly Round[] };
-type Retained = { product: Product | null; cards: ReadonlyMap<string, CardProduct> };
 
 export type ChallengeService = ReturnType<typeof createChallengeService>;
 
@@ -32,25 +28,17 @@ export type ChallengeServiceOptions = {
   executorId: string;
   /** Number of threads that multiply matrices. */
   workers: number;
-  /** Folder for the file of the disk challenge. */
-  folder: string;
   /** True if a pod is on this host. Rented hosts are not challenged, so that challenges do not disturb pods. */
   isRented(): boolean;
   proof: RunProof;
-  cards: CardChallenges;
+  devices: DeviceChallenges;
 };
 
 export function createChallengeService(options: ChallengeServiceOptions) {
-  const { clock, executorId, workers, isRented, proof, cards } = options;
-  const path = join(options.folder, 'challenge.data');
-  // Oldest first.
-  const retained = new Map<string, Retained>();
+  const { clock, executorId, workers, isRented, proof, devices } = options;
+  // Products of the processor, oldest first.
+  const retained = new Map<string, Product>();
   let isBusy = false;
-
-  const removeLeftovers = () => rm(path, { force: true });
-
-  const seedFor = ({ nonce }: ChallengeRequest, purpose: Purpose) =>
-    seedOf({ nonce, executorId, device: purpose === 'product' ? 'cpu' : purpose, purpose });
 
   async function round(seed: Uint8Array, n: number, signal: AbortSignal): Promise<Round> {
     const share = Math.ceil(n / workers);
@@ -67,7 +55,8 @@ export function createChallengeService(options: ChallengeServiceOptions) {
     if (request.product === null) return null;
     const { n, rounds: count } = request.product;
     const rounds: Round[] = [];
-    let seed: Uint8Array = seedFor(request, 'product');
+    const { nonce } = request;
+    let seed: Uint8Array = seedOf({ nonce, executorId, device: 'cpu', purpose: 'product' });
     for (let index = 0; index < count; index += 1) {
       const done = await round(seed, n, signal);
       rounds.push(done);
@@ -76,22 +65,7 @@ export function createChallengeService(options: ChallengeServiceOptions) {
     return { n, rounds };
   }
 
-  async function walkOver(kind: 'memory' | 'disk', request: ChallengeRequest, signal: AbortSignal) {
-    const parameters = request[kind];
-    if (parameters === null) return null;
-    const walk = toWalk(parameters);
-    const seed = seedFor(request, kind);
-    const task = kind === 'disk' ? { kind, seed, walk, path } : { kind, seed, walk };
-    await removeLeftovers();
-    try {
-      const { digest, fillMs, walkMs, direct } = await proof.walk(task, signal);
-      return { digest: hex(digest), fill_ms: fillMs, walk_ms: walkMs, direct };
-    } finally {
-      await removeLeftovers();
-    }
-  }
-
-  function retain(id: string, done: Retained): void {
+  function retain(id: string, done: Product): void {
     retained.delete(id);
     retained.set(id, done);
     for (const oldest of retained.keys()) {
@@ -156,45 +130,38 @@ export function createChallengeService(options: ChallengeServiceOptions) {
       requireAllowed(request);
       return exclusively(request.deadline_ms, stopping, async (signal) => {
         const { challenge_id } = request;
-        const onCards = await cards.commit(request, signal);
-        const beganMs = clock.monotonicMs();
-        const made = await multiply(request, signal);
-        const product = made && { roots: made.rounds.map(rootIn), ms: since(beganMs) };
-        retain(challenge_id, { product: made, cards: onCards.products });
-        const memory = await walkOver('memory', request, signal);
-        const disk = await walkOver('disk', request, signal);
-        const host = { device: 'cpu', workers, product, memory, disk } as const;
-        return { challenge_id, ...host, cards: onCards.cards };
+        const begun = await devices.begin(request, signal);
+        try {
+          const cards = (await begun?.cards()) ?? null;
+          const beganMs = clock.monotonicMs();
+          const made = await multiply(request, signal);
+          const product = made && { roots: made.rounds.map(rootIn), ms: since(beganMs) };
+          if (made !== null) retain(challenge_id, made);
+          const memory = (await begun?.host('memory')) ?? null;
+          const disk = (await begun?.host('disk')) ?? null;
+          return { challenge_id, device: 'cpu', workers, product, memory, disk, cards } as const;
+        } catch (error) {
+          await begun?.end();
+          throw error;
+        }
       });
     },
 
     /**
-     * Opens rows round by round. Throws 404 for an unknown challenge, 422 for a row that does not exist, 409 during
-     * other work on challenges and after the deadline.
+     * Opens rows round by round, or reads a fill. Throws 404 for an unknown challenge, 422 for a row or leaf that does not
+     * exist, 409 during other work on challenges and after the deadline.
      */
-    async open(id: string, { card, rows }: OpenRequest, stopping: AbortSignal): Promise<Opening> {
-      const known = retained.get(id);
-      const product = card === null ? known?.product : known?.cards.get(card);
-      if (product === undefined || product === null) {
-        throw new ApiError('not_found', 'There is no such challenge, or it is no longer retained', {
-          hint: 'Make a new challenge.',
-        });
-      }
-      for (const { round, index } of rows) {
-        const made = 'seeds' in product ? product.seeds : product.rounds;
-        if (round < made.length && index < product.n) continue;
-        throw new ApiError('validation_error', `There is no row ${index} of round ${round}`);
-      }
-      return exclusively(OPENING_MS, stopping, async (signal) => ({
-        rows:
-          'rounds' in product
-            ? await openedRows(product, rows, signal)
-            : await cards.open(card ?? '', product, rows, { deadlineMs: OPENING_MS, signal }),
-      }));
+    async open(id: string, request: OpenRequest, stopping: AbortSignal): Promise<Opening> {
+      const { card, rows, fill } = request;
+      return exclusively(OPENING_MS, stopping, async (signal) => {
+        if (fill !== null) return { rows: [], fill: await devices.read(id, fill, signal) };
+        if (card !== null) return { rows: await devices.rows(id, card, rows, signal), fill };
+        const product = retained.get(id);
+        if (product === undefined) throw challengeNotFound();
+        requireRows(rows, { n: product.n, rounds: product.rounds.length });
+        return { rows: await openedRows(product, rows, signal), fill };
+      });
     },
-
-    /** Deletes the file of an interrupted run. Call it while no challenge is running. */
-    removeLeftovers,
   };
 }
 

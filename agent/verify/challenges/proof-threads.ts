@@ -1,13 +1,12 @@
 /** Runs each proof task in a worker thread, which ends with the task or when the signal aborts. */
 import { Worker } from 'node:worker_threads';
-import type { OpenTask, ProofResult, ProofTask, RowsTask, Walked } from './proof.tasks.ts';
+import type { OpenTask, ProofResult, ProofTask, RowsTask } from './proof.tasks.ts';
 
 export type RunProof = {
   /** Returns the leaf hashes of a range of rows. */
   leaves(task: RowsTask, signal: AbortSignal): Promise<Uint8Array[]>;
   /** Returns individual rows. */
   rows(task: OpenTask, signal: AbortSignal): Promise<Uint8Array[]>;
-  walk(task: Exclude<ProofTask, RowsTask | OpenTask>, signal: AbortSignal): Promise<Walked>;
 };
 
 export const proofThreads: RunProof = {
@@ -18,10 +17,6 @@ export const proofThreads: RunProof = {
   async rows(task, signal) {
     const result = await inThread(task, signal);
     return 'rows' in result ? result.rows : unexpectedResult();
-  },
-  async walk(task, signal) {
-    const result = await inThread(task, signal);
-    return 'digest' in result ? result : unexpectedResult();
   },
 };
 

@@ -2,4 +2,4 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { type ProofTask, work } from './proof.tasks.ts';
 
-parentPort?.postMessage(await work(workerData as ProofTask));
+parentPort?.postMessage(work(workerData as ProofTask));

@@ -1,11 +1,15 @@
 /**
  * Proof of work between validator and agent: POST /v1/challenges returns commitments to results; then POST
- * /v1/challenges/{id}/open returns the requested rows.
+ * /v1/challenges/{id}/open returns requested rows of products, and reads filled memory and disks.
  */
 import { z } from 'zod';
-import { KEYSTREAM_BLOCK } from '../../proof-of-work/keystream.ts';
+import {
+  FILL_BLOCK_BYTES,
+  FILL_LEAF_BYTES,
+  type FillLayout,
+  LANE_STEP,
+} from '../../proof-of-work/fill.ts';
 import { MAX_SIZE, SIZE_STEP } from '../../proof-of-work/product.ts';
-import type { Walk } from '../../proof-of-work/walk.ts';
 import { Amount, Name, Text } from './bounds.ts';
 
 /** Size of the largest matrix that a CPU multiplies within minutes. */
@@ -13,9 +17,9 @@ const MAX_CPU_SIZE = 4_096;
 const MIN_SIZE = 64;
 const MAX_ROUNDS = 16;
 const GIB = 1024 ** 3;
-const MAX_STEPS = 1_000_000;
-const MAX_DISK_READS = 100_000;
-const MAX_DISK_BLOCK = 1024 * 1024;
+/** Most steps of one walk. */
+const MAX_STEPS = 16_384;
+const MAX_LANES = 65_536;
 const MAX_WORKERS = 1_024;
 /** Most cards of a host, not counting MIG devices. */
 export const MAX_CARDS = 64;
@@ -23,20 +27,31 @@ export const MAX_CARDS = 64;
 const MAX_CARD_BYTES = 1024 * GIB;
 /** Most rows that one request may open, over all rounds. */
 export const MAX_OPENED_ROWS = 32;
+/** Most leaves of a fill that one request may open. */
+export const MAX_OPENED_LEAVES = 256;
 
 const Milliseconds = z.number().nonnegative().max(600_000);
 const Nonce = z.string().regex(/^[A-Za-z0-9_-]{22}$/, '16 bytes in base64url');
 const Hash = z.string().regex(/^[0-9a-f]{64}$/, '32 bytes in hex');
 
-const AnyWalk = z.object({
-  block_bytes: z.int().min(KEYSTREAM_BLOCK).max(MAX_DISK_BLOCK).multipleOf(KEYSTREAM_BLOCK),
-  blocks: z.int().min(1),
-  steps: z.int().min(1).max(MAX_STEPS),
+const AnyFill = z.object({
+  /** Agents that do not know this kind of work reject the challenge. */
+  kind: z.literal('fill'),
+  lanes: z.int().min(1).max(MAX_LANES),
+  lane_blocks: z
+    .int()
+    .min(LANE_STEP)
+    .max(MAX_CARD_BYTES / FILL_BLOCK_BYTES)
+    .multipleOf(LANE_STEP),
 });
-export type WalkRequest = z.output<typeof AnyWalk>;
-const bytesOf = ({ block_bytes, blocks }: WalkRequest) => block_bytes * blocks;
-const HostWalk = AnyWalk.refine((walk) => bytesOf(walk) <= GIB, 'More than 1 GiB');
-const CardWalk = AnyWalk.refine((walk) => bytesOf(walk) <= MAX_CARD_BYTES, 'More than a card has');
+export type FillRequest = z.output<typeof AnyFill>;
+export const filledBytes = ({ lanes, lane_blocks }: Pick<FillRequest, 'lanes' | 'lane_blocks'>) =>
+  lanes * lane_blocks * FILL_BLOCK_BYTES;
+const HostFill = AnyFill.refine((fill) => filledBytes(fill) <= GIB, 'More than 1 GiB');
+const CardFill = AnyFill.refine(
+  (fill) => filledBytes(fill) <= MAX_CARD_BYTES,
+  'More than a card has',
+);
 
 /** UUID of a whole card as nvidia-smi prints it; MIG devices have other UUIDs. */
 export const CardUuid = z.string().regex(/^GPU-[0-9a-f-]{1,64}$/, 'Not a UUID of a whole card');
@@ -56,14 +71,14 @@ export const ChallengeRequest = z.object({
   deadline_ms: z.int().min(1_000).max(600_000),
   /** Rounds of C = A·B; the Merkle root of each determines the seed of the next. */
   product: productUpTo(MAX_CPU_SIZE).nullable(),
-  memory: HostWalk.nullable(),
-  disk: HostWalk.refine(({ steps }) => steps <= MAX_DISK_READS, 'Too many reads').nullable(),
+  memory: HostFill.nullable(),
+  disk: HostFill.nullable(),
   /** The product to compute on each of these cards at the same time, while their memory is filled. */
   gpu: z
     .object({
       product: productUpTo(MAX_SIZE),
       cards: z
-        .array(z.object({ uuid: CardUuid, memory: CardWalk.nullable() }))
+        .array(z.object({ uuid: CardUuid, memory: CardFill.nullable() }))
         .min(1)
         .max(MAX_CARDS),
     })
@@ -72,13 +87,14 @@ export const ChallengeRequest = z.object({
 });
 export type ChallengeRequest = z.output<typeof ChallengeRequest>;
 
-export const toWalk = ({ block_bytes: blockBytes, blocks, steps }: WalkRequest): Walk => ({
-  blockBytes,
-  blocks,
-  steps,
+export const toLayout = ({ lanes, lane_blocks: laneBlocks }: FillRequest): FillLayout => ({
+  lanes,
+  laneBlocks,
 });
 
-export const Walked = z.object({ digest: Hash, fill_ms: Milliseconds, walk_ms: Milliseconds });
+/** Commitment to a fill: root of the hash tree over its leaves. */
+export const Filled = z.object({ root: Hash, fill_ms: Milliseconds });
+export type Filled = z.output<typeof Filled>;
 export const Product = z.object({ roots: z.array(Hash).max(MAX_ROUNDS), ms: Milliseconds });
 
 /** Why a card has no proof. */
@@ -95,7 +111,7 @@ export const CardCommitment = z.object({
   fault: z.object({ code: z.enum(CARD_FAULTS), detail: Text }).nullable(),
   /** Null if the card has a fault. */
   product: Product.nullable(),
-  memory: Walked.nullable(),
+  memory: Filled.nullable(),
 });
 export type CardCommitment = z.output<typeof CardCommitment>;
 
@@ -105,25 +121,39 @@ export const Commitment = z.object({
   device: z.literal('cpu'),
   workers: z.int().min(1).max(MAX_WORKERS),
   product: Product.nullable(),
-  memory: Walked.nullable(),
-  disk: Walked.extend({
-    /** The reads bypassed the page cache. */
-    direct: z.boolean().default(false),
-  }).nullable(),
+  /** Null if it was not requested, or the agent has no program for fills. */
+  memory: Filled.nullable(),
+  disk: Filled.nullable(),
   /** Null if no card was requested, or the agent cannot run proofs on cards. */
   cards: z.array(CardCommitment).max(MAX_CARDS).nullable().default(null),
 });
 export type Commitment = z.output<typeof Commitment>;
 
-export const OpenRequest = z.object({
-  /** The card whose product is opened; null for the CPU's product. */
-  card: CardUuid.nullable().default(null),
-  rows: z
-    .array(z.object({ round: Amount, index: Amount }))
-    .min(1)
-    .max(MAX_OPENED_ROWS),
-});
+/** Device with a fill. */
+const FilledDevice = z.enum(['memory', 'disk']).or(CardUuid);
+export type FilledDevice = z.output<typeof FilledDevice>;
+
+export const OpenRequest = z
+  .object({
+    /** The card whose product is opened; null for the CPU's product. */
+    card: CardUuid.nullable().default(null),
+    rows: z
+      .array(z.object({ round: Amount, index: Amount }))
+      .max(MAX_OPENED_ROWS)
+      .default([]),
+    /** Walks over a fill or opens its leaves. The memory is freed after leaves were opened. */
+    fill: z
+      .object({
+        device: FilledDevice,
+        walk: z.object({ nonce: Hash, steps: z.int().min(1).max(MAX_STEPS) }).nullable(),
+        leaves: z.array(Amount).max(MAX_OPENED_LEAVES),
+      })
+      .nullable()
+      .default(null),
+  })
+  .refine(({ rows, fill }) => rows.length > 0 !== (fill !== null), 'Either rows or a fill');
 export type OpenRequest = z.output<typeof OpenRequest>;
+export type FillReading = NonNullable<OpenRequest['fill']>;
 
 const MAX_ROW_CHARS = (MAX_SIZE * Int32Array.BYTES_PER_ELEMENT * 4) / 3 + 4;
 /** Height of the Merkle tree over the largest number of rows. */
@@ -138,5 +168,27 @@ export const OpenedRow = z.object({
 });
 export type OpenedRow = z.output<typeof OpenedRow>;
 
-export const Opening = z.object({ rows: z.array(OpenedRow).max(MAX_OPENED_ROWS) });
+const LEAF_CHARS = Math.ceil(FILL_LEAF_BYTES / 3) * 4;
+/** Height of the hash tree over the largest memory of a card. */
+const MAX_LEAF_PATH = Math.log2(MAX_CARD_BYTES / FILL_LEAF_BYTES);
+
+export const OpenedLeaf = z.object({
+  index: Amount,
+  bytes: z.base64().length(LEAF_CHARS),
+  path: z.array(Hash).max(MAX_LEAF_PATH),
+});
+export type OpenedLeaf = z.output<typeof OpenedLeaf>;
+
+export const ReadFill = z.object({
+  /** State after each step of the walk; empty if none was requested. */
+  states: z.array(Hash).max(MAX_STEPS),
+  leaves: z.array(OpenedLeaf).max(MAX_OPENED_LEAVES),
+});
+export type ReadFill = z.output<typeof ReadFill>;
+
+export const Opening = z.object({
+  rows: z.array(OpenedRow).max(MAX_OPENED_ROWS),
+  /** Null if no fill was requested. */
+  fill: ReadFill.nullable().default(null),
+});
 export type Opening = z.output<typeof Opening>;

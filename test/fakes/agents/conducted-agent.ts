@@ -1,6 +1,5 @@
 /** An agent that answers checks over HTTP with the agent's code, as a conduct scripts it. */
 import { createServer } from 'node:net';
-import { join } from 'node:path';
 import type { WebSocket } from 'ws';
 import { ChallengeRequest } from '#shared/api/agent/challenges.ts';
 import { PortCheckRequest, portAnswer } from '#shared/api/agent/host-checks.ts';
@@ -9,9 +8,9 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { createCardChallenges } from '../../../agent/verify/challenges/card-challenges.ts';
 import { registerChallengeRoutes } from '../../../agent/verify/challenges/challenge.routes.ts';
 import { createChallengeService } from '../../../agent/verify/challenges/challenge.service.ts';
+import { createDeviceChallenges } from '../../../agent/verify/challenges/device-challenges.ts';
 import { work } from '../../../agent/verify/challenges/proof.tasks.ts';
 import type { RunProof } from '../../../agent/verify/challenges/proof-threads.ts';
 import { createPortCheckService } from '../../../agent/verify/port-check.service.ts';
@@ -27,20 +26,16 @@ import { freePorts } from '../free-ports.ts';
 import type { TestMarket } from '../scenes/market-fixture.ts';
 import { type Conduct, HONEST, honestInventory, type Said } from './conduct.ts';
 import { enrolAgent } from './enrolled-agent.ts';
-import { hostCards } from './host-cards.ts';
+import { hostProgram } from './host-program.ts';
 
 export const LISTEN = { host: '127.0.0.1', port: 0 };
 const log = createLog({ name: 'test', level: 'silent' });
 
 export type ConductedAgent = { id: string; server: HttpServer };
 
-/**
- * Adds a market node and its agent at the node's address. `folder` holds its scratch files. Close the server
- * afterwards.
- */
+/** Adds a market node and its agent at the node's address. Close the server afterwards. */
 export async function addConductedAgent(
   market: TestMarket,
-  folder: string,
   conductOf: () => Conduct,
 ): Promise<ConductedAgent> {
   const { clock } = market;
@@ -71,14 +66,15 @@ export async function addConductedAgent(
     await clock.advance(conductOf().delayMs);
     return { pods: [...market.agents.host(id).pods.values()] };
   });
+  const isRented = () => false;
+  const program = hostProgram();
   const challenges = createChallengeService({
     clock,
     executorId: id,
     workers: 1,
-    folder: join(folder, id),
     proof: inline,
-    cards: createCardChallenges({ executorId: id, gpuProof: hostCards() }),
-    isRented: () => false,
+    devices: createDeviceChallenges({ executorId: id, clock, program, isRented, stopping: signal }),
+    isRented,
   });
   registerChallengeRoutes(server, {
     challenges: {
@@ -174,16 +170,11 @@ async function openOtherwise(request: PortCheckRequest, { answer }: Conduct) {
 /** Runs proofs of work on the calling thread, because their sizes are small. */
 const inline: RunProof = {
   leaves: async (task) => {
-    const done = await work(task);
+    const done = work(task);
     return 'leaves' in done ? done.leaves : [];
   },
   rows: async (task) => {
-    const done = await work(task);
+    const done = work(task);
     return 'rows' in done ? done.rows : [];
-  },
-  walk: async (task) => {
-    const done = await work(task);
-    if (!('digest' in done)) throw new Error('no walk');
-    return done;
   },
 };

@@ -190,9 +190,10 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
         await clock.advance(request.gpu === null ? proofMs : cardsMs);
         return commitment(commitmentTo({ ...request, nonce: nonce(request.nonce) }));
       },
-      async openChallenge() {
+      async openChallenge(_, { fill }) {
         await at('/v1/challenges');
-        return { rows: [] };
+        const states = Array.from({ length: fill?.walk?.steps ?? 0 }, () => ANY_STATE);
+        return { rows: [], fill: { states, leaves: [] } };
       },
     };
   }
@@ -312,12 +313,14 @@ const sha256 = (...parts: readonly (string | Uint8Array)[]): string => {
 
 /** Hashes that only a host can compute that has the seed of the challenge; they replace the work. */
 const rootFor = (seed: Uint8Array) => sha256('root', seed);
-const digestFor = (seed: Uint8Array) => sha256('walk', seed);
+/** State of a walk, which the fleet's verifier ignores. */
+const ANY_STATE = sha256('state');
 
 const FLEET_VERIFIER: Verifier = {
   rows: async ({ committed }) =>
     Buffer.from(committed.root).toString('hex') === rootFor(committed.seed) ? null : 'wrong',
-  walk: async ({ seed }) => digestFor(seed),
+  fill: async ({ committed }) =>
+    Buffer.from(committed.root).toString('hex') === rootFor(committed.seed) ? null : 'wrong_block',
   close: async () => undefined,
 };
 
@@ -333,10 +336,9 @@ function commitmentTo({
 }: ChallengeRequest): Commitment {
   const seed = (device: string, purpose: 'product' | 'memory' | 'disk') =>
     seedOf({ nonce, executorId, device, purpose });
-  const walked = (device: string, purpose: 'memory' | 'disk') => ({
-    digest: digestFor(seed(device, purpose)),
+  const filled = (device: string, purpose: 'memory' | 'disk') => ({
+    root: rootFor(seed(device, purpose)),
     fill_ms: 0,
-    walk_ms: 0,
   });
   const productOn = (device: string) => ({ roots: [rootFor(seed(device, 'product'))], ms: 0 });
   return {
@@ -344,14 +346,14 @@ function commitmentTo({
     device: 'cpu',
     workers: 1,
     product: product === null ? null : productOn('cpu'),
-    memory: memory === null ? null : walked('memory', 'memory'),
-    disk: disk === null ? null : { ...walked('disk', 'disk'), direct: true },
+    memory: memory === null ? null : filled('memory', 'memory'),
+    disk: disk === null ? null : filled('disk', 'disk'),
     cards:
       gpu?.cards.map(({ uuid, memory: asked }) => ({
         uuid,
         fault: null,
         product: productOn(uuid),
-        memory: asked === null ? null : walked(uuid, 'memory'),
+        memory: asked === null ? null : filled(uuid, 'memory'),
       })) ?? null,
   };
 }

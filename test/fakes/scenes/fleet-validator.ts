@@ -39,6 +39,15 @@ export type FleetValidatorOptions = {
   onRun(run: CheckRun): void;
 };
 
+/** The fleet's model computes no fills, so that their sizes matter only to the protocol. */
+const SMALLEST_FILL = {
+  kind: 'fill',
+  lanes: 1,
+  lane_blocks: 64,
+  steps: 1,
+  readMs: 60_000,
+} as const;
+
 /** Inspects one host after the other, because the delays of a host advance the only clock. */
 export function createFleetValidator(options: FleetValidatorOptions) {
   const { fleet, clock, random, store, checks, intervalMs } = options;
@@ -88,9 +97,9 @@ export function createFleetValidator(options: FleetValidatorOptions) {
       random,
       size: {
         product: { n: 64, rounds: 1 },
-        memory: { block_bytes: 4_096, blocks: 1, steps: 1 },
-        disk: { block_bytes: 4_096, blocks: 1, steps: 1 },
-        gpu: { n: 64, rounds: 1, fillPermille: 1, steps: 1 },
+        memory: SMALLEST_FILL,
+        disk: SMALLEST_FILL,
+        gpu: { n: 64, rounds: 1, fillPermille: 1, laneBlocks: 64, steps: 1 },
       },
       intervalMs,
       baselines,

@@ -1,11 +1,9 @@
-/** Sends one proof-of-work challenge to a host, times it by the validator's clock and verifies rows and walks. */
+/** Sends one proof-of-work challenge to a host, times it by the validator's clock and verifies rows of products. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import {
   type ChallengeRequest,
   type Commitment,
   MAX_OPENED_ROWS,
-  toWalk,
-  type WalkRequest,
 } from '#shared/api/agent/challenges.ts';
 import { roundSeeds } from '#shared/proof-of-work/seed.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
@@ -21,14 +19,17 @@ export type ChallengeDeps = {
   client: Pick<AgentClient, 'challenge' | 'openChallenge'>;
   clock: Clock;
   random: Random;
-  verifier: Pick<Verifier, 'rows' | 'walk'>;
+  verifier: Pick<Verifier, 'rows' | 'fill'>;
 };
 
 const NONCE_BYTES = 16;
 const UNREACHABLE = 'upstream_unavailable';
+const INVALID = 'validation_error';
 
 export type ChallengeFailure =
   | { status: 'failed'; fault: 'POW_TIMEOUT' | 'POW_REFUSED'; detail: string }
+  /** The agent does not know this kind of challenge. */
+  | { status: 'unsupported'; detail: string }
   /** The agent did not answer, which proves nothing about its work. */
   | { status: 'not_measured'; detail: string };
 
@@ -53,17 +54,10 @@ export async function challenge<T>(
     if (!(error instanceof ApiError)) throw error;
     const detail = error.message;
     if (error.code === UNREACHABLE) return { status: 'not_measured', detail };
+    if (error.code === INVALID && !isCommitted) return { status: 'unsupported', detail };
     const isLate = !isCommitted && clock.monotonicMs() - beganMs >= plan.deadline_ms;
     return { status: 'failed', fault: isLate ? 'POW_TIMEOUT' : 'POW_REFUSED', detail };
   }
-}
-
-/** Returns true if `digest` is the end of the walk. */
-export async function isWalkCorrect(
-  { verifier }: Pick<ChallengeDeps, 'verifier'>,
-  { seed, asked, digest }: { seed: Uint8Array; asked: WalkRequest; digest: string | undefined },
-): Promise<boolean> {
-  return digest !== undefined && (await verifier.walk({ seed, walk: toWalk(asked) })) === digest;
 }
 
 /** Number of verified rows: a prover that skips half of the work stays undetected once in 2^16. */
@@ -105,6 +99,7 @@ export async function checkProduct(
   const chosen = chooseRows({ n, rounds }, random);
   const opening = await client.openChallenge(challengeId, {
     card,
+    fill: null,
     rows: chosen.flatMap(({ round, indices }) => indices.map((index) => ({ round, index }))),
   });
   const openingsHash = sha256Hex(canonicalJson(opening));
@@ -137,7 +132,8 @@ function chooseRows({ n, rounds }: { n: number; rounds: number }, random: Random
   ];
 }
 
-function distinct(count: number, below: number, random: Random): number[] {
+/** Distinct random numbers below a bound. */
+export function distinct(count: number, below: number, random: Random): number[] {
   const chosen = new Set<number>();
   while (chosen.size < count) chosen.add(random.int(below));
   return [...chosen];

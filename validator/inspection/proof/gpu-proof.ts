@@ -1,10 +1,7 @@
 /** Proof of work of all cards of one host: one challenge, which every card proves separately. */
-import {
-  type CardCommitment,
-  CardUuid,
-  type ChallengeRequest,
-} from '#shared/api/agent/challenges.ts';
+import { CardUuid, type ChallengeRequest } from '#shared/api/agent/challenges.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
+import { FILL_BLOCK_BYTES, LANE_STEP } from '#shared/proof-of-work/fill.ts';
 import { seedOf } from '#shared/proof-of-work/seed.ts';
 import type { CardProof, GpuProofFacts } from '../../checks/measured.ts';
 import type { Expected } from '../../checks/proof-baseline.service.ts';
@@ -15,11 +12,19 @@ import {
   challenge,
   checkProduct,
   deadlineFor,
-  isWalkCorrect,
   msWithoutRoundTrip,
 } from './challenge.ts';
+import { checkFill, type FillSize, toRequest } from './fill-check.ts';
 
-export type CardsPlan = NonNullable<ChallengeRequest['gpu']>;
+type Product = NonNullable<ChallengeRequest['gpu']>['product'];
+type CardPlan = { uuid: string; memory: FillSize | null };
+export type CardsPlan = {
+  product: Product;
+  cards: CardPlan[];
+  deadlineMs: number;
+  /** Network round trip. */
+  roundTripMs: number;
+};
 
 export type CardsProof =
   | { status: 'answered'; wallMs: number; cards: CardProof[] }
@@ -31,15 +36,20 @@ export type CardsProof =
 export function proveCards(
   deps: ChallengeDeps,
   executorId: string,
-  { gpu, deadlineMs }: { gpu: CardsPlan; deadlineMs: number },
+  plan: CardsPlan,
 ): Promise<CardsProof> {
+  const { product, deadlineMs: deadline_ms } = plan;
   const nothing = { product: null, memory: null, disk: null };
-  const plan = { ...nothing, executor_id: executorId, deadline_ms: deadlineMs, gpu };
-  return challenge<CardsProof>(deps, plan, async (committing) => {
+  const requested = plan.cards.map(({ uuid, memory }) => {
+    return { uuid, memory: memory && toRequest(memory) };
+  });
+  const gpu = { product, cards: requested };
+  const request = { ...nothing, executor_id: executorId, deadline_ms, gpu };
+  return challenge<CardsProof>(deps, request, async (committing) => {
     const { commitment, wallMs } = committing;
     if (commitment.cards === null) return { status: 'missing' };
     const cards: CardProof[] = [];
-    for (const asked of gpu.cards) cards.push(await checkCard(deps, committing, gpu, asked));
+    for (const asked of plan.cards) cards.push(await checkCard(deps, committing, plan, asked));
     return { status: 'answered', wallMs, cards };
   });
 }
@@ -47,8 +57,8 @@ export function proveCards(
 async function checkCard(
   deps: ChallengeDeps,
   { request, commitment }: Committing,
-  { product }: CardsPlan,
-  { uuid, memory }: CardsPlan['cards'][number],
+  { product, roundTripMs }: CardsPlan,
+  { uuid, memory: size }: CardPlan,
 ): Promise<CardProof> {
   const claimed = commitment.cards?.find((card) => card.uuid === uuid);
   const roots = claimed?.product?.roots ?? [];
@@ -65,41 +75,40 @@ async function checkCard(
   const { detail, openingsHash } = await checkProduct(deps, committed);
   const opened = { ...proof, openings_hash: openingsHash };
   if (detail !== null) return { ...opened, reason: 'POW_MISMATCH', detail };
-  if (await isCardWalkCorrect(deps, memory, claimed, seedFor('memory'))) {
-    return { ...opened, reason: null, detail: '' };
-  }
-  return {
-    ...opened,
-    reason: 'POW_MISMATCH',
-    detail: 'The reads from its memory have a wrong result',
-  };
+  const done = { ...opened, reason: null, detail: '' };
+  if (size === null) return done;
+  const seed = seedFor('memory');
+  const root = claimed.memory?.root ?? '';
+  const asked = { challengeId, device: uuid, seed, size, root, roundTripMs };
+  return { ...done, ...(await checkFill(deps, asked)) };
 }
 
-async function isCardWalkCorrect(
-  deps: ChallengeDeps,
-  asked: CardsPlan['cards'][number]['memory'],
-  claimed: CardCommitment,
-  seed: Uint8Array,
-): Promise<boolean> {
-  return asked === null || isWalkCorrect(deps, { seed, asked, digest: claimed.memory?.digest });
-}
+/** Work per card: product, filled part of its memory in thousandths, blocks of a lane, and steps of the walk. */
+export type GpuProofSize = Product & { fillPermille: number; laneBlocks: number; steps: number };
 
-/** Work per card: product, filled part of its memory in thousandths, and number of reads. */
-export type GpuProofSize = CardsPlan['product'] & { fillPermille: number; steps: number };
-
-/** For production: 17.6 · 10^12 operations, and the share of memory that a driver leaves free. */
+/**
+ * For production: 17.6 · 10^12 operations, and the share of memory that a driver, the product and the hash tree leave
+ * free. Lanes of 256 MiB are long, so that computing a block again takes long, and keep a card busy for half a second.
+ */
 export const FULL_GPU_PROOF: GpuProofSize = {
   n: 8_192,
   rounds: 16,
-  fillPermille: 870,
-  steps: 100_000,
+  fillPermille: 850,
+  laneBlocks: 262_144,
+  steps: 4_096,
 };
 
-/** For a local marketplace: shows only that proofs work. */
-export const SMALL_GPU_PROOF: GpuProofSize = { n: 64, rounds: 2, fillPermille: 1, steps: 64 };
+/** For a local marketplace: shows only that proofs work. Fills no memory. */
+export const SMALL_GPU_PROOF: GpuProofSize = {
+  n: 64,
+  rounds: 2,
+  fillPermille: 0,
+  laneBlocks: LANE_STEP,
+  steps: 1,
+};
 
-/** Block size of reads on a card. */
-const BLOCK_BYTES = 64;
+/** Milliseconds for a walk over a card. The estimate for an honest card is 200 ms; none was measured yet. */
+const READ_MS = 2_000;
 const BYTES_PER_MIB = 1024 ** 2;
 const ONE_THOUSAND = 1_000;
 
@@ -120,9 +129,10 @@ export async function gpuProofFacts(
   deps: ChallengeDeps,
   { executorId, size, inventory, expected, roundTripMs }: GpuProofRequest,
 ): Promise<GpuProofFacts | null> {
-  const gpu = planFor(size, inventory);
-  if (gpu === null) return null;
-  const proof = await proveCards(deps, executorId, { gpu, deadlineMs: deadlineFor(expected) });
+  const parts = planFor(size, inventory);
+  if (parts === null) return null;
+  const plan = { ...parts, deadlineMs: deadlineFor(expected), roundTripMs };
+  const proof = await proveCards(deps, executorId, plan);
   const base = {
     device: 'gpu' as const,
     reason: null,
@@ -137,6 +147,8 @@ export async function gpuProofFacts(
   switch (proof.status) {
     case 'missing':
       return { ...base, status: 'missing', reason: 'GPU_PROOF_MISSING' };
+    case 'unsupported':
+      return { ...base, status: 'missing', reason: 'GPU_PROOF_MISSING', detail: proof.detail };
     case 'not_measured':
       return { ...base, status: 'not_measured', detail: proof.detail };
     case 'failed':
@@ -161,16 +173,17 @@ export async function gpuProofFacts(
 }
 
 function planFor(
-  { n, rounds, fillPermille, steps }: GpuProofSize,
+  { n, rounds, fillPermille, laneBlocks: lane_blocks, steps }: GpuProofSize,
   { gpu }: Inventory,
-): CardsPlan | null {
+): Pick<CardsPlan, 'product' | 'cards'> | null {
   if (gpu.driver !== 'nvidia') return null;
-  const cards = gpu.devices.flatMap(({ uuid, memory_total_mib: mib }) => {
+  const cards = gpu.devices.flatMap(({ uuid, memory_total_mib: mib }): CardPlan[] => {
     // UUIDs of MIG devices have another form.
     if (!CardUuid.safeParse(uuid).success) return [];
-    const bytes = (mib * BYTES_PER_MIB * fillPermille) / ONE_THOUSAND;
-    const blocks = Math.floor(bytes / BLOCK_BYTES);
-    return [{ uuid, memory: blocks === 0 ? null : { block_bytes: BLOCK_BYTES, blocks, steps } }];
+    const blocks = (mib * BYTES_PER_MIB * fillPermille) / ONE_THOUSAND / FILL_BLOCK_BYTES;
+    const lanes = Math.floor(blocks / lane_blocks);
+    const memory = { kind: 'fill', lanes, lane_blocks, steps, readMs: READ_MS } as const;
+    return [{ uuid, memory: lanes === 0 ? null : memory }];
   });
   return cards.length === 0 ? null : { product: { n, rounds }, cards };
 }

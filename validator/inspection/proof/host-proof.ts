@@ -1,7 +1,4 @@
-/**
- * Proof of work of one host's processor, memory and disk. The validator sends a challenge, receives the host's
- * commitment, and verifies rows of the matrix product and the results of the random reads (walks).
- */
+/** Proof of work of one host's processor, memory and disk: a challenge, its commitment, then rows and fills. */
 import type { ChallengeRequest, Commitment } from '#shared/api/agent/challenges.ts';
 import { type Purpose, seedOf } from '#shared/proof-of-work/seed.ts';
 import type { ProofFacts } from '../../checks/measured.ts';
@@ -13,43 +10,62 @@ import {
   challenge,
   checkProduct,
   deadlineFor,
-  isWalkCorrect,
   msWithoutRoundTrip,
 } from './challenge.ts';
+import { checkFill, type FillSize, toRequest } from './fill-check.ts';
 import { FULL_GPU_PROOF, type GpuProofSize, SMALL_GPU_PROOF } from './gpu-proof.ts';
 
 /** Parts of the challenge; null parts are left out. */
-export type ProofPlan = Pick<ChallengeRequest, 'deadline_ms' | 'product' | 'memory' | 'disk'>;
+export type ProofParts = {
+  product: ChallengeRequest['product'];
+  memory: FillSize | null;
+  disk: FillSize | null;
+};
+export type ProofPlan = ProofParts & {
+  deadlineMs: number;
+  /** Network round trip. */
+  roundTripMs: number;
+};
 
 export type ProofPart = 'product' | 'memory' | 'disk';
 
+type PartFault = 'POW_MISMATCH' | 'POW_TIMEOUT' | 'GPU_PROOF_MISSING';
+
 export type Proof =
   | { status: 'proven'; wallMs: number; commitment: Commitment; openingsHash: string | null }
-  | { status: 'failed'; fault: 'POW_MISMATCH'; part: ProofPart; detail: string }
+  | { status: 'failed'; fault: PartFault; part: ProofPart; detail: string }
   | ChallengeFailure;
 
 /** Rejects only for errors of the validator. */
 export function prove(deps: ChallengeDeps, executorId: string, plan: ProofPlan): Promise<Proof> {
-  const request = { ...plan, executor_id: executorId, gpu: null };
-  return challenge(deps, request, (committing) => check(deps, committing));
+  const { product, memory, disk, deadlineMs: deadline_ms } = plan;
+  const fills = { memory: memory && toRequest(memory), disk: disk && toRequest(disk) };
+  const request = { product, ...fills, deadline_ms, executor_id: executorId, gpu: null };
+  return challenge(deps, request, (committing) => check(deps, plan, committing));
 }
 
-async function check(deps: ChallengeDeps, committing: Committing): Promise<Proof> {
+async function check(deps: ChallengeDeps, plan: ProofPlan, committing: Committing): Promise<Proof> {
   const { request, commitment, wallMs } = committing;
   const product = await productIn(deps, committing);
-  if (product.detail !== null) return mismatch('product', product.detail);
-  for (const part of ['memory', 'disk'] as const) {
-    const asked = request[part];
-    const walk = { seed: seedFor(request, part), digest: commitment[part]?.digest };
-    if (asked !== null && !(await isWalkCorrect(deps, { ...walk, asked }))) {
-      return mismatch(part, `The reads from ${part} have a wrong result`);
-    }
+  if (product.detail !== null) return failed('POW_MISMATCH', 'product', product.detail);
+  for (const device of ['memory', 'disk'] as const) {
+    const [size, filled] = [plan[device], commitment[device]];
+    if (size === null) continue;
+    if (filled === null) return failed('GPU_PROOF_MISSING', device, NO_PROGRAM);
+    const { challenge_id: challengeId } = request;
+    const { roundTripMs } = plan;
+    const seed = seedFor(request, device);
+    const { root } = filled;
+    const fault = await checkFill(deps, { challengeId, device, seed, size, root, roundTripMs });
+    if (fault !== null) return failed(fault.reason, device, fault.detail);
   }
   return { status: 'proven', wallMs, commitment, openingsHash: product.openingsHash };
 }
 
-function mismatch(part: ProofPart, detail: string): Proof {
-  return { status: 'failed', fault: 'POW_MISMATCH', part, detail };
+const NO_PROGRAM = 'The agent has no program for proofs of memory and disk';
+
+function failed(fault: PartFault, part: ProofPart, detail: string): Proof {
+  return { status: 'failed', fault, part, detail };
 }
 
 async function productIn(deps: ChallengeDeps, { request, commitment }: Committing) {
@@ -69,24 +85,25 @@ function seedFor({ nonce, executor_id: executorId }: ChallengeRequest, purpose: 
 }
 
 /** Sizes of the proofs of every host and of each of its cards. Deadlines are derived from earlier proofs. */
-export type ProofSize = Omit<ProofPlan, 'deadline_ms'> & { gpu: GpuProofSize };
+export type ProofSize = ProofParts & { gpu: GpuProofSize };
 
-/**
- * For production: a matrix product that takes one core some seconds, and random reads from 128 MiB of memory and
- * 128 MiB of disk.
- */
+/** Blocks in one sequence: 128 MiB. */
+const BLOCKS = 131_072;
+const SEQUENCE = { kind: 'fill', lanes: 1 } as const;
+
+/** For production: seconds of one core and a sample of memory and disk. A hard disk answers 256 reads in 3 s. */
 export const FULL_PROOF: ProofSize = {
   product: { n: 1_024, rounds: 2 },
-  memory: { block_bytes: 4_096, blocks: 32_768, steps: 20_000 },
-  disk: { block_bytes: 4_096, blocks: 32_768, steps: 5_000 },
+  memory: { ...SEQUENCE, lane_blocks: 2 * BLOCKS, steps: 4_096, readMs: 2_000 },
+  disk: { ...SEQUENCE, lane_blocks: BLOCKS, steps: 256, readMs: 5_000 },
   gpu: FULL_GPU_PROOF,
 };
 
-/** For a local marketplace: shows only that proofs work. */
+/** For a local marketplace, whose agents have no proof program: shows only that proofs work. */
 export const SMALL_PROOF: ProofSize = {
   product: { n: 64, rounds: 1 },
-  memory: { block_bytes: 4_096, blocks: 64, steps: 64 },
-  disk: { block_bytes: 4_096, blocks: 64, steps: 64 },
+  memory: null,
+  disk: null,
   gpu: SMALL_GPU_PROOF,
 };
 
@@ -103,7 +120,8 @@ export async function proofFacts(deps: ChallengeDeps, request: ProofRequest): Pr
   const { gpu: _, ...size } = request.size;
   const proof = await prove(deps, request.executorId, {
     ...size,
-    deadline_ms: deadlineFor(request.expected),
+    deadlineMs: deadlineFor(request.expected),
+    roundTripMs: request.roundTripMs,
   });
   const parts = (['product', 'memory', 'disk'] as const).filter((part) => size[part] !== null);
   return factsOf(proof, parts, request);
@@ -121,6 +139,8 @@ function factsOf(
   switch (proof.status) {
     case 'not_measured':
       return { ...base, status: 'not_measured', detail: proof.detail };
+    case 'unsupported':
+      return { ...base, status: 'failed', reason: 'GPU_PROOF_MISSING', detail: proof.detail };
     case 'failed':
       return {
         ...base,

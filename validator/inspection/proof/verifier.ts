@@ -1,6 +1,7 @@
-/** Verifies rows and walks sequentially in a thread, which starts with the first proof. */
+/** Verifies rows and fills sequentially in a thread, which starts with the first proof. */
 import { createThreadCalls, type ThreadCalls } from '#shared/runtime/thread-calls.ts';
-import type { RowFault, RowsTask, Verified, VerifyTask, WalkTask } from './verify.tasks.ts';
+import type { FillTask, RowFault, RowsTask, Verified, VerifyTask } from './verify.tasks.ts';
+import type { FillFault } from './verify-fill.ts';
 
 export type Verifier = ReturnType<typeof createVerifier>;
 
@@ -16,12 +17,12 @@ export function createVerifier() {
     /** First fault among the opened rows; null if all are correct. */
     async rows(task: Omit<RowsTask, 'kind'>): Promise<RowFault | null> {
       const verified = await call({ kind: 'rows', ...task });
-      return 'fault' in verified ? verified.fault : unexpectedAnswer();
+      return 'rowFault' in verified ? verified.rowFault : unexpectedAnswer();
     },
-    /** Digest at the end of a walk, hex. */
-    async walk(task: Omit<WalkTask, 'kind'>): Promise<string> {
-      const verified = await call({ kind: 'walk', ...task });
-      return 'digest' in verified ? verified.digest : unexpectedAnswer();
+    /** First fault of a fill; null if all chosen blocks and steps are correct. */
+    async fill(task: Omit<FillTask, 'kind'>): Promise<FillFault | null> {
+      const verified = await call({ kind: 'fill', ...task });
+      return 'fillFault' in verified ? verified.fillFault : unexpectedAnswer();
     },
     close: async () => calls?.close(),
   };

@@ -1,9 +1,15 @@
 /** Verification of proofs of work; runs in the verifier thread. */
-import type { OpenedRow } from '#shared/api/agent/challenges.ts';
+import type { OpenedLeaf, OpenedRow } from '#shared/api/agent/challenges.ts';
 import { leafHash, rootAlong } from '#shared/proof-of-work/merkle.ts';
-import { matrixRows, rowFrom } from '#shared/proof-of-work/product.ts';
-import { filledBlocks, type Walk, walk } from '#shared/proof-of-work/walk.ts';
+import { ENTRY_MASK, matrixBytes, matrixRows, rowFrom } from '#shared/proof-of-work/product.ts';
 import { type Random, systemRandom } from '#shared/runtime/random.ts';
+import {
+  type ChosenParts,
+  type CommittedFill,
+  type FillFault,
+  faultInFill,
+  type Walked,
+} from './verify-fill.ts';
 
 export type RowsTask = {
   kind: 'rows';
@@ -11,35 +17,38 @@ export type RowsTask = {
   asked: readonly number[];
   opened: readonly OpenedRow[];
 };
-export type WalkTask = { kind: 'walk'; seed: Uint8Array; walk: Walk };
-export type VerifyTask = RowsTask | WalkTask;
+export type FillTask = {
+  kind: 'fill';
+  committed: CommittedFill;
+  walked: Walked;
+  chosen: ChosenParts;
+  opened: readonly OpenedLeaf[];
+};
+export type VerifyTask = RowsTask | FillTask;
 
-/** First fault among rows, or the digest of a walk in hex, depending on the task. */
-export type Verified = { fault: RowFault | null } | { digest: string };
+/** First fault among rows, or of a fill, depending on the task. */
+export type Verified = { rowFault: RowFault | null } | { fillFault: FillFault | null };
 
-export async function verify(task: VerifyTask): Promise<Verified> {
-  if (task.kind === 'rows') {
-    return { fault: faultInRows(task.committed, task.asked, task.opened, systemRandom) };
+export function verify(task: VerifyTask): Verified {
+  switch (task.kind) {
+    case 'rows':
+      return { rowFault: faultInRows(task.committed, task.asked, task.opened, systemRandom) };
+    case 'fill':
+      return { fillFault: faultInFill(task.committed, task.walked, task.chosen, task.opened) };
   }
-  const { seed, walk: asked } = task;
-  const digest = await walk(seed, asked, (index) =>
-    filledBlocks(seed, asked, { from: index, count: 1 }),
-  );
-  return { digest: digest.toString('hex') };
 }
 
-/** Number of random vectors. A wrong sum passes one vector only if its coefficient is 0, once in 65,536. */
-const VECTORS = 2;
-const COEFFICIENTS = 65_536;
-/** Number of rows of B generated at a time; all of B is never in memory. */
-const ROWS_AT_ONCE = 256;
+/** Bytes of a coefficient of the random vector. A wrong sum passes only if its coefficient is 0, once in 2^32. */
+const COEFFICIENT_BYTES = 4;
+/** Number of rows of B generated at a time, which stay in the processor's cache. */
+const ROWS_AT_ONCE = 32;
 
 export type Committed = { seed: Uint8Array; n: number; root: Uint8Array };
 export type RowFault = 'malformed' | 'not_committed' | 'wrong';
 
 /**
  * Returns the first fault among the requested rows; null if all are correct. Verifies rows of C = A·B against the
- * committed root in n² instead of n³ operations with random vectors x: C_row·x = A_row·(B·x) (Freivalds' algorithm).
+ * committed root in n² instead of n³ operations with a random vector x: C_row·x = A_row·(B·x) (Freivalds' algorithm).
  */
 export function faultInRows(
   committed: Committed,
@@ -48,11 +57,12 @@ export function faultInRows(
   random: Random,
 ): RowFault | null {
   if (opened.length !== asked.length) return 'malformed';
-  const vectors = Array.from({ length: VECTORS }, () => randomVector(committed.n, random));
-  const images = imagesOf(committed, vectors);
+  const { n } = committed;
+  const vector = randomVector(n, random);
+  const image = imageOf(committed, vector);
   for (const [at, index] of asked.entries()) {
     const row = opened[at];
-    const fault = row?.index === index ? faultIn(committed, row, vectors, images) : 'malformed';
+    const fault = row?.index === index ? faultIn(committed, row, vector, image) : 'malformed';
     if (fault !== null) return fault;
   }
   return null;
@@ -61,48 +71,60 @@ export function faultInRows(
 function faultIn(
   { seed, n, root }: Committed,
   { index, sums, path }: OpenedRow,
-  vectors: readonly Float64Array[],
-  images: readonly Float64Array[],
+  vector: Float64Array,
+  image: Float64Array,
 ): RowFault | null {
   const bytes = Buffer.from(sums, 'base64');
   const row = rowFrom(bytes, n);
   if (row === null) return 'malformed';
+  if (row.some((sum) => sum < 0 || sum > n * ENTRY_MASK ** 2)) return 'wrong';
   const neighbours = path.map((hash) => Buffer.from(hash, 'hex'));
   const reached = rootAlong(leafHash(index, bytes), { index, count: n, path: neighbours });
   if (reached === null || Buffer.compare(reached, root) !== 0) return 'not_committed';
   const aRow = matrixRows(seed, 'A', { n, from: index, to: index + 1 });
-  const holds = vectors.every((vector, at) => dot(row, vector) === dot(aRow, images[at] ?? []));
-  return holds ? null : 'wrong';
+  return exactDot(row, vector) === exactDot(aRow, image) ? null : 'wrong';
 }
 
-/** B·x for each vector in one pass over B. All values stay below 2^53. */
-function imagesOf({ seed, n }: Committed, vectors: readonly Float64Array[]): Float64Array[] {
-  const images = vectors.map(() => new Float64Array(n));
+/** B·x in one pass over B. All values stay below 2^50. */
+function imageOf({ seed, n }: Committed, vector: Float64Array): Float64Array {
+  const image = new Float64Array(n);
   for (let from = 0; from < n; from += ROWS_AT_ONCE) {
     const to = Math.min(n, from + ROWS_AT_ONCE);
-    const rows = matrixRows(seed, 'B', { n, from, to });
-    for (let k = from; k < to; k += 1) {
-      const row = rows.subarray((k - from) * n, (k - from + 1) * n);
-      for (const [at, vector] of vectors.entries()) {
-        const image = images[at];
-        if (image !== undefined) image[k] = dot(row, vector);
-      }
-    }
+    const rows = matrixBytes(seed, 'B', { n, from, to });
+    for (let k = from; k < to; k += 4) imageOfRows(rows.subarray((k - from) * n), k, vector, image);
   }
-  return images;
+  return image;
+}
+
+/** Image of rows `k` to `k + 3`: independent sums, which a processor adds at the same time. */
+function imageOfRows(rows: Uint8Array, k: number, vector: Float64Array, image: Float64Array): void {
+  const n = vector.length;
+  let [first, second, third, fourth] = [0, 0, 0, 0];
+  for (let at = 0; at < n; at += 1) {
+    const x = vector[at] ?? 0;
+    first += ((rows[at] ?? 0) & ENTRY_MASK) * x;
+    second += ((rows[at + n] ?? 0) & ENTRY_MASK) * x;
+    third += ((rows[at + 2 * n] ?? 0) & ENTRY_MASK) * x;
+    fourth += ((rows[at + 3 * n] ?? 0) & ENTRY_MASK) * x;
+  }
+  image.set([first, second, third, fourth], k);
 }
 
 function randomVector(n: number, random: Random): Float64Array {
-  const bytes = random.bytes(n * 2);
-  const vector = new Float64Array(n);
-  for (let at = 0; at < n; at += 1) {
-    vector[at] = ((bytes[2 * at] ?? 0) * 256 + (bytes[2 * at + 1] ?? 0)) % COEFFICIENTS;
-  }
-  return vector;
+  const bytes = Buffer.from(random.bytes(n * COEFFICIENT_BYTES));
+  return Float64Array.from({ length: n }, (_, at) => bytes.readUInt32LE(at * COEFFICIENT_BYTES));
 }
 
-function dot(row: ArrayLike<number>, vector: ArrayLike<number>): number {
-  let sum = 0;
-  for (let at = 0; at < row.length; at += 1) sum += (row[at] ?? 0) * (vector[at] ?? 0);
-  return sum;
+const LOW = 2 ** 16;
+
+/** Dot product of values below 2^22 and values below 2^50, in two parts that stay below 2^53. */
+function exactDot(row: ArrayLike<number>, wide: Float64Array): bigint {
+  let [low, high] = [0, 0];
+  for (let at = 0; at < wide.length; at += 1) {
+    const value = wide[at] ?? 0;
+    const lowPart = value % LOW;
+    low += (row[at] ?? 0) * lowPart;
+    high += (row[at] ?? 0) * ((value - lowPart) / LOW);
+  }
+  return BigInt(high) * BigInt(LOW) + BigInt(low);
 }
