@@ -192,7 +192,9 @@ it('each card proves its product and its fill; a card that invents its fill does
   });
   expect(sessions).toBe(0);
   tamper = ({ cards }) => Object.assign(cards?.[0]?.memory ?? {}, { root: ZEROS });
-  const { cards } = z.object({ cards: z.array(CardProof) }).parse(await proveCards(deps, EXECUTOR, plan));
+  const { cards } = z
+    .object({ cards: z.array(CardProof) })
+    .parse(await proveCards(deps, EXECUTOR, plan));
   expect(cards.map(({ reason }) => reason)).toEqual(['POW_MISMATCH', null]);
 });
 
