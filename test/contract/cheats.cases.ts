@@ -45,6 +45,7 @@ const CONDUCTS: Readonly<Record<string, Partial<Conduct>>> = {
   no_templates: { images: 'missing' },
   precomputed_proof: { nonce: () => 'A'.repeat(22) },
   no_memory_walk: { commitment: (each) => ({ ...each, memory: INVENTED_FILL }) },
+  tenth_of_memory: { readMs: 40_000 },
   slow_processor: { proofMs: 5 * USUAL_MS },
   disguised_slowness: { proofMs: 3 * USUAL_MS, inventoryMs: 2_000 },
   slow_cards: { cardsMs: 5 * USUAL_MS },

@@ -46,7 +46,7 @@ const FAST = { last_down_kbit: 1_000_000, last_up_kbit: 1_000_000 };
 const log = createLog({ name: 'test', level: 'silent' });
 
 /** The agents of this test fill memory and disk in their test program. */
-const FILL = { kind: 'fill', lanes: 1, lane_blocks: 64, steps: 16, readMs: 60_000 } as const;
+const FILL = { kind: 'fill', lanes: 1, lane_blocks: 64, steps: 16, readMs: 20_000 } as const;
 const PROOF: ProofSize = { ...SMALL_PROOF, memory: FILL, disk: FILL };
 
 /** Proof times of other executors with the same hardware. */

@@ -20,6 +20,8 @@ export type Conduct = {
   inventoryMs: number;
   proofMs: number;
   cardsMs: number;
+  /** Delay in milliseconds before a fill is read. */
+  readMs: number;
   commitment(commitment: Commitment): Commitment;
   /** Returns the nonce for which the agent answers a challenge. */
   nonce(nonce: string): string;
@@ -46,6 +48,7 @@ export const HONEST: Conduct = {
   inventoryMs: 0,
   proofMs: USUAL_MS,
   cardsMs: USUAL_MS,
+  readMs: 0,
   commitment: (commitment) => commitment,
   nonce: (nonce) => nonce,
   answer: (_, honest) => honest,

@@ -88,6 +88,10 @@ export async function addConductedAgent(
         await clock.advance(delayMs + (request.gpu === null ? proofMs : cardsMs));
         return commitment(done);
       },
+      open: async (challengeId, request) => {
+        await clock.advance(conductOf().readMs);
+        return challenges.open(challengeId, request, signal);
+      },
     },
     stopping: signal,
   });

@@ -191,7 +191,8 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
         return commitment(commitmentTo({ ...request, nonce: nonce(request.nonce) }));
       },
       async openChallenge(_, { fill }) {
-        await at('/v1/challenges');
+        const { readMs } = await at('/v1/challenges');
+        await clock.advance(readMs);
         const states = Array.from({ length: fill?.walk?.steps ?? 0 }, () => ANY_STATE);
         return { rows: [], fill: { states, leaves: [] } };
       },

@@ -45,7 +45,7 @@ const SMALLEST_FILL = {
   lanes: 1,
   lane_blocks: 64,
   steps: 1,
-  readMs: 60_000,
+  readMs: 20_000,
 } as const;
 
 /** Inspects one host after the other, because the delays of a host advance the only clock. */
