@@ -40,8 +40,8 @@ export function verify(task: VerifyTask): Verified {
 
 /** Bytes of a coefficient of the random vector. A wrong sum passes only if its coefficient is 0, once in 2^32. */
 const COEFFICIENT_BYTES = 4;
-/** Number of rows of B generated at a time, which stay in the processor's cache. */
-const ROWS_AT_ONCE = 32;
+/** Rows of B generated at a time: small pieces of memory, which the process reuses. */
+const ROWS_AT_ONCE = 4;
 
 export type Committed = { seed: Uint8Array; n: number; root: Uint8Array };
 export type RowFault = 'malformed' | 'not_committed' | 'wrong';
@@ -89,9 +89,8 @@ function faultIn(
 function imageOf({ seed, n }: Committed, vector: Float64Array): Float64Array {
   const image = new Float64Array(n);
   for (let from = 0; from < n; from += ROWS_AT_ONCE) {
-    const to = Math.min(n, from + ROWS_AT_ONCE);
-    const rows = matrixBytes(seed, 'B', { n, from, to });
-    for (let k = from; k < to; k += 4) imageOfRows(rows.subarray((k - from) * n), k, vector, image);
+    const rows = matrixBytes(seed, 'B', { n, from, to: from + ROWS_AT_ONCE });
+    imageOfRows(rows, from, vector, image);
   }
   return image;
 }
