@@ -240,6 +240,7 @@ describe('an honest executor', () => {
       'driver_library',
       'dind_runtime',
       'ssh_reach',
+      'hidden_rental',
       'gpu_drop',
       'gpu_side_use',
       'pod_alive',
