@@ -1,5 +1,5 @@
 /** Reports of renters from the report to the refund: real central API, inspections and examinations; modelled hosts. */
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { readSignedReport } from '#shared/api/central/pod-reports.ts';
 import type { FleetHost } from '../fakes/agents/host-fleet.ts';
 import { createReportScene, INTERVAL_MS, type ReportScene } from '../fakes/scenes/report-scene.ts';
@@ -68,6 +68,29 @@ it('refunds the renter of a starving host, fails the node, notifies both sides, 
     await scene.inspect();
   }
   expect((await scene.nodeOf(host)).state).toBe('verified');
+});
+
+it('refunds the renter of a host that starves all rentals but those that it recognises', async () => {
+  const hiding = await createReportScene({ isHidden: true });
+  onTestFinished(() => hiding.close());
+  const host = await hiding.addHost();
+  host.inRentals = (inventory) => ({ ...inventory, cpu: { ...inventory.cpu, cores: 1 } });
+  const before = await hiding.balance();
+  const podId = await hiding.rent(host);
+  await hiding.use(HOUR_MS);
+  const paid = before - (await hiding.balance());
+  await hiding.report(podId, { reason: 'fewer_cores' });
+  await hiding.examine();
+  // The node is not free yet.
+  await hiding.rentHidden();
+  await hiding.endPod(podId);
+  await hiding.rentHidden();
+  await hiding.examine();
+  const [report] = await hiding.reports();
+  expect(report).toMatchObject({ status: 'confirmed', finding: expect.stringMatching(/^cores: /) });
+  expect(report.refund).toBeCloseTo(paid, 2);
+  expect((await hiding.audit()).findings).toEqual([]);
+  expect((await hiding.nodeOf(host)).state).toBe('failed');
 });
 
 it('confirms at once what the agent itself states', async () => {

@@ -1,6 +1,7 @@
 /** Checks that a rental which the host cannot recognise receives what the node offers. */
 import { ok, unknown } from '#shared/check/check.ts';
 import { defineCheck, fail } from './check.ts';
+import { describeMismatches } from './measured.ts';
 
 export const hiddenRental = defineCheck({
   id: 'hidden_rental',
@@ -16,10 +17,11 @@ export const hiddenRental = defineCheck({
     if (mismatches.length === 0) {
       return ok(once.length === 0 ? 'as offered' : `below the offer once: ${once.join(', ')}`);
     }
-    const measured = mismatches
-      .map(({ fact, offered, seen }) => `${fact}: ${seen.join(', then ')} of ${offered}`)
-      .join('; ');
-    const failure = fail('RENTAL_BELOW_OFFER', measured, 'A rental received less than offered');
+    const failure = fail(
+      'RENTAL_BELOW_OFFER',
+      describeMismatches(mismatches),
+      'A rental received less than offered',
+    );
     // Both measurements found it, minutes apart, and no later inspection measures it again.
     return { ...failure, isCertain: true };
   },

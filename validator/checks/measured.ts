@@ -185,6 +185,12 @@ export type RentalFact = z.output<typeof RentalFact>;
 export const RentalMismatch = z.object({ fact: RentalFact, offered: Text, seen: z.array(Text) });
 export type RentalMismatch = z.output<typeof RentalMismatch>;
 
+/** Describes the facts with their values, for providers and renters. */
+export const describeMismatches = (mismatches: readonly RentalMismatch[]): string =>
+  mismatches
+    .map(({ fact, offered, seen }) => `${fact}: ${seen.join(', then ')} of ${offered}`)
+    .join('; ');
+
 /**
  * Result of the last hidden rental that could be made and has ended. Names neither the pod nor the account, and rounds
  * the time to hours.

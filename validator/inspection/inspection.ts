@@ -29,7 +29,7 @@ import { createProofs } from './proof/proofs.ts';
 import { createRentalProbes } from './rental-probe/rental-probe.service.ts';
 import { createSshLogin, readBanner } from './rental-probe/ssh-session.ts';
 import { createRunInPod } from './reports/pod-terminal.ts';
-import { createRentNode } from './reports/rent-node.ts';
+import { createRentNode, type ReportedRentals } from './reports/rent-node.ts';
 import { createReportExaminer } from './reports/report.service.ts';
 import { createReportedNodes } from './reports/reported-nodes.service.ts';
 import { type Coordinates, createRoundTrips } from './round-trip.ts';
@@ -46,7 +46,7 @@ export type InspectionOptions = {
   outbox: Outbox;
   metrics: Pick<ValidatorMetrics, 'checked' | 'passed' | 'proven'>;
   releases: HealthOptions['releases'];
-  hiddenRentals: HealthOptions['hiddenRentals'];
+  hiddenRentals: HealthOptions['hiddenRentals'] & ReportedRentals;
   /** Unique id of this process among those that share the store. */
   holder: string;
   trust: Pick<ClockTrust, 'isSuspect' | 'resumedAtMs'>;
@@ -165,7 +165,7 @@ export function createInspection(options: InspectionOptions) {
     clientOf: links.clientOf,
     runInPod: createRunInPod({ connectTo, clock, random }),
     readBanner,
-    rentNode: createRentNode({ rentals, recheck }),
+    rentNode: createRentNode({ rentals, recheck, hidden: options.hiddenRentals }),
     recheck,
     holdsLease: () => {
       const untilMs = clock.now() + REPORTS_LEASE_MS;

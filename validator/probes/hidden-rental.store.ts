@@ -86,17 +86,18 @@ export async function end(db: StoreDb, id: string, endedMs: number): Promise<voi
   await db.updateTable('hidden_rentals').set({ ended_ms: endedMs }).where('id', '=', id).execute();
 }
 
-/** The last result of a rental that ended since a time; null if there is none. */
+/** The last result of a rental that began and ended since the times; null if there is none. */
 export async function lastResult(
   db: StoreDb,
   executorId: string,
-  sinceMs: number,
+  { endedMs = 0, startedMs = 0 }: { endedMs?: number; startedMs?: number },
 ): Promise<string | null> {
   const row = await db
     .selectFrom('hidden_rentals')
     .select('result_json')
     .where('executor_id', '=', executorId)
-    .where('ended_ms', '>=', sinceMs)
+    .where('ended_ms', '>=', endedMs)
+    .where('started_ms', '>=', startedMs)
     .where('result_json', 'is not', null)
     .orderBy('ended_ms', 'desc')
     .limit(1)

@@ -233,11 +233,14 @@ export function createHiddenRentals(options: HiddenRentalsOptions) {
     },
 
     /**
-     * Rents the node in its first free moment, within the budget of the day. Returns false if a rental of the node is
-     * already open. The result is part of the inspections after its end.
+     * Rents the node in its first free moment, within the budget of the day, and at most once an hour. Returns false if
+     * a rental of the node is already open. The result is part of the inspections after its end.
      */
-    rentInFirstFreeMoment: (executorId: string): Promise<boolean> =>
-      insertWaiting(store, { id: options.random.uuid(), executorId, dueMs: clock.now() }),
+    async rentInFirstFreeMoment(executorId: string): Promise<boolean> {
+      const lastMs = (await lastDue(store)).get(executorId) ?? 0;
+      const dueMs = Math.max(clock.now(), lastMs + HOUR_MS);
+      return insertWaiting(store, { id: options.random.uuid(), executorId, dueMs });
+    },
 
     /** Describes for operators whether hidden rentals are made. Throws ConfigError for a wrong file. */
     state(): string {
@@ -249,9 +252,15 @@ export function createHiddenRentals(options: HiddenRentalsOptions) {
     /** Result of the last rental that could be measured, while the policy lets it count; null if there is none. */
     async facts(executorId: string): Promise<HiddenRentalFacts | null> {
       const sinceMs = clock.now() - policy.hidden_rental_hours * HOUR_MS;
-      const result = await lastResult(store, executorId, sinceMs);
-      return result === null ? null : HiddenRentalFacts.parse(JSON.parse(result));
+      return factsIn(await lastResult(store, executorId, { endedMs: sinceMs }));
     },
+
+    /** Returns false if the policy or the lack of accounts disables regular rentals. Throws ConfigError for a wrong file. */
+    isOn: () => policy.hidden_rentals_per_day > 0 && options.readAccounts() !== null,
+
+    /** Result of the newest rental that began at or after `sinceMs` and has ended; null if there is none. */
+    resultSince: async (executorId: string, sinceMs: number): Promise<HiddenRentalFacts | null> =>
+      factsIn(await lastResult(store, executorId, { startedMs: sinceMs })),
 
     /** Resolves when no rental runs in this process. */
     async settled(): Promise<void> {
@@ -265,6 +274,9 @@ export function createHiddenRentals(options: HiddenRentalsOptions) {
     },
   };
 }
+
+const factsIn = (resultJson: string | null): HiddenRentalFacts | null =>
+  resultJson === null ? null : HiddenRentalFacts.parse(JSON.parse(resultJson));
 
 /** True if nothing was rented, and a repeated request would not rent either. */
 function isRefused(error: unknown): boolean {

@@ -8,23 +8,32 @@ import { createHealthDelivery } from '../../../validator/inspection/health-deliv
 import { createRentNode } from '../../../validator/inspection/reports/rent-node.ts';
 import { createReportExaminer } from '../../../validator/inspection/reports/report.service.ts';
 import { createReportDelivery } from '../../../validator/inspection/reports/report-delivery.ts';
+import { createHiddenRentals } from '../../../validator/probes/hidden-rentals.service.ts';
+import { ORDINARY_USE } from '../../../validator/probes/ordinary-use.ts';
+import type { ProbeAccounts } from '../../../validator/probes/probe-accounts.ts';
 import { createOutbox } from '../../../validator/store/outbox.service.ts';
+import { createFleetMarket } from '../agents/fleet-market.ts';
 import { createHostFleet, type FleetHost } from '../agents/host-fleet.ts';
 import { createManualClock } from '../manual-clock.ts';
 import { createSeededRandom } from '../seeded-random.ts';
-import { createFleetValidator } from './fleet-validator.ts';
+import { createFleetValidator, passingTime } from './fleet-validator.ts';
 import { createTestMarket } from './market-fixture.ts';
 import { createTestStore } from './test-evidence-store.ts';
 
 /** Interval of inspections. */
 export const INTERVAL_MS = 900_000;
 const PROVIDER_MAIL = 'provider@example.org';
+const PROBE_ACCOUNTS: ProbeAccounts = {
+  secret: 'a secret of at least thirty-two characters',
+  accounts: [{ name: 'one', api_key: 'key' }],
+};
+const PROBE_USD_PER_DAY = 1_000;
 const log = createLog({ name: 'test', level: 'silent' });
 
 export type ReportScene = Awaited<ReturnType<typeof createReportScene>>;
 
-/** Creates the scene. The caller must call `close()`. */
-export async function createReportScene() {
+/** Creates the scene; with `isHidden`, hidden rentals decide reports. The caller must call `close()`. */
+export async function createReportScene({ isHidden = false } = {}) {
   const clock = createManualClock();
   const random = createSeededRandom(1);
   const fleet = createHostFleet({ clock });
@@ -60,13 +69,30 @@ export async function createReportScene() {
       },
     },
   });
+  const checks = readCheckPolicy();
+  const fleetMarket = createFleetMarket(fleet, () => true);
+  const hidden = createHiddenRentals({
+    store,
+    clock: passingTime(clock),
+    random,
+    log,
+    policy: checks,
+    use: ORDINARY_USE,
+    readAccounts: () => (isHidden ? PROBE_ACCOUNTS : null),
+    clientOf: () => fleetMarket.client,
+    logIn: fleet.logInAsRenter,
+    listed: () => [],
+    usdPerDay: PROBE_USD_PER_DAY,
+    holdsLease: async () => true,
+  });
   const validator = createFleetValidator({
     fleet,
     clock,
     random,
     store,
-    checks: readCheckPolicy(),
+    checks,
     intervalMs: INTERVAL_MS,
+    hiddenRentals: hidden,
     onRun: () => undefined,
   });
   const recheck = (id: string) =>
@@ -85,7 +111,7 @@ export async function createReportScene() {
     clientOf: fleet.clientOf,
     runInPod: fleet.runInPod,
     readBanner: fleet.readBanner,
-    rentNode: createRentNode({ rentals: validator.rentals, recheck }),
+    rentNode: createRentNode({ rentals: validator.rentals, recheck, hidden }),
     recheck,
     holdsLease: async () => true,
     beatAfter: (work) => work(),
@@ -146,6 +172,11 @@ export async function createReportScene() {
     reports: async () => (await market.call('GET', '/pod-reports', { headers: account.key })).body,
     /** Runs one pass of the validator over the reports. */
     examine: examiner.runOnce,
+    /** Makes the hidden rentals that are due. */
+    async rentHidden(): Promise<void> {
+      await hidden.runOnce();
+      await hidden.settled();
+    },
     /** Events, mails and balance of the renter, the mail of the provider, and the state of the ledger. */
     events: async () =>
       (await market.call('GET', '/users/me/events', { headers: account.key })).body,
@@ -160,6 +191,7 @@ export async function createReportScene() {
         .where('id', '=', id)
         .executeTakeFirstOrThrow(),
     async close(): Promise<void> {
+      await hidden.close();
       await market.close();
       await store.destroy();
     },
