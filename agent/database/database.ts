@@ -144,7 +144,8 @@ function lossOf(path: string, nowMs: number): string | null {
     syncFolder(dirname(path));
     dropOldest(path);
   } catch (cause) {
-    const message = `the store ${path} is damaged (${finding}) and cannot be moved aside: ${messageOf(cause)}`;
+    const state = finding === null ? 'is missing' : `is damaged (${finding})`;
+    const message = `the store ${path} ${state}, and its files cannot be moved aside: ${messageOf(cause)}`;
     throw new ConfigError(message, { cause });
   }
   if (finding === null) return `the store ${path} was missing`;

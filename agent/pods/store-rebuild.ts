@@ -116,11 +116,9 @@ export function createStoreRebuild(deps: {
         throw new ApiError('upstream_unavailable', message, { cause });
       }
     },
-    /**
-     * Text for /readyz. Throws while the store is rebuilt; the pods that a store lacks without a rebuild are not
-     * reported.
-     */
+    /** Text for /readyz. Throws while the store is rebuilt. */
     async describe(): Promise<string> {
+      if (rebuild === null && hasLost) return 'lacks pods that run: see the orphans';
       if (rebuild === null) return 'knows all running pods';
       throw new Error(
         `${rebuild.cause}; running pods wait until the central API sends their specs`,
