@@ -378,6 +378,7 @@ it('refuses folders of a container that the agent cannot read, and names the vol
   scene.pod.containerId = '';
   expect((await backUp(scene, service)).error).toEqual({
     code: 'PathRefused',
-    message: '/root is not inside /data, and this node reads no other folders of containers',
+    message:
+      '/root is not in a volume of the pod (/data), and this node can back up and restore volumes only',
   });
 });

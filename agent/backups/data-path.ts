@@ -148,8 +148,8 @@ function volumesIn(podPath: string, { mounts }: ContainerFiles): string[] {
 function outsideOf(roots: readonly DataRoot[]): string {
   const places = roots.map(({ mountPath }) => mountPath).join(', ');
   return places === ''
-    ? 'cannot be used: the pod has no volumes, and this node reads no other folders of containers'
-    : `is not inside ${places}, and this node reads no other folders of containers`;
+    ? 'cannot be used: the pod has no volumes, and this node can back up and restore volumes only'
+    : `is not in a volume of the pod (${places}), and this node can back up and restore volumes only`;
 }
 
 async function look(path: string): Promise<Stats | null> {

@@ -28,15 +28,24 @@ export const RestoreJournal = z.object({
   live: z.string(),
   /** Path below `folder`. */
   staged: z.string(),
-  /** True if something existed at the path before the restore. Set from the step `ready` on. */
+  /**
+   * True if an entry at `live` must be moved aside before the new tree is moved in. An entry that only the image has
+   * does not count. Set when the pod has stopped, at the step `ready`.
+   */
   had_old: z.boolean(),
   /** Container whose layer has the path; null for a volume. */
   container_id: z.string().nullable().default(null),
   /** True if the pod was running before the restore: only then must it run afterwards. */
   was_running: z.boolean(),
-  /** True if the tree is put in place while the pod runs, because nothing is at the path. */
+  /**
+   * True if the tree is moved into a volume while the pod runs, because the path does not exist or is an empty
+   * folder.
+   */
   is_live: z.boolean().default(false),
-  /** Paths of a damaged snapshot, in the pod, that could not be read; null if the restore accepts no damage. */
+  /**
+   * Pod paths of files and folders that could not be read from a damaged snapshot; null if the restore accepts no
+   * damage.
+   */
   lost: FileList.nullable().default(null),
   step: z.enum(['fetching', 'staged', 'ready', 'old_aside', 'new_in', 'undoing', 'undone']),
 });

@@ -55,7 +55,7 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     const spec = specOf(row);
     const isPublished = (internal: number) =>
       spec.internal_ports.includes(internal) && !isGatewayPort(spec, internal);
-    await deps.ssh.portLeft(row);
+    await deps.ssh.waitForPortRelease(row);
     await ports.replaceBusy(row.id, isPublished);
     if (row.image_id === null) return RELIST;
     const request = podContainer({
@@ -155,7 +155,7 @@ export function createLaunch(deps: StepPorts, commit: Commit) {
     // A reboot of the host may have removed the firewall rules since the network was created.
     await networks.guarded();
     await secretMounts(row);
-    await deps.ssh.portLeft(row);
+    await deps.ssh.waitForPortRelease(row);
     try {
       await starts.run(() => engine.startContainer(container.id));
     } catch (error) {

@@ -19,8 +19,8 @@ export type PodSsh = {
   viewOf(row: PodRow): SshView;
   /** Read-only mounts with the keys of a pod that runs its own SSH server. */
   keyMounts(row: PodRow): { source: string; target: string }[];
-  /** Waits until the gateway has closed the SSH port of a pod that publishes it itself. Rejects with PortNotLeft. */
-  portLeft(row: PodRow): Promise<void>;
+  /** Waits until the gateway has closed the SSH port of a pod that publishes it itself. Rejects with PortNotReleased. */
+  waitForPortRelease(row: PodRow): Promise<void>;
 };
 
 /** Folder in every pod with the agent's read-only mounts. */

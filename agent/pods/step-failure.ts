@@ -46,8 +46,8 @@ const TRANSIENT_IMAGE: Partial<Record<EngineErrorKind, ReasonCode>> = {
 };
 
 /** The SSH gateway still listens on the port of the pod's own server. */
-export class PortNotLeft extends Error {
-  override name = 'PortNotLeft';
+export class PortNotReleased extends Error {
+  override name = 'PortNotReleased';
 }
 
 /** Classifies any value that a step threw. */
@@ -56,7 +56,7 @@ export function failureOf(step: StepKind, error: unknown): Failure {
   if (error instanceof ImageDigestMismatch) return permanent('ImageDigestMismatch', message);
   if (error instanceof BuildFailure) return permanent('BuildFailed', message);
   if (error instanceof PortPoolExhausted) return transient('PortPoolExhausted', message);
-  if (error instanceof PortNotLeft) return transient('PortConflict', message);
+  if (error instanceof PortNotReleased) return transient('PortConflict', message);
   if (error instanceof NameTaken) return { kind: 'name_taken', message };
   if (error instanceof VolumeMissing) return permanent('StartFailed', message);
   if (error instanceof NetworkUnavailable) return transient('StartFailed', message);

@@ -35,7 +35,7 @@ export type StepPorts = {
   volumes: Pick<PodVolumes, 'ensure' | 'remove'>;
   /** Volumes that outlive the pod. Rejects with VolumeMissing. */
   persistentVolumes: { mountOf(id: string, podId: string): Promise<VolumeMount> };
-  ssh: Pick<PodSsh, 'carryKeys' | 'keyMounts' | 'loginOf' | 'portLeft'>;
+  ssh: Pick<PodSsh, 'carryKeys' | 'keyMounts' | 'loginOf' | 'waitForPortRelease'>;
   secrets: Pick<PodSecretsService, 'mounts' | 'removeFiles'>;
   diskQuota: DiskQuotaProbe;
   /** Folders of the agent that are mounted into every pod. */

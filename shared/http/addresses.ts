@@ -52,7 +52,10 @@ function blockList(ranges: readonly string[], family: 'ipv4' | 'ipv6'): BlockLis
   return list;
 }
 
-/** Returns true for an IPv4 address of this host, its networks, cloud metadata, multicast or a reserved range. */
+/**
+ * Returns true for loopback, private, shared, link-local (including cloud metadata), multicast and reserved IPv4
+ * addresses, and for Azure's wire server.
+ */
 export function isNonPublicIpv4(ipv4: string): boolean {
   return nonPublic.check(ipv4, 'ipv4');
 }

@@ -1,7 +1,7 @@
 /** Words for the difference between two clocks, for refusals that a person reads. */
 
 const SECOND_MS = 1_000;
-/** Units with the shortest time that they express. */
+/** Units, largest first. `fromMs`: a unit is used for differences of at least this length. */
 const UNITS = [
   { name: 'days', ms: 86_400_000, fromMs: 2 * 86_400_000 },
   { name: 'h', ms: 3_600_000, fromMs: 3_600_000 - 30_000 },

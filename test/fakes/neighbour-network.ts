@@ -51,7 +51,10 @@ export async function createNeighbour(ports: readonly number[]) {
     addresses,
     /** This host's address in the neighbour's network. */
     hostAddress,
-    /** Returns the body of the neighbour's request to `url`; empty if there is no answer. */
+    /**
+     * Sends a GET request for `url` from the neighbour, and returns the whole HTTP response; empty without a
+     * response.
+     */
     async fetch(url: string): Promise<string> {
       return (await command('ip', ...inside('sh', '-c', getScript(url)))).stdout;
     },

@@ -13,16 +13,21 @@ export const NEXT_VERSION = '0.1.1';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Parts of a release, as in systemd/release.sh. */
-const PARTS = ['agent', 'shared', 'validator', 'systemd', 'package.json', 'package-lock.json'];
-const WORDS = ['README.md', 'LICENSE'];
+const PARTS = [
+  ...['agent', 'shared', 'validator', 'systemd'],
+  ...['package.json', 'package-lock.json', 'README.md', 'LICENSE'],
+];
 const BUILD = { timeoutMs: 600_000, maxOutputBytes: 1024 * 1024 };
 
-/** Builds on a base of this host's files. */
+/**
+ * Builds the image on a base image whose shell and libraries are copied from this host. Throws with the output of the
+ * script if the build fails.
+ */
 export async function buildNextRelease(reference: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-next-'));
   const base = `podwright-update-drill-${systemRandom.uuid().slice(0, 8)}:base`;
   try {
-    for (const part of [...PARTS, ...WORDS]) {
+    for (const part of PARTS) {
       cpSync(join(ROOT, part), join(folder, part), { recursive: true });
     }
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
@@ -31,9 +36,9 @@ export async function buildNextRelease(reference: string): Promise<void> {
       writeFileSync(join(folder, file), text.replace(VERSION, NEXT_VERSION));
     }
     await importImageBase(base, ROOT);
-    const words = ['--tag', reference, '--base', base, '--packages', ''];
+    const args = ['--tag', reference, '--base', base, '--packages', ''];
     const script = join(folder, 'systemd/image/build.sh');
-    const { exitCode, stdout, stderr } = await runCommand('sh', [script, ...words], BUILD);
+    const { exitCode, stdout, stderr } = await runCommand('sh', [script, ...args], BUILD);
     if (exitCode !== 0) throw new Error(`${stdout}${stderr}`);
   } finally {
     await command('docker', 'rmi', base);

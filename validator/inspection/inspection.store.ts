@@ -9,9 +9,12 @@ const ROWS_AT_ONCE = 500;
 /** Times that decide which executors are due and unclaimed, in milliseconds. */
 export type Due = {
   nowMs: number;
-  /** A verified executor that was inspected after this time is not due. */
+  /** Every executor is due if its last inspection was at or before this time. */
   verifiedMs: number;
-  /** An executor that is not verified is not due if it was inspected after this time. Its pause must also be over. */
+  /**
+   * An executor that is not verified is also due if its last inspection was at or before this time and its pause is
+   * over.
+   */
   otherMs: number;
   /** Claims that ended before this time have expired. */
   freeMs: number;

@@ -10,7 +10,7 @@ import type { PodRow } from '../../pods/pod.store.ts';
 import type { PodRecords } from '../../pods/pod-records.ts';
 import { isGatewayPort, SSH_PORT, servedPorts, specOf } from '../../pods/pod-row.ts';
 import { KEYS_MOUNT_POINT, type SshView } from '../../pods/pod-ssh.ts';
-import { PortNotLeft } from '../../pods/step-failure.ts';
+import { PortNotReleased } from '../../pods/step-failure.ts';
 import type { GatewayPod, GatewayPodStatus } from './gateway-files.ts';
 import type { GatewayLink } from './gateway-link.ts';
 import type { KeyFolders } from './key-folders.ts';
@@ -179,16 +179,16 @@ export function createSshService(deps: {
     /**
      * Waits until the gateway has released the SSH port. Call it before creating or starting a container that
      * publishes the port itself; otherwise the agent would replace the port, which is in use, by another.
-     * Throws PortNotLeft.
+     * Throws PortNotReleased.
      */
-    async portLeft(row: PodRow): Promise<void> {
+    async waitForPortRelease(row: PodRow): Promise<void> {
       const lease = ports.portsOf(row.id).find(({ internal }) => internal === SSH_PORT);
       if (lease === undefined || !specOf(row).publish_own_sshd) return;
       const untilMs = clock.monotonicMs() + RELEASE_TIMEOUT_MS;
       const isServed = () => link.statusOf(row.id)?.port === lease.host;
       while (isServed() && !(await ports.isFree(lease.host))) {
         if (clock.monotonicMs() >= untilMs)
-          throw new PortNotLeft('The SSH gateway still has the port');
+          throw new PortNotReleased('The SSH gateway has not released the port');
         await clock.sleep(RELEASE_POLL_MS);
       }
     },

@@ -291,7 +291,7 @@ export type ContainerEngine = {
     labels: Record<string, string>,
     place: NetworkPlace,
   ): Promise<{ id: string }>;
-  /** Connects a running container to a network, where its ports are published. */
+  /** Connects a running container to a network. The engine then publishes the container's ports there. */
   connectNetwork(name: string, containerId: string): Promise<void>;
   /** Networks that carry all of `labels`. */
   listNetworks(labels: Record<string, string>): Promise<NetworkState[]>;

@@ -14,7 +14,7 @@ export type CardHealth = {
   retirementPending: string | null;
   /** The card has memory that cannot be repaired. */
   unrepairableMemory: string | null;
-  /** A memory channel, or a unit of processors, is waiting for a reset to be repaired. */
+  /** Repair of a memory channel, or of a texture processing cluster (TPC), that waits for a reset of the card. */
   channelRepairPending: string | null;
   unitRepairPending: string | null;
   /** `None`, or the action that the card needs: `GPU Reset`, `Node Reboot`, `Drain P2P`, `Drain and Reset`. */

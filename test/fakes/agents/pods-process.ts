@@ -1,4 +1,7 @@
-/** An agent as a process on the real engine, with a registry; it removes every pod and image that tests create. */
+/**
+ * An agent as a process on the real engine, with a registry. `close()` removes the pods that tests have created with
+ * `put`, and the images with the label of this executor.
+ */
 import type { PodPutInput, PodView } from '#shared/api/agent/pod.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { eventually } from '../eventually.ts';

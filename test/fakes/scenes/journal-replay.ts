@@ -9,7 +9,8 @@ import { testCause } from './wallet.ts';
 /** Posts the groups of `from` to an empty database, in the same order. */
 export async function replayJournal(from: Database, to: Database): Promise<void> {
   const groups = Map.groupBy(await Array.fromAsync(allTransfers(from)), (row) => row.group_id);
-  const now = new Map<number, { seq: number; amountUusd: number }>();
+  /** Pending transfers in the new ledger, by their sequence number in the old ledger. */
+  const copiedPending = new Map<number, { seq: number; amountUusd: number }>();
   for (const rows of groups.values()) {
     const entries = rows.map(
       (row): Entry => ({
@@ -17,14 +18,14 @@ export async function replayJournal(from: Database, to: Database): Promise<void>
         credit: row.credit_id as LedgerAccount,
         amountUusd: row.amount_uusd,
         kind: row.kind,
-        pending: now.get(row.pending_seq ?? 0) ?? null,
+        pending: copiedPending.get(row.pending_seq ?? 0) ?? null,
       }),
     );
     const id = await to.transaction().execute((tx) => postOne(tx, { entries, cause: testCause() }));
     const pending = await pendingOf(to, Number(id));
     for (const [index, row] of rows.filter(({ kind }) => kind === 'pending').entries()) {
       const made = pending[index];
-      if (made !== undefined) now.set(row.seq, made);
+      if (made !== undefined) copiedPending.set(row.seq, made);
     }
   }
 }

@@ -78,7 +78,7 @@ function pageOf<Item extends z.ZodType>(item: Item) {
   );
 }
 
-/** Any folder of the pod; the service rejects folders that are never backed up. */
+/** Any folder or file of the pod; the service rejects paths that are never backed up. */
 const RequestedPath = z.string().min(1).max(MAX_PATH);
 
 export const BackupConfigCreate = z
@@ -97,7 +97,7 @@ export const BackupConfigCreate = z
           'Instead of `pod_id`: id of the node, if the caller has exactly one live pod on the node.',
         backup_frequency_hours: 'Hours between two backups, 1 to 720.',
         retention_days: 'Days after which a backup is removed, 1 to 365.',
-        backup_path: 'Absolute folder of the container to back up.',
+        backup_path: 'Absolute path of a folder or file in the container to back up.',
       },
     ),
   )
@@ -137,7 +137,7 @@ export const BackupConfig = z
         pod_executor_id: "Id of the pod's node.",
         backup_frequency_hours: 'Hours between two backups.',
         retention_days: 'Days after which a backup is removed.',
-        backup_path: 'Absolute folder of the container.',
+        backup_path: 'Absolute path of a folder or file in the container.',
         is_active: 'True if backups are made.',
         next_run_at: 'Time of the next backup (UTC); null if the schedule is not active.',
         created_at: CREATED_AT,
@@ -209,7 +209,7 @@ const operationShape = described(
     processed_files: 'Number of files that were processed; null if unknown.',
     total_bytes: 'Size of the files in bytes; null if unknown.',
     processed_bytes: 'Bytes that were processed; null if unknown.',
-    elapsed_seconds: 'Seconds since the start; null before the start.',
+    elapsed_seconds: 'Duration in seconds, until the end or until now; null before the start.',
     throughput_bytes_per_second: 'Mean speed in bytes per second; null if unknown.',
     estimated_remaining_seconds: 'Expected seconds until the end; null if unknown.',
     status_message: 'Present activity or obstacle, as a sentence; null for none.',
@@ -246,7 +246,7 @@ export const BackupLog = z
         backup_config_id: 'Id of the schedule that caused the backup; null for a manual backup.',
         name: 'Name of the backup; null for none.',
         description: 'Description of the backup; null for none.',
-        backup_path: 'Absolute folder of the container that was backed up.',
+        backup_path: 'Absolute path of the folder or file in the container that was backed up.',
         changed_files:
           'Paths of files that changed after the node had begun to read them: their content in the backup may be older or mixed. At most 100. Null before the end, and if the node cannot list such files.',
         changed_files_total:
@@ -260,7 +260,8 @@ export const BackupLog = z
         sha256:
           'Hash of the snapshot, which contains the hashes of all its data; null before the end.',
         quality: '`partial` if some files could not be read; null before the end.',
-        expires_at: 'Time at which the backup expires (UTC); null for never.',
+        expires_at:
+          'Time at which the retention of a completed backup ends (UTC); null in every other state.',
         verify_status:
           'Result of the last restore drill, which reads a sample of the backup; `FAILED` also if a backup itself finds damage in the storage. `INCONCLUSIVE` is not a verdict on the backup; null without a drill.',
         verified_at: 'Time of the last drill with a verdict (UTC); null for none.',
@@ -289,7 +290,7 @@ export const RestoreRequest = z
       },
       {
         backup_id: 'Id of the backup, from a list of backups.',
-        restore_path: 'Absolute folder of the container that receives the files.',
+        restore_path: 'Absolute path in the container at which the restored folder or file is put.',
         mode: '`replace` exchanges the folder for the backup and keeps the old folder until the restore has succeeded; `new_only` requires a new or empty folder. Absent: `replace`.',
         salvage:
           'True: restores everything that can be read of a backup that is damaged in the storage, and lists the rest in `lost_files`. False or absent: such a restore fails and changes nothing.',
@@ -339,7 +340,7 @@ export const RestoreLog = z
         status: 'State of the restore.',
         stage: 'Step within the state; null before the start and at the end.',
         logs: 'Log lines of the node; null for none.',
-        restore_path: 'Absolute folder of the container.',
+        restore_path: 'Absolute path in the container at which the restored folder or file is put.',
         backup_engine: 'Program that reads the backup; always `restic`.',
         restore_mode:
           '`STARTUP` for a restore into a pod that does not run yet, `LIVE` for a restore into a running pod.',

@@ -11,10 +11,10 @@ import { refuseMisnamedFields } from './edge/field-names.ts';
 import {
   installBodyLimits,
   installSecurityHeaders,
-  refuseChangesOfDamaged,
   refuseUnstorable,
+  refuseWritesWhileDamaged,
 } from './edge/request-hooks.ts';
-import { installKeyGate } from './idempotency/once.ts';
+import { refuseMalformedIdempotencyKeys } from './idempotency/once.ts';
 import { describeInterface } from './openapi/openapi.ts';
 import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
 import { createRateLimits } from './rate-limits/rate-limit.ts';
@@ -51,13 +51,13 @@ export async function createApiServer(deps: ApiServerDeps): Promise<HttpServer> 
   metrics?.watch(server);
   installSecurityHeaders(server);
   installCors(server, options.corsOrigins ?? []);
-  refuseChangesOfDamaged(server, ports.databaseHealth ?? INTACT_DATABASE);
+  refuseWritesWhileDamaged(server, ports.databaseHealth ?? INTACT_DATABASE);
   limits.beforeAuthentication(server);
   authenticate(server);
   refuseUnstorable(server);
   limits.afterAuthentication(server);
   installBodyLimits(server);
-  installKeyGate(server);
+  refuseMalformedIdempotencyKeys(server);
   refuseMisnamedFields(server);
   await describeInterface(server, {
     prefix: API_PREFIX,

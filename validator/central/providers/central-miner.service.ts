@@ -42,7 +42,8 @@ export function createCentralMinerSync({ miner, ...deps }: CentralMinerSyncDeps)
   return {
     /**
      * Applies the server's list to the provider's nodes, by the rules of the portal. If one node is rejected, no node
-     * changes. A node that the server does not list remains if it has pods, and counts as kept.
+     * changes. A node that the server does not list remains, and counts as kept, while it has pods or volumes that
+     * are not saved yet.
      */
     async pull({ providerId, hotkey }: PortalIdentity): Promise<SyncAnswer> {
       if (miner === null) return NO_CHANGES;

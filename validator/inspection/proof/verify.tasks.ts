@@ -38,7 +38,10 @@ export function verify(task: VerifyTask): Verified {
   }
 }
 
-/** Bytes of a coefficient of the random vector. A wrong sum passes only if its coefficient is 0, once in 2^32. */
+/**
+ * Bytes per coefficient of the random vector. A row of C with one wrong element passes only if the coefficient of
+ * that element is 0, with a probability of 2^-32.
+ */
 const COEFFICIENT_BYTES = 4;
 /** Rows of B generated at a time: small pieces of memory, which the process reuses. */
 const ROWS_AT_ONCE = 4;
@@ -116,7 +119,10 @@ function randomVector(n: number, random: Random): Float64Array {
 
 const LOW = 2 ** 16;
 
-/** Dot product of values below 2^22 and values below 2^50, in two parts that stay below 2^53. */
+/**
+ * Exact dot product in two parts that stay below 2^53 in both calls: elements of C (below 2^22) with coefficients
+ * (below 2^32), and elements of A (at most 15) with elements of B·x (below 2^50).
+ */
 function exactDot(row: ArrayLike<number>, wide: Float64Array): bigint {
   let [low, high] = [0, 0];
   for (let at = 0; at < wide.length; at += 1) {

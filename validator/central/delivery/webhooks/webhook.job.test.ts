@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { createRoundRobin } from './webhook.job.ts';
+import { createTurnLimit } from './webhook.job.ts';
 
 it('limits turns in total, per owner, and to one per id', async () => {
-  const turns = createRoundRobin({ most: 3, mostOfOwner: 2 });
+  const turns = createTurnLimit({ most: 3, mostOfOwner: 2 });
   const gate = Promise.withResolvers<void>();
   const begin = (id: string, owner: string) => turns.begin({ id, owner }, () => gate.promise);
   expect([begin('1', 'a'), begin('1', 'a'), begin('2', 'a'), begin('3', 'a')]).toEqual([

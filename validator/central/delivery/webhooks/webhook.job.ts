@@ -24,7 +24,10 @@ import {
 import type { WebhookSecrets } from './webhook-message.ts';
 
 const INTERVAL_MS = 1_000;
-/** Maximum numbers: webhooks per query (BATCH), concurrent turns in total, and concurrent turns per account. */
+/**
+ * A turn delivers up to EVENTS_A_TURN events of one webhook. Limits: webhooks per query (BATCH), concurrent turns in
+ * total, and concurrent turns per account.
+ */
 const BATCH = 200;
 const CONCURRENCY = 64;
 const CONCURRENCY_OF_ACCOUNT = 4;
@@ -60,7 +63,7 @@ export type WebhookJob = ReturnType<typeof createWebhookJob>;
 
 export function createWebhookJob(deps: WebhookJobDeps) {
   const { db, clock, random, log, secrets, post, notifyDisabled } = deps;
-  const turns = createRoundRobin({ most: CONCURRENCY, mostOfOwner: CONCURRENCY_OF_ACCOUNT });
+  const turns = createTurnLimit({ most: CONCURRENCY, mostOfOwner: CONCURRENCY_OF_ACCOUNT });
   let loop: Loop | null = null;
   /** True if a webhook waits because the limits allow no further turn. */
   let hasWaiting = false;
@@ -192,7 +195,7 @@ function changeOf(outcome: Outcome, { place }: Entry) {
  * Limits concurrent turns in total and per owner, so that slow turns of one owner do not block the others. Two turns
  * with the same id never run at the same time.
  */
-export function createRoundRobin({ most, mostOfOwner }: { most: number; mostOfOwner: number }) {
+export function createTurnLimit({ most, mostOfOwner }: { most: number; mostOfOwner: number }) {
   const running = new Map<string, { owner: string; ended: Promise<void> }>();
   const countOf = (owner: string) =>
     running.values().reduce((count, turn) => count + (turn.owner === owner ? 1 : 0), 0);

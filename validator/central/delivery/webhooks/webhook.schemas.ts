@@ -104,7 +104,7 @@ export const Webhook = z
   .meta({ id: 'Webhook' });
 export type Webhook = z.output<typeof Webhook>;
 
-/** Webhook with its secret, which is returned only when it is created. */
+/** Webhook with its secret. Returned when the webhook is created and when its secret is rotated. */
 export const WebhookWithSecret = Webhook.extend(
   described(
     { secret: z.string() },

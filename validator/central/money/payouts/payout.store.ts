@@ -77,7 +77,10 @@ export async function earnedSince(db: Db, providerId: string, fromMs: number): P
   return (row?.net ?? 0) - (row?.refunded ?? 0);
 }
 
-/** Micro-dollars that a ledger account received from platform fees from `fromMs` on. Does not subtract returns. */
+/**
+ * Micro-dollars that a ledger account received from `platform:fee` from `fromMs` on. Does not subtract what the
+ * account has paid back to `platform:fee` (`referral-back`).
+ */
 export async function fromFeesSince(db: Db, account: string, fromMs: number): Promise<number> {
   // Reads the index from its newest end, so the cost does not grow with older history.
   const before = await db
@@ -99,7 +102,10 @@ export async function fromFeesSince(db: Db, account: string, fromMs: number): Pr
   return got?.uusd ?? 0;
 }
 
-/** Ledger accounts of providers and referrers with a positive balance, sorted by id, from after `after` on. */
+/**
+ * Returns the ids of providers' and referrers' ledger accounts with a positive balance, in ascending order. Only ids
+ * greater than `after` are returned.
+ */
 export async function listCreditors(db: Db, after: string, limit: number): Promise<string[]> {
   const rows = await db
     .selectFrom('ledger_accounts')

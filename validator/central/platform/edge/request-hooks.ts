@@ -28,7 +28,7 @@ export function installSecurityHeaders(server: HttpServer): void {
 const READS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** Refuses requests that change data while the database is damaged. */
-export function refuseChangesOfDamaged(server: HttpServer, { damage }: DatabaseHealth): void {
+export function refuseWritesWhileDamaged(server: HttpServer, { damage }: DatabaseHealth): void {
   server.addHook('onRequest', async (request) => {
     if (damage.problem() === null || READS.has(request.method)) return;
     throw new ApiError('upstream_unavailable', DAMAGED, {

@@ -40,7 +40,7 @@ export type OnceAnswer<Schema extends z.ZodType> = {
 const OK = 200;
 
 /** Rejects malformed keys before the body is validated. */
-export function installKeyGate(server: HttpServer): void {
+export function refuseMalformedIdempotencyKeys(server: HttpServer): void {
   server.addHook('preValidation', async ({ routeOptions, headers }) => {
     if (routeOptions.config.once !== undefined) idempotencyKeyOf(headers['idempotency-key']);
   });
