@@ -5,11 +5,11 @@ import { defineConfig } from 'vitest/config';
 const databaseTests = globSync('{validator,test}/**/*.test.ts', {
   // These use a central API but do not test its database.
   exclude: [
-    'test/contract/{cheats,line,fleet.long}.test.ts',
+    'test/contract/{cheats.long,line,fleet.long}.test.ts',
     'test/e2e/{prometheus.long,central-process.long,quick-start.long}.test.ts',
     'test/spec/{errors,documentation}.test.ts',
     'validator/central/platform/{openapi/viewer,system/start-page}.test.ts',
-    'validator/central/delivery/streams/{pod-logs,log-sharing,resumable}.test.ts',
+    'validator/central/delivery/streams/{pod-logs,log-sharing.long,resumable}.test.ts',
     'validator/central/{market/support-channels,market/feedback,delivery/uploads}/*.test.ts',
     'validator/updates/release.test.ts',
     'validator/central/{money/alpha/alpha,accounts/account/referral-payout,market/pods/pod-mails,money/top-ups/stripe}.test.ts',
