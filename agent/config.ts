@@ -28,7 +28,7 @@ const GPU_METRICS = ['nvidia', 'dcgm', 'both', 'none'] as const;
 export type GpuMetrics = (typeof GPU_METRICS)[number];
 
 /** The image of the GPU proof. The provider builds it from `agent/gpu-proof`; it is never pulled. */
-const GPU_PROOF_IMAGE = `${BUILTIN_HOST}gpu-proof:2`;
+const GPU_PROOF_IMAGE = `${BUILTIN_HOST}gpu-proof:3`;
 
 const MAX_TRUSTED_KEYS = 100;
 const MAX_RANGES = 100;
@@ -309,7 +309,7 @@ AGENT_GPU_MONITORS        monitoring programs of the provider that may run on le
 AGENT_GPU_SPLIT           any, or whole: a pod gets all GPUs of the host (any)
 AGENT_MIN_GPU_COUNT       minimum number of GPUs per pod (0)
 AGENT_NVIDIA_SMI          path of nvidia-smi (nvidia-smi)
-AGENT_GPU_PROOF_IMAGE     image of the GPU proof, built from agent/gpu-proof (podwright.local/gpu-proof:2)
+AGENT_GPU_PROOF_IMAGE     image of the GPU proof, built from agent/gpu-proof (podwright.local/gpu-proof:3)
 AGENT_BUSYBOX             static busybox for the built-in image (/bin/busybox)
 AGENT_SECRETS_FOLDER      folder in memory for the secrets of pods (/dev/shm/podwright-secrets)
 AGENT_DOCKER_SOCKET       the engine's socket (DOCKER_HOST, or /var/run/docker.sock)

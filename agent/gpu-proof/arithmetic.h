@@ -7,8 +7,10 @@
 
 #ifdef __CUDACC__
 #define PROOF_FN __host__ __device__ inline
+#define PROOF_UNROLL _Pragma("unroll")
 #else
 #define PROOF_FN inline
+#define PROOF_UNROLL _Pragma("GCC unroll 64")
 #endif
 
 namespace proof {
@@ -66,6 +68,18 @@ inline void makeTables(Tables& tables) {
 
 PROOF_FN uint32_t rotr(uint32_t x, int by) { return x >> by | x << (32 - by); }
 
+// Reads four bytes, the most significant first.
+PROOF_FN uint32_t bigEndian(const uint8_t* from) {
+#ifdef __CUDA_ARCH__
+  // Two aligned words: a card takes longer to read four bytes.
+  const uint32_t past = uint32_t(uintptr_t(from) % 4);
+  const uint32_t* words = reinterpret_cast<const uint32_t*>(from - past);
+  return __byte_perm(words[0], past == 0 ? 0 : words[1], 0x0123 + past * 0x1111);
+#else
+  return uint32_t(from[0]) << 24 | uint32_t(from[1]) << 16 | uint32_t(from[2]) << 8 | from[3];
+#endif
+}
+
 class Sha256 {
  public:
   PROOF_FN explicit Sha256(const Tables& tables) : k_(tables.sha) {
@@ -78,7 +92,7 @@ class Sha256 {
     const int shift = 24 - 8 * int(at % 4);
     const uint32_t kept = at % 4 == 0 ? 0 : w_[at / 4];
     w_[at / 4] = kept | uint32_t(value) << shift;
-    if (at == 63) compress();
+    if (at == 63) compress(w_);
     return *this;
   }
   PROOF_FN Sha256& add(const void* data, size_t length) {
@@ -87,11 +101,9 @@ class Sha256 {
     while (at < length && length_ % 64 != 0) byte(from[at++]);
     // Whole words: four times as fast as single bytes.
     for (; at + 64 <= length; at += 64, length_ += 64) {
-      for (int word = 0; word < 16; word++) {
-        const uint8_t* four = from + at + 4 * word;
-        w_[word] = uint32_t(four[0]) << 24 | uint32_t(four[1]) << 16 | uint32_t(four[2]) << 8 | four[3];
-      }
-      compress();
+      uint32_t words[16];
+      PROOF_UNROLL for (int word = 0; word < 16; word++) words[word] = bigEndian(from + at + 4 * word);
+      compress(words);
     }
     while (at < length) byte(from[at++]);
     return *this;
@@ -107,24 +119,26 @@ class Sha256 {
   }
 
  private:
-  PROOF_FN void compress() {
-    uint32_t s[8];
-    for (int at = 0; at < 8; at++) s[at] = state_[at];
-    for (int t = 0; t < 64; t++) {
+  // Unrolled, so that a card keeps all words in registers.
+  PROOF_FN void compress(const uint32_t* block) {
+    uint32_t s[8], w[16];
+    PROOF_UNROLL for (int at = 0; at < 8; at++) s[at] = state_[at];
+    PROOF_UNROLL for (int at = 0; at < 16; at++) w[at] = block[at];
+    PROOF_UNROLL for (int t = 0; t < 64; t++) {
       if (t >= 16) {
-        const uint32_t early = w_[(t + 1) % 16], late = w_[(t + 14) % 16];
-        w_[t % 16] += (rotr(early, 7) ^ rotr(early, 18) ^ early >> 3) + w_[(t + 9) % 16] +
-                      (rotr(late, 17) ^ rotr(late, 19) ^ late >> 10);
+        const uint32_t early = w[(t + 1) % 16], late = w[(t + 14) % 16];
+        w[t % 16] += (rotr(early, 7) ^ rotr(early, 18) ^ early >> 3) + w[(t + 9) % 16] +
+                     (rotr(late, 17) ^ rotr(late, 19) ^ late >> 10);
       }
       const uint32_t one = s[7] + (rotr(s[4], 6) ^ rotr(s[4], 11) ^ rotr(s[4], 25)) +
-                           ((s[4] & s[5]) ^ (~s[4] & s[6])) + k_[t] + w_[t % 16];
+                           ((s[4] & s[5]) ^ (~s[4] & s[6])) + k_[t] + w[t % 16];
       const uint32_t two = (rotr(s[0], 2) ^ rotr(s[0], 13) ^ rotr(s[0], 22)) +
                            ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
-      for (int at = 7; at > 0; at--) s[at] = s[at - 1];
+      PROOF_UNROLL for (int at = 7; at > 0; at--) s[at] = s[at - 1];
       s[4] += one;
       s[0] = one + two;
     }
-    for (int at = 0; at < 8; at++) state_[at] += s[at];
+    PROOF_UNROLL for (int at = 0; at < 8; at++) state_[at] += s[at];
   }
   const uint32_t* k_;
   uint32_t state_[8];
@@ -145,8 +159,7 @@ inline Key keyOf(const Hash& seed, const Tables& tables) {
   };
   Key key;
   for (int at = 0; at < 8; at++) {
-    const uint8_t* from = seed.bytes + 4 * at;
-    key.words[at] = uint32_t(from[0]) << 24 | uint32_t(from[1]) << 16 | uint32_t(from[2]) << 8 | from[3];
+    key.words[at] = bigEndian(seed.bytes + 4 * at);
   }
   uint8_t round = 1;
   for (int at = 8; at < 4 * (kAesRounds + 1); at++) {

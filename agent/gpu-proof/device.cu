@@ -1,7 +1,9 @@
-// The program on a card: a kernel that calls a function for each index, and one that calls it for each lane of a fill.
+// The program on a card: a kernel that calls a function for each index, one that calls it for each lane of a fill, and one
+// that multiplies matrices on the card's tensor cores.
 #include <cuda_runtime.h>
 
 #include "program.h"
+#include "tensor.h"
 
 namespace {
 
@@ -74,7 +76,13 @@ class Device {
     check(cudaGetDeviceProperties(&properties, 0));
     const std::string present = textOf(properties.uuid);
     if (present != uuid) throw proof::Fault{"UUID_MISMATCH", present + " is in the container"};
-    check(cudaSetDevice(0));
+    cudaFuncAttributes compiled;
+    check(cudaFuncGetAttributes(&compiled, proof::tensorProduct));
+    hasTensorCores_ = compiled.binaryVersion >= proof::kTensorVersion;
+    if (hasTensorCores_) {
+      const auto limit = cudaFuncAttributeMaxDynamicSharedMemorySize;
+      check(cudaFuncSetAttribute(proof::tensorProduct, limit, proof::kTensorSharedBytes));
+    }
   }
   ~Device() {
     for (void* memory : taken_) cudaFree(memory);
@@ -111,6 +119,14 @@ class Device {
     ::each<<<blocksFor(count, kThreads), kThreads>>>(count, work);
     finish();
   }
+  // C = A·B, with A by row and B by column.
+  void multiply(const uint8_t* a, const uint8_t* b, size_t n, int32_t* c) {
+    if (!hasTensorCores_) return each(n * n / (proof::kTile * proof::kTile), proof::Multiply{a, b, n, c});
+    const size_t across = (n + proof::kTensorTile - 1) / proof::kTensorTile;
+    const unsigned blocks = blocksFor(across * across, 1);
+    proof::tensorProduct<<<blocks, proof::kTensorThreads, proof::kTensorSharedBytes>>>(a, b, n, c);
+    finish();
+  }
   template <class Work>
   void lanes(size_t count, const Work& work) {
     ::lanes<<<blocksFor(count, kThreads / kWarp), kThreads>>>(count, work);
@@ -127,6 +143,7 @@ class Device {
     check(cudaGetLastError());
     check(cudaDeviceSynchronize());
   }
+  bool hasTensorCores_ = false;
   std::vector<void*> taken_;
 };
 

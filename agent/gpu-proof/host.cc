@@ -79,6 +79,9 @@ class Host {
   void each(size_t count, const Work& work) {
     for (size_t index = 0; index < count; index++) work(index);
   }
+  void multiply(const uint8_t* a, const uint8_t* b, size_t n, int32_t* c) {
+    each(n * n / (proof::kTile * proof::kTile), proof::Multiply{a, b, n, c});
+  }
   template <class Work>
   void lanes(size_t count, const Work& work) {
     uint64_t mixed[proof::kFillWords];

@@ -21,7 +21,7 @@
 namespace proof {
 
 constexpr size_t kMaxLine = 8192;
-constexpr size_t kMinSize = 64, kMaxSize = 16384, kMaxRounds = 16, kMaxRows = 32;
+constexpr size_t kMinSize = 64, kMaxSize = 16384, kMaxRounds = 256, kMaxRows = 32;
 constexpr size_t kMaxBlocks = size_t(1) << 30, kMaxSteps = 16384, kMaxLeaves = 256, kMaxHoldSeconds = 3600;
 
 // Thrown when the work ends early; `code` is one of the fault codes of the agent's API.

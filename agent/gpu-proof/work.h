@@ -11,7 +11,10 @@ namespace proof {
 // Rows and columns computed at a time: 16 reads of 16 bytes for 1,024 products.
 constexpr int kTile = 8;
 
-// Entries of A by row, of B by column.
+// Pieces by which rows are hashed, so that many threads share a long row.
+constexpr size_t kPieceBytes = 4096;
+
+// Entries of A by row, of B by column. Neighbouring threads write neighbouring entries.
 struct Expand {
   Key key;
   const Tables* tables;
@@ -20,15 +23,16 @@ struct Expand {
   uint8_t* out;
   PROOF_FN void operator()(size_t index) const {
     uint8_t entries[kBlock];
-    keystreamBlock(key, *tables, index, entries);
-    const size_t row = index * kBlock / n, column = index * kBlock % n;
+    const size_t row = turned ? index % n : index * kBlock / n;
+    const size_t column = turned ? index / n * kBlock : index * kBlock % n;
+    keystreamBlock(key, *tables, (row * n + column) / kBlock, entries);
     for (size_t at = 0; at < kBlock; at++) {
       out[turned ? (column + at) * n + row : row * n + column + at] = entries[at] & kEntryMask;
     }
   }
 };
 
-// One tile of C = A·B.
+// One tile of C = A·B, on a processor without units for matrices.
 struct Multiply {
   const uint8_t *a, *b;
   size_t n;
@@ -55,6 +59,19 @@ struct Multiply {
   PROOF_FN static void load(const uint8_t* from, uint32_t* to) {
     const uint32_t* words = static_cast<const uint32_t*>(__builtin_assume_aligned(from, kBlock));
     for (int at = 0; at < 4; at++) to[at] = words[at];
+  }
+};
+
+// Hashes a piece of a row.
+struct Piece {
+  const void* rows;
+  const Tables* tables;
+  size_t rowBytes, pieces;
+  Hash* out;
+  PROOF_FN void operator()(size_t index) const {
+    const size_t from = index % pieces * kPieceBytes, left = rowBytes - from;
+    const uint8_t* piece = static_cast<const uint8_t*>(rows) + index / pieces * rowBytes + from;
+    out[index] = Sha256(*tables).add(piece, left < kPieceBytes ? left : kPieceBytes).end();
   }
 };
 
@@ -98,18 +115,26 @@ inline Hash nextSeed(const Tables& tables, const Hash& seed, const Hash& root) {
   return Sha256(tables).add(seed.bytes, kHash).add(root.bytes, kHash).end();
 }
 
-// Hash tree over rows of bytes, in the memory of the card.
+// Hash tree over rows of bytes, in the memory of the card. A row longer than a piece is hashed as the hashes of its pieces.
 template <class Card>
 class Tree {
  public:
-  Tree(Card& card, const Tables* there, size_t leaves) : card_(card), there_(there) {
+  Tree(Card& card, const Tables* there, size_t leaves, size_t rowBytes)
+      : card_(card), there_(there), rowBytes_(rowBytes), pieces_((rowBytes + kPieceBytes - 1) / kPieceBytes) {
+    if (pieces_ > 1) pieceHashes_ = card.template take<Hash>(leaves * pieces_);
     for (size_t width = leaves;; width = (width + 1) / 2) {
       levels_.push_back({card.template take<Hash>(width), width});
       if (width == 1) break;
     }
   }
-  void build(const void* rows, size_t rowBytes) {
-    card_.each(levels_[0].width, Leaf{rows, there_, rowBytes, levels_[0].hashes});
+  void build(const void* rows) {
+    const Level& leaves = levels_[0];
+    if (pieces_ > 1) {
+      card_.each(leaves.width * pieces_, Piece{rows, there_, rowBytes_, pieces_, pieceHashes_});
+      card_.each(leaves.width, Leaf{pieceHashes_, there_, pieces_ * kHash, leaves.hashes});
+    } else {
+      card_.each(leaves.width, Leaf{rows, there_, rowBytes_, leaves.hashes});
+    }
     for (size_t height = 1; height < levels_.size(); height++) {
       const Level& below = levels_[height - 1];
       card_.each(levels_[height].width, Parent{below.hashes, below.width, there_, levels_[height].hashes});
@@ -133,6 +158,8 @@ class Tree {
   };
   Card& card_;
   const Tables* there_;
+  size_t rowBytes_, pieces_;
+  Hash* pieceHashes_ = nullptr;
   std::vector<Level> levels_;
 };
 
@@ -142,11 +169,11 @@ class Fill {
  public:
   Fill(Card& card, const Tables* there, const FillSeed& seed, const Layout& layout)
       : card_(card), layout_(layout),
-        memory_(card.template takeStored<uint64_t>(layout.blocks() * kFillWords)), tree_(card, there, layout.leaves()) {
+        memory_(card.template takeStored<uint64_t>(layout.blocks() * kFillWords)), tree_(card, there, layout.leaves(), kLeafBytes) {
     for (size_t slice = 0; slice < kSlices; slice++) {
       card.lanes(layout.lanes, FillSlice{seed, layout, slice, memory_});
     }
-    tree_.build(memory_, kLeafBytes);
+    tree_.build(memory_);
     card.store();
   }
   uint64_t leaves() const { return layout_.leaves(); }
@@ -167,15 +194,15 @@ class Products {
   Products(Card& card, const Tables& tables, const Tables* there, size_t n)
       : card_(card), tables_(tables), there_(there), n_(n), a_(card.template take<uint8_t>(n * n)),
         b_(card.template take<uint8_t>(n * n)), c_(card.template take<int32_t>(n * n)),
-        tree_(card, there, n) {}
+        tree_(card, there, n, n * sizeof(int32_t)) {}
 
   // Hash tree over the rows of a product, valid until the next product.
   const Tree<Card>& make(const Hash& seed) {
     const size_t blocks = n_ * n_ / kBlock;
     card_.each(blocks, Expand{keyOf(partSeed(tables_, seed, 'A'), tables_), there_, n_, false, a_});
     card_.each(blocks, Expand{keyOf(partSeed(tables_, seed, 'B'), tables_), there_, n_, true, b_});
-    card_.each(n_ * n_ / (kTile * kTile), Multiply{a_, b_, n_, c_});
-    tree_.build(c_, n_ * sizeof(int32_t));
+    card_.multiply(a_, b_, n_, c_);
+    tree_.build(c_);
     return tree_;
   }
 

@@ -4,15 +4,29 @@ import { createHash } from 'node:crypto';
 const LEAF = Buffer.from([0]);
 const NODE = Buffer.from([1]);
 const INDEX_BYTES = 4;
+/** Pieces by which long rows are hashed, so that many processors share a row. */
+const PIECE_BYTES = 4_096;
 
 /** Levels of hashes, from the leaves to the root. */
 export type MerkleTree = readonly (readonly Uint8Array[])[];
 
-/** Hashes a row with its index, so that a row moved to another index has another hash. */
+/**
+ * Hashes a row with its index, so that a row moved to another index has another hash. A row longer than a piece is
+ * hashed as the hashes of its pieces.
+ */
 export function leafHash(index: number, row: Uint8Array): Buffer {
   const place = Buffer.alloc(INDEX_BYTES);
   place.writeUInt32BE(index);
-  return createHash('sha256').update(LEAF).update(place).update(row).digest();
+  const leaf = createHash('sha256').update(LEAF).update(place);
+  if (row.length <= PIECE_BYTES) return leaf.update(row).digest();
+  for (let from = 0; from < row.length; from += PIECE_BYTES) {
+    leaf.update(
+      createHash('sha256')
+        .update(row.subarray(from, from + PIECE_BYTES))
+        .digest(),
+    );
+  }
+  return leaf.digest();
 }
 
 /** Builds the tree over at least one leaf. A node without a sibling moves up unchanged. */

@@ -5,6 +5,7 @@ import { measure, type Part, print, withAgent } from '../measure/runner.ts';
 import { backupKills } from './backup-kills.soak.ts';
 import { backupTree } from './backup-tree.soak.ts';
 import { badRequests } from './bad-requests.soak.ts';
+import { cardMeasurements } from './card.soak.ts';
 import { chaosUnderBilling } from './chaos.soak.ts';
 import { isFaultKind } from './chaos-plan.ts';
 import { ledgerPostings } from './ledger.soak.ts';
@@ -87,6 +88,10 @@ leaves out faults of chaos, such as clock,postgres. Prints a table and writes va
       chaos: rows(
         'kills and wrong clocks of every part of a rented, billed marketplace, then everything must agree (needs root)',
         chaosUnderBilling,
+      ),
+      gpu: rows(
+        'reader and proof of work on an NVIDIA card of this machine, within ten minutes (needs CUDA’s compiler or Docker)',
+        () => cardMeasurements(print),
       ),
       update: rows(
         'an agent under systemd in a container (needs root) updates itself to the image of `npm run image`',

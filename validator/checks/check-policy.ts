@@ -12,6 +12,7 @@ import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { Hotkey } from '#shared/signing/hotkey.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
+import { CardSpeed } from './card-times.ts';
 import { readPolicyFile } from './policy-file.ts';
 
 const MAX_POLICY_BYTES = 1_000_000;
@@ -48,6 +49,11 @@ export const CheckPolicy = z.strictObject({
   max_gpus: z.int().min(1).max(1_024),
   /** Minimum and maximum memory in MiB, by full GPU name. */
   models: lines(z.tuple([z.int().min(1), z.int().min(1)])),
+  /**
+   * Speed of cards by full GPU name. A card that is slower, or not listed, earns no weight. Null, as in files of older
+   * versions: times are compared with other hosts only.
+   */
+  card_times: lines(CardSpeed).nullable().default(null),
   /** Oldest accepted driver, and the time from which it is required. */
   driver_min: z.strictObject({ version: VersionText, from: Day }),
   /** SHA-256 of libnvidia-ml.so.1 by driver version. */

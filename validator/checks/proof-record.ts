@@ -6,7 +6,7 @@ import { CardUuid } from '#shared/api/agent/challenges.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { Facts } from './check.ts';
 import type { ProofRecord } from './measured.ts';
-import { isTimely } from './proof.check.ts';
+import { areCardsTimely, isTimely } from './proof.check.ts';
 
 /** Validity of a proof. A device that is offered proofs for longer and passes none counts as unproven. */
 const KEPT_MS = 24 * 3_600_000;
@@ -44,7 +44,7 @@ function offeredIn(facts: Facts, inventory: Inventory): Map<string, boolean> {
     offered.set(PROCESSOR, proof.status === 'proven' && isTimely(proof, facts));
   }
   if (cards === null || cards.repeated) return offered;
-  const isInTime = isTimely(cards, facts);
+  const isInTime = areCardsTimely(cards, facts);
   for (const uuid of cardsOf(inventory)) {
     const card = cards.cards.find((each) => each.uuid === uuid);
     offered.set(uuid, card?.reason === null && isInTime);

@@ -1,5 +1,6 @@
 /** Checks by proof of work: the host solved its challenges in the time expected for its hardware. */
 import { ok, unknown } from '#shared/check/check.ts';
+import { cardsMsOf } from './card-times.ts';
 import {
   type CheckOutcome,
   defineCheck,
@@ -26,7 +27,7 @@ const REMEDIES = {
   POW_REFUSED: READ_LOG_AND_RESTART,
 };
 const BUILD_IMAGE =
-  'Update the agent, and build the image on the host: docker build -t podwright.local/gpu-proof:2 agent/gpu-proof.';
+  'Update the agent, and build the image on the host: docker build -t podwright.local/gpu-proof:3 agent/gpu-proof.';
 const TIMING_REMEDIES = {
   POW_TOO_SLOW: 'Stop other work on the host, or correct what it offers.',
   POW_TOO_FAST: 'Should not occur on a genuine host. Report it to the validator’s operator.',
@@ -60,7 +61,7 @@ export const powGpu = defineCheck({
       return unknown(proof?.detail ?? 'no real card was challenged');
     }
     const measured = `${proof.cards.length} cards, device gpu`;
-    if (proof.status === 'proven') return judgeTime(proof, facts) ?? ok(measured);
+    if (proof.status === 'proven') return judgeCardTime(proof, facts) ?? ok(measured);
     const reason = proof.reason ?? 'GPU_PROOF_FAILED';
     const failure = fail(reason, proof.detail || measured, 'The cards did not prove their work');
     if (PERMANENT.has(reason)) return { ...failure, isCertain: true };
@@ -144,9 +145,32 @@ const judgeTime: JudgeTime = (proof, { policy }) => {
   return { ...fail('POW_TOO_FAST', measured, `Faster than ${hardware}`), ...late };
 };
 
+/** Compares the time of cards with other hosts, then with the speed of their models in the policy. */
+const judgeCardTime: JudgeTime = (proof, facts) => {
+  const outcome = judgeTime(proof, facts);
+  if (outcome?.status === 'fail') return outcome;
+  const expected =
+    facts.inventory === null
+      ? undefined
+      : cardsMsOf(facts.inventory, facts.policy.checks.card_times);
+  if (proof.ms === null || expected === undefined) return outcome;
+  if (expected === null) return ok('proven, but the policy has no time for a card of this model');
+  const limit = (expected * facts.policy.checks.pow_slowest_permille) / PERMILLE;
+  if (proof.ms <= limit) return outcome;
+  const measured = `${Math.round(proof.ms)} ms, the model ${Math.round(expected)} ms`;
+  const late = { inARow: LATE_IN_A_ROW, isRepeated: proof.repeated };
+  return { ...fail('POW_TOO_SLOW', measured, 'Slower than its cards'), ...late };
+};
+
 /** Returns true unless the time shows that a proof was not computed by the reported hardware alone. */
 export const isTimely = (proof: Timed, facts: Facts): boolean =>
   judgeTime(proof, facts)?.status !== 'fail';
+
+/** As `isTimely`, for cards: they must also have the speed of their models, which the policy must know. */
+export function areCardsTimely(proof: Timed, facts: Facts): boolean {
+  if (judgeCardTime(proof, facts)?.status === 'fail' || facts.inventory === null) return false;
+  return cardsMsOf(facts.inventory, facts.policy.checks.card_times) !== null;
+}
 
 /**
  * Returns true if a proof is too fast even if the network's share of the time is included. After a moment of slowness,

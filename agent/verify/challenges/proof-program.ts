@@ -172,7 +172,13 @@ const Rows = z.object({ rows: z.array(OpenedRow).max(MAX_OPENED_LEAVES) });
 const States = ReadFill.pick({ states: true });
 const Leaves = ReadFill.pick({ leaves: true });
 
-function sessionOf(running: ExecProcess, remove: () => Promise<void>): ProgramSession {
+/** Streams of a running program. */
+export type RunningProgram = Pick<ExecProcess, 'output' | 'close'> & {
+  input: Pick<ExecProcess['input'], 'write'>;
+};
+
+/** Speaks with a running program. `remove` is called at the end, after the program was closed. */
+export function sessionOf(running: RunningProgram, remove: () => Promise<void>): ProgramSession {
   const nextLine = linesOf(running);
 
   async function ask<T>(
@@ -228,7 +234,7 @@ function sessionOf(running: ExecProcess, remove: () => Promise<void>): ProgramSe
 const MAX_LINE_CHARS = 3_200_000;
 
 /** Returns a function that reads the next line of the program's output; the rest of the output if no line follows. */
-function linesOf({ output }: ExecProcess): () => Promise<string> {
+function linesOf({ output }: RunningProgram): () => Promise<string> {
   const chunks = output[Symbol.asyncIterator]();
   let rest = '';
   return async () => {

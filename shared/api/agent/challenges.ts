@@ -15,7 +15,7 @@ import { Amount, Name, Text } from './bounds.ts';
 /** Size of the largest matrix that a CPU multiplies within minutes. */
 const MAX_CPU_SIZE = 4_096;
 const MIN_SIZE = 64;
-const MAX_ROUNDS = 16;
+const MAX_ROUNDS = 256;
 const GIB = 1024 ** 3;
 /** Most steps of one walk. */
 const MAX_STEPS = 16_384;

@@ -56,8 +56,8 @@ const BY_CODE: Readonly<Record<string, Partial<NodeRemedy>>> = {
     requires: ROOT,
   },
   GPU_PROOF_MISSING: {
-    fix_command: 'docker build -t podwright.local/gpu-proof:2 agent/gpu-proof',
-    verify_command: 'docker image inspect podwright.local/gpu-proof:2',
+    fix_command: 'docker build -t podwright.local/gpu-proof:3 agent/gpu-proof',
+    verify_command: 'docker image inspect podwright.local/gpu-proof:3',
   },
 };
 
