@@ -171,6 +171,16 @@ it('proves no cards if they are simulated, and nothing without the image', async
   expect([simulated.hasCards, await simulated.image()]).toEqual([false, null]);
 });
 
+it('hashes rows that are longer than a piece like the verifier', async () => {
+  const product = { n: 1_040, rounds: 1, seed: PRODUCT.seed };
+  const input = `product ${product.n} 1 ${Buffer.from(product.seed).toString('hex')}\n`;
+  const { stdout } = await runCommand(program, [UUID], { ...BOUNDS, input });
+  const started = await hostProgram().start(UUID, null, runOf(null));
+  if ('fault' in started) throw new Error('no program');
+  const expected = await started.done.product(product, NEVER);
+  expect({ done: { ...JSON.parse(stdout), ms: 0 } }).toEqual(expected);
+});
+
 const SEED = 'ab'.repeat(32);
 const GOOD_FILL = `fill 1 64 ${SEED}\n`;
 it.each([

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { leafHash, merkleTree, pathOf, rootAlong, rootOf } from './merkle.ts';
 
@@ -25,6 +26,16 @@ describe.each([1, 2, 3, 5, 8, 13, 64])('a tree of %i rows', (count) => {
       }
     }
   });
+});
+
+it('hashes a long row as the hashes of its pieces', () => {
+  const sha256 = (...parts: Uint8Array[]) =>
+    createHash('sha256').update(Buffer.concat(parts)).digest();
+  const row = Buffer.alloc(9_000, 'row');
+  const pieces = [row.subarray(0, 4_096), row.subarray(4_096, 8_192), row.subarray(8_192)];
+  const place = Buffer.from([0, 0, 0, 0, 7]);
+  expect(leafHash(7, row)).toEqual(sha256(place, ...pieces.map((piece) => sha256(piece))));
+  expect(leafHash(7, pieces[0] ?? row)).toEqual(sha256(place, pieces[0] ?? row));
 });
 
 it('computes another root after any change of the rows', () => {

@@ -15,6 +15,7 @@ import { amountOf, numberOf, textOf } from '../../agent/gpu/nvidia/values.ts';
 import type { ProgramSession } from '../../agent/verify/challenges/proof-program.ts';
 import {
   type CardSpeed,
+  EXPECTED_SHARE,
   expectedMsOf,
   PROOF_OPERATIONS,
 } from '../../validator/checks/card-times.ts';
@@ -259,7 +260,7 @@ function ofModel(speed: CardSpeed | undefined, filled: Times): Row[] {
       'TOPS',
       'published peak',
       { ours: rate, reference: speed.int8_tops },
-      0.08,
+      EXPECTED_SHARE,
     ),
   ];
 }

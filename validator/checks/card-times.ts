@@ -12,7 +12,7 @@ export const CardSpeed = z.strictObject({
   int8_tops: z.number().positive().max(MAX_TOPS),
   /** Document with the peak. */
   source: z.string().min(1).max(MAX_SOURCE_CHARS),
-  /** Milliseconds of the full proof of a card that has no other work. */
+  /** Milliseconds of the full proof on a card without other work, without the start of its container. */
   measured_ms: z.int().min(1).max(600_000).optional(),
 });
 export type CardSpeed = z.output<typeof CardSpeed>;
@@ -20,19 +20,22 @@ export type CardSpeed = z.output<typeof CardSpeed>;
 /** Operations of the full proof's products: 256 products of 8,192 × 8,192 matrices. */
 export const PROOF_OPERATIONS = 256 * 2 * 8_192 ** 3;
 /**
- * Share of the peak that a model is expected to reach until it was measured. Half of what an H100 reaches with all parts
- * of a product: matrices from a seed, multiplication and hash tree.
+ * Share of the peak that a model is expected to reach until it was measured: half of what an H100 reaches with all parts
+ * of a product, which are matrices from a seed, multiplication and hash tree.
  */
-const EXPECTED_SHARE = 0.08;
-/** Milliseconds until the container runs and the memory is filled. The fill of an H100 takes half of this time. */
-const START_AND_FILL_MS = 3_000;
+export const EXPECTED_SHARE = 0.07;
+/** Milliseconds until the program runs in its container. */
+const START_MS = 1_000;
+/** Milliseconds of the fill until it was measured: twice the time of an H100, because its time depends on latency. */
+const FILL_MS = 2_000;
 const TERA = 1e12;
 const MS_PER_SECOND = 1_000;
 
-/** Milliseconds of the full proof on a card of the model. */
-export const expectedMsOf = ({ int8_tops, measured_ms }: CardSpeed): number =>
-  measured_ms ??
-  START_AND_FILL_MS + (PROOF_OPERATIONS / (int8_tops * TERA * EXPECTED_SHARE)) * MS_PER_SECOND;
+/** Milliseconds of the full proof on a card of the model, with the start of its container. */
+export function expectedMsOf({ int8_tops, measured_ms }: CardSpeed): number {
+  const productMs = (PROOF_OPERATIONS / (int8_tops * TERA * EXPECTED_SHARE)) * MS_PER_SECOND;
+  return START_MS + (measured_ms ?? FILL_MS + productMs);
+}
 
 /**
  * Returns the expected time of an inventory's slowest card, because all cards prove at the same time; null if the policy

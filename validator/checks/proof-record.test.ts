@@ -68,6 +68,16 @@ it('does not accept a proof that is too slow, and does not count a repeated one'
   expect(unprovenAfter([repeated])).toEqual([]);
 });
 
+it('does not accept a proof that is slower than the model of the card, or of an unlisted model', () => {
+  const { name } = factsOf().inventory?.gpu.devices[0] ?? {};
+  const speed = { int8_tops: 1_979, source: 'a test', measured_ms: 2_000 };
+  const under = (card_times: Record<string, typeof speed>, ms: number) =>
+    unprovenAfter([{ ...proofOf({ ms }), checks: { card_times } }]);
+  const listed = { [name ?? '']: speed };
+  expect([under(listed, 5_300), under(listed, 5_500)]).toEqual([[], [UUID]]);
+  expect(under({ 'another model': speed }, 100)).toEqual([UUID]);
+});
+
 it('counts cards without weight, and changes no verdict', () => {
   const record = after([MISSING]);
   if (record === null) throw new Error('no record');

@@ -240,5 +240,5 @@ it('does not offer MIG devices that share the memory of their GPU instance', asy
 
 it('has captures of every form', () => {
   expect(captureNames('.txt')).toHaveLength(4);
-  expect(captureNames('.xml')).toHaveLength(5);
+  expect(captureNames('.xml')).toHaveLength(7);
 });
