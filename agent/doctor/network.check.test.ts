@@ -6,7 +6,10 @@ import { NETWORK_CHECKS, type NetworkFacts, readNetworkFacts, routesIn } from '.
 
 const range = (text: string) => parseCidr(text) ?? { base: 0, prefix: 32 };
 const jumps = (inFront: boolean) => [{ parent: 'INPUT', chain: 'X', found: [], inFront }];
-const rules = (inFront: boolean) => ({ value: { input: [], forward: [], jumps: jumps(inFront) } });
+const LIMITED = ['-A X -m connlimit --connlimit-above 1 -j DROP'];
+const rules = (inFront: boolean, forward = LIMITED) => ({
+  value: { input: [], forward, jumps: jumps(inFront) },
+});
 const GOOD: NetworkFacts = {
   iptables: { value: 'iptables v1.8.9 (nf_tables)' },
   rules: rules(true),
@@ -53,6 +56,7 @@ it.each<[string, string, string, Partial<NetworkFacts>]>([
   ],
   ['firewall', 'warn', 'does not work', { rules: { problem: 'Table does not exist' } }],
   ['firewall', 'fail', 'do not come first', { rules: rules(false) }],
+  ['firewall', 'warn', 'does not limit the connections', { rules: rules(true, []) }],
   ['firewall', 'warn', 'legacy', { warnings: '# Warning: iptables-legacy tables present' }],
   ['forward-policy', 'warn', 'ACCEPT', { forwardPolicy: { value: 'ACCEPT' } }],
   ['forward-policy', 'unknown', 'denied', { forwardPolicy: { problem: 'denied' } }],

@@ -15,6 +15,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import {
   type Listing,
+  limitsConnections,
   RULE_NAMES,
   readListing,
   TABLE,
@@ -178,6 +179,12 @@ function firewall(facts: Facts): Outcome {
     return fail(
       measured,
       'read /readyz of the agent; stop the program that rewrites the table mangle',
+    );
+  }
+  if (agentRuns && !limitsConnections(rules.value)) {
+    return warn(
+      `${iptables.value}: the kernel does not limit the connections of pods, so one pod can fill its table`,
+      'modprobe xt_hashlimit xt_connlimit, and restart the agent',
     );
   }
   if (/legacy tables present/i.test(warnings)) {

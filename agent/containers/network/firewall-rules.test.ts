@@ -19,6 +19,7 @@ const rules = rulesForIpv4({
   allow: ['10.20.0.0/24'],
   resolvers: ['10.255.255.53'],
   replies,
+  limitsConnections: true,
 });
 
 it('writes one transaction that fills both chains and inserts the jumps first', () => {
@@ -31,6 +32,8 @@ it('writes one transaction that fills both chains and inserts the jumps first', 
 -A PODWRIGHT-INPUT -j DROP
 -A PODWRIGHT-FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j RETURN
 -A PODWRIGHT-FORWARD -o pw+ -j DROP
+-A PODWRIGHT-FORWARD -m hashlimit --hashlimit-above 200/sec --hashlimit-burst 1000 --hashlimit-mode srcip --hashlimit-name pw-new -j DROP
+-A PODWRIGHT-FORWARD -m connlimit --connlimit-above 4096 --connlimit-mask 32 --connlimit-saddr -j DROP
 -A PODWRIGHT-FORWARD -d 10.20.0.0/24 -j RETURN
 -A PODWRIGHT-FORWARD -d 10.255.255.53 -p udp --dport 53 -j RETURN
 -A PODWRIGHT-FORWARD -d 10.255.255.53 -p tcp --dport 53 -j RETURN

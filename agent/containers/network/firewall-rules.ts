@@ -29,18 +29,25 @@ const CHAIN_PREFIX = 'PODWRIGHT-';
 const CLOSED = [...NON_PUBLIC_IPV4, BENCHMARK_RANGE];
 const SMTP = 25;
 const DNS = 53;
+/**
+ * Limits of each pod's outgoing connections, because one pod could otherwise fill the kernel's table of connections,
+ * and then the host and all other pods lose every new connection. The table has at least 65,536 entries, 262,144 from
+ * 8 GiB of memory on. A closed connection stays in the table for two minutes, but counts only for the rate.
+ */
+export const CONNECTION_LIMITS = { open: 4_096, perSecond: 200, burst: 1_000 };
 
 export type ChainRules = { input: string[]; forward: string[] };
 
 /**
  * Rules for packets from pods. `allow` are private ranges that pods may reach, `resolvers` are DNS servers that they
- * may reach.
+ * may reach. `limitsConnections` requires kernel modules that not every host has.
  */
 export function rulesForIpv4(options: {
   names: RuleNames;
   allow: readonly string[];
   resolvers: readonly string[];
   replies: string;
+  limitsConnections: boolean;
 }): ChainRules {
   const { names, allow, resolvers, replies } = options;
   const dns = resolvers.flatMap((address) =>
@@ -52,12 +59,23 @@ export function rulesForIpv4(options: {
     forward: [
       `${replies} -j RETURN`,
       `-o ${names.bridges}+ -j DROP`,
+      ...(options.limitsConnections ? connectionRules(names) : []),
       ...allow.map((range) => `-d ${range} -j RETURN`),
       ...dns,
       ...CLOSED.map((range) => `-d ${range} -j DROP`),
       `-p tcp --dport ${SMTP} -j DROP`,
     ],
   };
+}
+
+/** Drops new connections above the limits of their pod. The rate first: the other match searches all open connections. */
+function connectionRules({ bridges }: RuleNames): string[] {
+  const { open, perSecond, burst } = CONNECTION_LIMITS;
+  const rate = `--hashlimit-above ${perSecond}/sec --hashlimit-burst ${burst}`;
+  return [
+    `-m hashlimit ${rate} --hashlimit-mode srcip --hashlimit-name ${bridges}-new -j DROP`,
+    `-m connlimit --connlimit-above ${open} --connlimit-mask 32 --connlimit-saddr -j DROP`,
+  ];
 }
 
 /** Pods have no IPv6. These rules apply if another program assigns them addresses. */
@@ -86,6 +104,11 @@ export function readListing(text: string, names: RuleNames): Listing {
     forward: rulesOf(names.forward),
     jumps: [jumpOf('INPUT', names.input), jumpOf('FORWARD', names.forward)],
   };
+}
+
+/** Returns true if the rules limit the connections of pods. */
+export function limitsConnections({ forward }: Listing): boolean {
+  return forward.some((rule) => rule.includes('-m connlimit '));
 }
 
 /** Replaces the chains' rules and inserts missing jumps in front, in one transaction. */

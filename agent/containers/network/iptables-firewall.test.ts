@@ -66,6 +66,16 @@ it('uses a match for replies that the kernel supports', async () => {
   expect(filter.lines).toContain('-A PODWRIGHT-INPUT -j DROP');
 });
 
+it('limits connections of pods unless the kernel lacks the modules', async () => {
+  const { filter, runCommand } = fakeIptables();
+  await firewallOf(runCommand).assert();
+  expect(filter.lines.filter((line) => line.includes('limit-above'))).toHaveLength(2);
+  const old = fakeIptables(['connlimit']);
+  await firewallOf(old.runCommand).assert();
+  expect(old.filter.lines.filter((line) => line.includes('limit-above'))).toEqual([]);
+  expect(old.filter.lines).toContain('-A PODWRIGHT-INPUT -j DROP');
+});
+
 it('reports why the firewall is not available', async () => {
   const missing = firewallOf(async () => {
     throw new Error('spawn iptables ENOENT');

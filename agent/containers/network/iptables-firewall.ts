@@ -104,7 +104,11 @@ export function createIptablesFirewall(options: {
     bridgePrefix: names.bridges,
     async assert() {
       const resolvers = await options.resolvers();
-      const ipv4 = REPLIES.map((replies) => rulesForIpv4({ names, allow, resolvers, replies }));
+      const ipv4 = [true, false].flatMap((limitsConnections) =>
+        REPLIES.map((replies) =>
+          rulesForIpv4({ names, allow, resolvers, replies, limitsConnections }),
+        ),
+      );
       const drifts = await Promise.all([assertIpv4(ipv4), hasIpv6 ? assertIpv6([IPV6_RULES]) : 0]);
       return { drift: drifts.reduce((sum, lines) => sum + lines, 0) };
     },

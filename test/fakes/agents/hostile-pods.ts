@@ -42,6 +42,8 @@ export async function createAttackedHost() {
 
   return {
     ...host,
+    /** Returns the requests to agent and neighbour that got no answer within the next seconds. */
+    unanswered: watch,
     /**
      * Runs `script` as a pod, requires answers from host and neighbour, passes the pod to `inspect`, and removes it.
      */
