@@ -6,6 +6,7 @@ import { createHeartbeat, type Liveness } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { type Mark, SESSION_MARK } from '../access/exec/container-process.ts';
+import { createStartPace } from '../access/exec/start-pace.ts';
 import {
   type GatewayPod,
   type GatewayPodStatus,
@@ -60,6 +61,7 @@ export function startGateway(ports: GatewayPorts) {
   let reportedTraffic = '';
   const listenerPorts: SshListenerPorts = {
     ...ports,
+    pace: createStartPace(clock),
     limit: counters.limit,
     track(work) {
       running.add(work);

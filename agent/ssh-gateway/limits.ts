@@ -10,7 +10,7 @@ export type ConcurrencyLimits = { pending: PendingLogins; sessions: PerOwnerLimi
 
 /** Limits for logged-in clients. */
 export type Bounds = {
-  /** Logged-in connections per pod and in total. */
+  /** Logged-in connections per pod, and in total except the first of each pod. */
   sessionsPerPod: number;
   sessions: number;
   /** Idle time in milliseconds after which a connection is closed. */
@@ -32,7 +32,7 @@ export function createConcurrencyLimits(
 ): ConcurrencyLimits {
   return {
     pending: createPendingLogins(random),
-    sessions: createPerOwnerLimit(sessionsPerPod, sessions),
+    sessions: createPerOwnerLimit(sessionsPerPod, sessions, 1),
   };
 }
 

@@ -4,6 +4,7 @@ import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import ssh2, { type AuthContext, type Connection } from 'ssh2';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
+import type { StartPace } from '../access/exec/start-pace.ts';
 import type { GatewayPod } from '../access/ssh/gateway-files.ts';
 import type { ExecEngine } from '../containers/engine/exec.ts';
 import type { FailureLimit } from '../identity/auth.ts';
@@ -18,6 +19,7 @@ import type { Bounds, ConcurrencyLimits } from './limits.ts';
 
 export type SshListenerPorts = {
   engine: ExecEngine;
+  pace: StartPace;
   clock: Clock;
   log: Log;
   track(work: Promise<unknown>): void;

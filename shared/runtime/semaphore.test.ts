@@ -46,3 +46,9 @@ it('enforces the limits per owner and in total, and ignores a second release', (
   limit.release('a');
   expect([limit.tryAcquire('c'), limit.tryAcquire('a')]).toEqual([true, false]);
 });
+
+it('leaves assured slots to each owner above the total', () => {
+  const limit = createPerOwnerLimit(2, 2, 1);
+  const taken = ['a', 'a', 'b', 'b', 'c'].map((owner) => limit.tryAcquire(owner));
+  expect(taken).toEqual([true, true, true, false, true]);
+});

@@ -50,19 +50,27 @@ export function createSemaphore(limit: number) {
 
 /** A limit on slots in use, per owner and in total. */
 export type PerOwnerLimit = {
-  /** Returns false if `owner` has no free slot, or none is free in total. */
+  /** Returns false if `owner` has no free slot, or none is free in total and `owner` has its assured ones. */
   tryAcquire(owner: string): boolean;
   /** Releases a slot; does nothing if `owner` has none. */
   release(owner: string): void;
 };
 
-export function createPerOwnerLimit(perOwner: number, totalLimit: number): PerOwnerLimit {
+/**
+ * `assured` slots of each owner are free also above `totalLimit`, so that other owners cannot take all slots. Only for a
+ * bounded number of owners.
+ */
+export function createPerOwnerLimit(
+  perOwner: number,
+  totalLimit: number,
+  assured = 0,
+): PerOwnerLimit {
   const inUse = new Map<string, number>();
   let total = 0;
   return {
     tryAcquire(owner) {
       const own = inUse.get(owner) ?? 0;
-      if (own >= perOwner || total >= totalLimit) return false;
+      if (own >= perOwner || (total >= totalLimit && own >= assured)) return false;
       inUse.set(owner, own + 1);
       total += 1;
       return true;

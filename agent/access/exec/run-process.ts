@@ -11,9 +11,11 @@ import type {
 } from '../../containers/engine/exec.ts';
 import { hangUp, type SignalName, signalGroup } from './container-process.ts';
 import type { TerminalSize } from './shell.ts';
+import type { StartPace } from './start-pace.ts';
 
 export type ProcessPorts = {
   engine: ExecEngine;
+  pace: StartPace;
   clock: Clock;
   log: Log;
   /** Registers work that must finish before this program exits. */
@@ -60,9 +62,9 @@ export function runProcess(
     closed: AbortSignal;
   },
 ): RunningProcess {
-  const { engine, clock, log } = ports;
+  const { engine, pace, clock, log } = ports;
   const { client, request, closed } = options;
-  const starting = engine.start(request);
+  const starting = pace.start(request.containerId, closed, () => engine.start(request));
   let wanted = options.size;
   let isSizing = false;
 
@@ -141,7 +143,8 @@ export function runProcess(
       if (!closed.aborted) return await finish(process);
       await abandon();
     } catch (error) {
-      log.warn({ detail: messageOf(error) }, 'process in a pod failed to run');
+      const level = closed.aborted ? 'debug' : 'warn';
+      log[level]({ detail: messageOf(error) }, 'process in a pod failed to run');
       if (closed.aborted) return null;
       client.notStarted();
       return end(NOT_STARTED);

@@ -16,10 +16,12 @@ import type { ExecEngine } from '../../containers/engine/exec.ts';
 import { TERMINAL_MARK } from './container-process.ts';
 import { type ProcessClient, runProcess } from './run-process.ts';
 import { shellArgv, type TerminalSize } from './shell.ts';
+import { createStartPace } from './start-pace.ts';
 import type { TerminalPorts } from './terminals.ts';
 
 /** Maximum per pod: each terminal costs a process in the pod and two sockets of the agent. */
 export const MAX_TERMINALS_PER_POD = 10;
+/** Maximum in total, except the first terminal of each pod, so that one renter's pods cannot use up all terminals. */
 export const MAX_TERMINALS = 100;
 /** Time without input and output after which a terminal is closed. */
 export const IDLE_TIMEOUT_MS = 3_600_000;
@@ -35,7 +37,8 @@ export type Terminals = ReturnType<typeof createTerminals>;
 
 export function createTerminals(ports: Omit<TerminalPorts, 'execEngine'> & { engine: ExecEngine }) {
   const { clock, terminalPod } = ports;
-  const slots = createPerOwnerLimit(MAX_TERMINALS_PER_POD, MAX_TERMINALS);
+  const slots = createPerOwnerLimit(MAX_TERMINALS_PER_POD, MAX_TERMINALS, 1);
+  const pace = createStartPace(clock);
   const running = new Set<Promise<unknown>>();
   const stopping = new AbortController();
 
@@ -88,7 +91,7 @@ export function createTerminals(ports: Omit<TerminalPorts, 'execEngine'> & { eng
         },
       });
       const shell = runProcess(
-        { engine: ports.engine, clock, log, track },
+        { engine: ports.engine, pace, clock, log, track },
         {
           client,
           size,
