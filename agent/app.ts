@@ -13,7 +13,7 @@ import { createOperationStore } from './backups/operation.store.ts';
 import { type ContainersPorts, createContainers } from './containers/containers.ts';
 import { observedEngine } from './containers/engine/engine-health.ts';
 import { createGpus, type GpusPorts } from './gpu/gpus.ts';
-import { createDiskPercent } from './host/disk-space.ts';
+import { createDiskPercent, createDiskSpace } from './host/disk-space.ts';
 import { type HostPorts, registerHostRoutes } from './host/host.ts';
 import { storeProblem } from './host/store-probe.ts';
 import { createLeaseStore } from './leases/lease.store.ts';
@@ -22,6 +22,7 @@ import { createListeners, type ListenersPorts } from './listeners.ts';
 import { AGENT_PREFIX } from './metrics/instruments.ts';
 import { createMeasurements, type MeasurementPorts } from './metrics/measurements.ts';
 import { startWork } from './periodic-work.ts';
+import type { DiskSpace } from './pods/disk-limit.ts';
 import { podUsageOf } from './pods/pod-generations.ts';
 import { createPodRecords } from './pods/pod-records.ts';
 import { createPods, type PodsPorts } from './pods/pods.ts';
@@ -44,7 +45,7 @@ export type AgentPorts = Omit<
     PodsPorts &
     SelfUpdatePorts &
     VerificationPorts,
-  `on${Capitalize<string>}` | 'diskPercent' | 'trust'
+  `on${Capitalize<string>}` | 'diskPercent' | 'diskSpace' | 'trust'
 > & {
   probePort: PortProbe;
   /**
@@ -52,6 +53,8 @@ export type AgentPorts = Omit<
    * checks `clock` but does not correct it.
    */
   guard?: GuardedClock;
+  /** Replaces the space of the disk with the engine's data. */
+  diskSpace?(): Promise<DiskSpace>;
 };
 
 export type Agent = ReturnType<typeof createAgent>;
@@ -68,6 +71,7 @@ export function createAgent(options: AgentPorts) {
     engine,
     trust: guard,
     diskPercent: createDiskPercent(clock, engine),
+    diskSpace: options.diskSpace ?? createDiskSpace(clock, engine),
     onFirewallDrift: metrics.firewallDrifted,
     onImageRemoved: metrics.removedImage,
     onLogFrames: metrics.logged,

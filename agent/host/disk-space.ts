@@ -1,7 +1,8 @@
 /** Free space of the disk that pods fill, and the space on it that programs other than the container engine use. */
 import { statfs } from 'node:fs/promises';
-import type { Clock } from '#shared/runtime/clock.ts';
+import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import type { EngineInfo } from '../containers/engine/engine.ts';
+import type { DiskSpace } from '../pods/disk-limit.ts';
 import { createFreeSpace } from './host-probe.ts';
 
 /**
@@ -10,6 +11,7 @@ import { createFreeSpace } from './host-probe.ts';
  */
 const FRESH_MS = 3_600_000;
 const BYTES_PER_KIB = 1_024;
+const READ_WITHIN_MS = 2_000;
 
 /** KiB used by other programs, at most an hour old; null before the first measurement and if it failed. */
 export type SideDisk = (diskPath: string) => number | null;
@@ -44,6 +46,37 @@ export function createSideDisk(options: {
       void measure(diskPath);
     }
     return measured;
+  };
+}
+
+/**
+ * Returns a function that reads the space of the disk with the engine's data, of which blocks reserved for root count as
+ * free, because pods can fill them. Rejects if the engine or the disk does not answer.
+ */
+export function createDiskSpace(
+  clock: Clock,
+  engine: { info(): Promise<Pick<EngineInfo, 'rootDir'>> },
+): () => Promise<DiskSpace> {
+  let rootDir: string | null = null;
+  let reading: Promise<DiskSpace> | null = null;
+
+  async function read(): Promise<DiskSpace> {
+    rootDir ??= (await engine.info()).rootDir;
+    const { bsize, blocks, bfree, files, ffree } = await statfs(rootDir);
+    return {
+      freeBytes: bfree * bsize,
+      totalBytes: blocks * bsize,
+      freeFiles: ffree,
+      totalFiles: files,
+    };
+  }
+
+  return () => {
+    // One at a time, because a statfs of a dead mount blocks a thread of the process for ever.
+    reading ??= read().finally(() => {
+      reading = null;
+    });
+    return withDeadline(clock, READ_WITHIN_MS, reading);
   };
 }
 

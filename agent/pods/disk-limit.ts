@@ -1,6 +1,7 @@
 /** Disk limits of pods: a probe for kernel quotas, and the stop of a pod that exceeds its limit. */
 import type { DiskQuota } from '#shared/api/agent/inventory.ts';
 import type { Random } from '#shared/runtime/random.ts';
+import { isDiskFull } from '#shared/runtime/sqlite.ts';
 import { type ContainerEngine, EngineError, LABELS } from '../containers/engine/engine.ts';
 import type { PodRow } from './pod.store.ts';
 import type { PodRecords } from './pod-records.ts';
@@ -71,6 +72,14 @@ export function createDiskQuotaProbe(deps: {
   };
 }
 
+/** Free and total bytes and files of a disk; the files are 0 on file systems without a fixed number. */
+export type DiskSpace = {
+  freeBytes: number;
+  totalBytes: number;
+  freeFiles: number;
+  totalFiles: number;
+};
+
 export type DiskStop = ReturnType<typeof createDiskStop>;
 
 /**
@@ -79,7 +88,7 @@ export type DiskStop = ReturnType<typeof createDiskStop>;
  */
 export function createDiskStop(deps: {
   engine: Pick<ContainerEngine, 'stopContainer'>;
-  records: PodRecords;
+  records: Pick<PodRecords, 'change'>;
 }) {
   async function stop(row: PodRow, containerId: string): Promise<void> {
     await deps.engine.stopContainer(containerId, specOf(row).stop_grace_seconds);
@@ -91,12 +100,22 @@ export function createDiskStop(deps: {
       const { container_id: containerId } = row;
       if (containerId === null) return;
       // Written first: a failed pod is not restarted when its container ends.
-      const resting = deps.records.change(row.id, (now) =>
-        now.phase === 'running' && now.container_id === containerId
-          ? { phase: 'failed', reason: 'DiskQuotaExceeded', message, next_retry_ms: null }
-          : null,
-      );
-      if (resting !== null) await stop(row, containerId);
+      if (mustStop()) await stop(row, containerId);
+
+      function mustStop(): boolean {
+        try {
+          const resting = deps.records.change(row.id, (now) =>
+            now.phase === 'running' && now.container_id === containerId
+              ? { phase: 'failed', reason: 'DiskQuotaExceeded', message, next_retry_ms: null }
+              : null,
+          );
+          return resting !== null;
+        } catch (error) {
+          // The pod may have filled the disk of the store. The next measurement writes the row.
+          if (isDiskFull(error)) return true;
+          throw error;
+        }
+      }
     },
 
     /** Repeats the stop if a kill of the agent interrupted it. */

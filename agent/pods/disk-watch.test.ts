@@ -5,18 +5,37 @@ import { createTestAgent, podSpec } from '../../test/fakes/agents/test-agent.ts'
 import { createFakeEngine } from '../../test/fakes/engine/fake-engine.ts';
 import { eventually } from '../../test/fakes/eventually.ts';
 import { createManualClock } from '../../test/fakes/manual-clock.ts';
+import type { AgentPorts } from '../app.ts';
+import { createDiskStop, type DiskSpace } from './disk-limit.ts';
 
 const LIMIT = 100 * 2 ** 20;
 const MINUTE_MS = 60_000;
 const IMAGE = 'registry.example/one:1';
 
-/** `inVolumes` returns the size of the pod's volume. */
-async function setUp(diskBytes: number | null = LIMIT, inVolumes?: () => Promise<number | null>) {
+const DISK: DiskSpace = {
+  totalBytes: 100 * LIMIT,
+  freeBytes: 50 * LIMIT,
+  totalFiles: 2_000_000,
+  freeFiles: 1_000_000,
+};
+
+/** `inVolumes` returns the size of the pod's volume, `ports` are further ports of the agent. */
+async function setUp(
+  diskBytes: number | null = LIMIT,
+  inVolumes?: () => Promise<number | null>,
+  ports: Partial<AgentPorts> = {},
+) {
   const clock = createManualClock();
   const engine = createFakeEngine(clock);
   engine.addImage(IMAGE, `sha256:${'a1'.repeat(32)}`);
   const folderBytes = async () => inVolumes?.() ?? 0;
-  const agent = createTestAgent({ engine, clock, folderBytes });
+  const agent = createTestAgent({
+    engine,
+    clock,
+    folderBytes,
+    diskSpace: async () => DISK,
+    ...ports,
+  });
   const id = systemRandom.uuid();
   const volumes = inVolumes === undefined ? [] : ['/data'];
   const spec = podSpec({ image: { reference: IMAGE }, volumes });
@@ -127,4 +146,57 @@ it('walks the volumes of a pod for at most a tenth of the time', async () => {
   await clock.advance(MINUTE_MS);
   expect((await measure(0.2))?.message).toContain('(40 %)');
   expect(walks).toBe(2);
+});
+
+it('measures a pod early while the disk fills, and stops it at once when the disk is nearly full', async () => {
+  let space = DISK;
+  const { agent, engine, clock, view } = await setUp(LIMIT, undefined, {
+    diskSpace: async () => space,
+  });
+  const { diskWatch } = agent.core;
+  await diskWatch.poll();
+  engine.diskBytes.set(view().container_id ?? '', LIMIT * 1.1);
+  const pollAt = async (freeShare: number) => {
+    space = { ...DISK, freeBytes: DISK.totalBytes * freeShare };
+    await clock.advance(5_000);
+    await diskWatch.poll();
+    return diskWatch.bytesOf(view().id);
+  };
+  expect(await pollAt(0.3)).toBe(0);
+  expect(await pollAt(0.2)).toBe(LIMIT * 1.1);
+  expect(view().phase).toBe('running');
+  expect(await pollAt(0.04)).toBe(LIMIT * 1.1);
+  expect(view()).toMatchObject({ phase: 'failed', reason: 'DiskQuotaExceeded' });
+});
+
+it('stops a pod with too many files only while the disk has few left', async () => {
+  let space = DISK;
+  const { clock, view, measure } = await setUp(LIMIT, undefined, {
+    diskSpace: async () => space,
+    folderEntries: async () => 30_000,
+  });
+  await measure(0.1);
+  expect(view().phase).toBe('running');
+  space = { ...DISK, freeFiles: 50_000 };
+  await clock.advance(MINUTE_MS);
+  await measure(0.1);
+  expect(view()).toMatchObject({ phase: 'failed', reason: 'DiskQuotaExceeded' });
+  expect(view().message).toContain('The pod has 30000 files, and its share is 20000');
+});
+
+it('stops a pod also if the store cannot be written, because the pod has filled its disk', async () => {
+  const { agent, view } = await setUp();
+  const row = agent.core.records.get(view().id);
+  if (row === null) throw new Error('no row');
+  const stopped: string[] = [];
+  const diskStop = createDiskStop({
+    engine: { stopContainer: async (id) => void stopped.push(id) },
+    records: {
+      change() {
+        throw Object.assign(new Error('database or disk is full'), { errcode: 13 });
+      },
+    },
+  });
+  await diskStop.begin(row, 'full');
+  expect(stopped).toEqual([row.container_id]);
 });

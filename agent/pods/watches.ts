@@ -10,7 +10,7 @@ import type { ContainerEngine } from '../containers/engine/engine.ts';
 import { type GpuDriver, mayBeNvidia } from '../gpu/gpu-driver.ts';
 import type { Gpus } from '../gpu/gpus.ts';
 import type { PeriodicWork } from '../periodic-work.ts';
-import { createDiskQuotaProbe, createDiskStop } from './disk-limit.ts';
+import { createDiskQuotaProbe, createDiskStop, type DiskSpace } from './disk-limit.ts';
 import { createDiskWatch, DISK_INTERVAL_MS } from './disk-watch.job.ts';
 import type { FolderBytes, FolderEntries } from './folder-size.ts';
 import { createGpuProbe, GPU_PROBE_INTERVAL_MS, type RunInContainer } from './gpu-probe.job.ts';
@@ -28,6 +28,7 @@ export type WatchesPorts = {
   gpuDriver: GpuDriver;
   folderBytes: FolderBytes;
   folderEntries: FolderEntries;
+  diskSpace(): Promise<DiskSpace>;
   /** Runs a program inside a pod, to list the GPUs that are visible in it. */
   runInContainer: RunInContainer;
   /** Called after every sweep with the number of objects in the engine that belong to no pod, by kind. */
@@ -53,6 +54,8 @@ export function createWatches(
     quota: diskQuota,
     volumes: containers.podVolumes,
     folderBytes,
+    folderEntries,
+    diskSpace: ports.diskSpace,
     diskStop,
     clock,
     log,
@@ -91,7 +94,7 @@ export function createWatches(
   ];
   const work: PeriodicWork[] = [
     { name: 'orphans', intervalMs: ORPHANS_INTERVAL_MS, run: () => orphans.runOnce() },
-    { name: 'disk watch', intervalMs: DISK_INTERVAL_MS, run: () => diskWatch.runOnce() },
+    { name: 'disk watch', intervalMs: DISK_INTERVAL_MS, run: () => diskWatch.poll() },
     {
       name: 'volume watch',
       intervalMs: VOLUME_WATCH_INTERVAL_MS,
