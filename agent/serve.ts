@@ -22,7 +22,8 @@ import { type Agent, createAgent } from './app.ts';
 import { AGENT_CONFIG, type AgentConfig, dockerSocketOf } from './config.ts';
 import { checkTlsFiles, policyOf, trustedKeysOf } from './config-files.ts';
 import type { Firewall } from './containers/network/firewall.ts';
-import { openHome, STORE_FILE } from './database/database.ts';
+import { hasPods, openHome, STORE_FILE } from './database/database.ts';
+import { claimHome, lockExecutor, readMachineIds } from './host/machine.ts';
 import { openSecretKey } from './host/secret-key.ts';
 import { createMetrics } from './metrics/metrics.ts';
 
@@ -70,6 +71,12 @@ export async function serve(config: AgentConfig, environment: Environment): Prom
       openIdentity(config.AGENT_HOME, systemRandom);
       openSecretKey(config.AGENT_HOME, systemRandom);
     },
+  });
+  await lockExecutor(config.AGENT_EXECUTOR_ID);
+  claimHome(config.AGENT_HOME, {
+    present: readMachineIds(),
+    hasPods: () => hasPods(home.database),
+    random: systemRandom,
   });
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
   const guard = openGuardedClock(config.AGENT_HOME, {

@@ -8,6 +8,7 @@ import { firewallOf, secretFilesOf } from '../adapters-from-config.ts';
 import { type AgentConfig, dockerSocketOf, readConfig } from '../config.ts';
 import { createDockerodeEngine } from '../containers/engine/dockerode-engine.ts';
 import { openHome } from '../database/database.ts';
+import { lockExecutor } from '../host/machine.ts';
 import { removeAll } from '../pods/remove-all.ts';
 
 const REMOVE_ALL_HELP = `Usage: npm run agent -- remove-all
@@ -37,6 +38,7 @@ async function removeEverything(config: AgentConfig, environment: Environment): 
     sshPorts: () => ({}),
     openKeys: null,
   });
+  await lockExecutor(config.AGENT_EXECUTOR_ID);
   const socketPath = dockerSocketOf(config, environment['DOCKER_HOST']);
   const engine = createDockerodeEngine({ socketPath, clock: systemClock });
   const progress = createProgress(systemClock, process.stderr);

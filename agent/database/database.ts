@@ -52,6 +52,13 @@ export function schemaOf(database: DatabaseSync): number {
   return Number(found?.['value'] ?? 0);
 }
 
+/** Returns true if the store has pods that are not removed. */
+export function hasPods(database: DatabaseSync): boolean {
+  return (
+    database.prepare(`SELECT 1 FROM pods WHERE phase <> 'removed' LIMIT 1`).get() !== undefined
+  );
+}
+
 /** Opens or creates the store at `path` (`:memory:` for memory) and migrates it to the newest schema. */
 export function openDatabase(path: string): DatabaseSync {
   const database = openSqlite(path);

@@ -15,6 +15,7 @@ import { GatewaySnapshot, GatewayStatus, gatewayPaths } from '../access/ssh/gate
 import { isAlive } from '../access/ssh/gateway-link.ts';
 import { SFTP_PROGRAMS } from '../access/ssh/sftp-folder.ts';
 import { STORE_FILE } from '../database/database.ts';
+import { otherMachineText, readMachineIds } from '../host/machine.ts';
 
 export type HomeFacts = {
   home: string;
@@ -22,6 +23,8 @@ export type HomeFacts = {
   folder: Observed<{ mode: number; owner: number; writable: boolean } | null>;
   /** Id of the process that holds the home's lock; null if none does. */
   holder: Observed<number | null>;
+  /** Describes that another machine last used the home; null otherwise. */
+  moved: string | null;
   /** First finding of damage in the store; null if it is undamaged or does not exist yet. */
   store: Observed<string | null>;
   gateway: Observed<{
@@ -66,6 +69,7 @@ export async function readHomeFacts(options: {
     home,
     folder,
     holder,
+    moved: otherMachineText(home, readMachineIds()),
     store,
     gateway,
     busybox: { path: busybox, runnable: valueOrNull(runnable) === true },
@@ -215,7 +219,7 @@ function store({ home, store: observed }: Facts): Outcome {
   );
 }
 
-function agent({ holder, home, answers }: Facts): Outcome {
+function agent({ holder, moved, home, answers }: Facts): Outcome {
   if ('problem' in holder) {
     if (answers) return ok('runs');
     return unread(holder, `the lock cannot be read: ${holder.problem}`, AS_AGENT);
@@ -225,6 +229,7 @@ function agent({ holder, home, answers }: Facts): Outcome {
     const remedy = 'read the agent’s log; restart the agent: pods keep running';
     return fail(`process ${holder.value} holds ${home} and does not answer`, remedy);
   }
+  if (moved !== null) return fail(moved, 'leave one machine with this home');
   if (answers) {
     return warn(
       `the agent answers, but its home is not ${home}`,
