@@ -75,7 +75,7 @@ export function createAdapters(
       chat: chatOf(config, clock),
       centralMiner: centralMinerOf(config, clock),
       ...backupsOf(config, backupFolder),
-      pruneBackups: createResticPrune(runCommand),
+      pruneBackups: createResticPrune(runCommand, { clock }),
       alphaRates: alphaRatesOf(config, clock),
       addresses: addressesOf(config, { clock, log }),
       collateralFeed: collateralFeedOf(config, clock),

@@ -1,8 +1,11 @@
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
+import { eventually } from '../../../../test/fakes/eventually.ts';
 import { createResticPrune } from './restic.ts';
 
 const PASSWORD = 'a password of the repository';
@@ -43,21 +46,49 @@ it('prune retains the listed snapshots and frees the space of all other snapshot
   }
   const [, kept = ''] = snapshots().toSorted(byAge);
   const before = bytes();
-  const prune = createResticPrune(runCommand);
+  const prune = createResticPrune(runCommand, { clock: systemClock });
   expect(await prune(access(), [kept])).toBe(true);
   expect(snapshots()).toEqual([kept]);
   expect(bytes()).toBeLessThan(before);
   await restic('check');
   await expect(prune({ ...access(), password: 'another password' }, [kept])).rejects.toThrow(
-    /^restic unlock: .*wrong password/,
+    /^restic list: .*wrong password/,
   );
   await expect(prune(access(), ['0'.repeat(64)])).rejects.toThrow(/none of the snapshots to keep/);
   expect(snapshots()).toEqual([kept]);
 });
 
-it('prune returns false if restic is not installed', async () => {
-  const absent = createResticPrune(() =>
-    Promise.reject(Object.assign(new Error('spawn restic ENOENT'), { code: 'ENOENT' })),
+it('prune does not run during a backup of another user of this host, whom it cannot signal', async () => {
+  await restic('init');
+  const data = join(folder, 'data');
+  writeFileSync(data, Buffer.from(Array.from({ length: 500_000 }, (_, at) => at * at)));
+  await restic('backup', '--quiet', data);
+  const [old = ''] = snapshots();
+  writeFileSync(join(folder, 'kept'), 'kept');
+  await restic('backup', '--quiet', join(folder, 'kept'));
+  const [kept = ''] = snapshots().filter((id) => id !== old);
+  const locks = () => readdirSync(join(location(), 'locks'));
+  // Refers to the data of the old snapshot, which a prune would remove.
+  const env = { PATH: '/usr/bin:/bin', RESTIC_REPOSITORY: location(), RESTIC_PASSWORD: PASSWORD };
+  const backup = spawn('restic', ['--no-cache', '--quiet', 'backup', '--stdin'], { env });
+  backup.stdin.write(readFileSync(data));
+  await eventually('the lock', () => locks().length > 0);
+  const asOther = { clock: systemClock, self: { uid: 1, hostname: hostname() } };
+  await expect(createResticPrune(runCommand, asOther)(access(), [kept])).rejects.toThrow(
+    'another process uses the repository',
   );
+  expect(locks()).toHaveLength(1);
+  const ended = new Promise((resolve) => backup.once('exit', resolve));
+  backup.stdin.end();
+  expect(await ended).toBe(0);
+  await restic('check');
+  expect(await createResticPrune(runCommand, asOther)(access(), [kept])).toBe(true);
+  expect(snapshots()).toEqual([kept]);
+});
+
+it('prune returns false if restic is not installed', async () => {
+  const missing = () =>
+    Promise.reject(Object.assign(new Error('spawn restic ENOENT'), { code: 'ENOENT' }));
+  const absent = createResticPrune(missing, { clock: systemClock });
   expect(await absent(access(), [])).toBe(false);
 });

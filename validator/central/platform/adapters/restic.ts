@@ -1,8 +1,10 @@
 /** Stores restic repositories at a location that the operator configures, and removes snapshots from repositories. */
 import { mkdir, rename, rm } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { z } from 'zod';
 import { repositoryVariables } from '#shared/api/agent/operations.ts';
+import { type Clock, parseIsoTime } from '#shared/runtime/clock.ts';
 import type { RunCommand } from '#shared/runtime/run-command.ts';
 import type { BackupStorage, PruneRepository } from '../ports.ts';
 
@@ -56,8 +58,32 @@ const MAX_SHOWN_CHARS = 300;
 
 const Snapshots = z.array(z.object({ id: z.string().regex(/^[0-9a-f]{64}$/) })).nullable();
 
-/** Runs restic as a bounded child process. Secrets are passed in its environment only. */
-export function createResticPrune(run: RunCommand): PruneRepository {
+/** Age from which on a lock is stale for restic. A running process refreshes its lock every five minutes. */
+const STALE_MS = 30 * 60_000;
+/** restic omits the id of root. */
+const Lock = z.object({ time: z.string(), hostname: z.string(), uid: z.int().default(0) });
+type Lock = z.output<typeof Lock>;
+
+/** The user and host of this process. */
+const SELF = { uid: process.getuid?.() ?? 0, hostname: hostname() };
+
+/**
+ * Runs restic as a bounded child process. Secrets are passed in its environment only. Rejects while another process uses
+ * the repository, or was killed less than half an hour ago.
+ */
+export function createResticPrune(
+  run: RunCommand,
+  { clock, self = SELF }: { clock: Clock; self?: typeof SELF },
+): PruneRepository {
+  /**
+   * `restic unlock` removes the lock of a running process of this host that it may not signal, such as an agent of root,
+   * or that is in another container. A prune would then remove data that the running backup refers to.
+   */
+  function mayRun({ time, hostname, uid }: Lock): boolean {
+    const isOwn = hostname === self.hostname && uid === self.uid;
+    return !isOwn && clock.now() - (parseIsoTime(time) ?? clock.now()) < STALE_MS;
+  }
+
   return async ({ password, ...address }, keepSnapshots) => {
     const secrets = { ...repositoryVariables(address), RESTIC_PASSWORD: password };
     const env = { ...secrets, PATH, GOMAXPROCS: '1' };
@@ -70,8 +96,15 @@ export function createResticPrune(run: RunCommand): PruneRepository {
       throw new Error(`restic ${args[0]}: ${cause}`);
     }
 
+    async function lockOf(id: string): Promise<Lock> {
+      return Lock.parse(JSON.parse(await restic('cat', 'lock', id, '--no-lock')));
+    }
+
     try {
-      // Removes locks of processes that were killed. restic does not remove the locks of running processes.
+      const ids = (await restic('list', 'locks', '--no-lock')).split('\n').filter(Boolean);
+      for (const id of ids) {
+        if (mayRun(await lockOf(id))) throw new Error('another process uses the repository');
+      }
       await restic('unlock');
     } catch (error) {
       if (isAbsent(error)) return false;
