@@ -50,12 +50,14 @@ export type PostgresServer = {
 
 /**
  * Starts a server; resolves when it answers. With `keepsCommits`, a committed transaction survives `kill`; without, the
- * server is faster.
+ * server is faster. With `primary`, the folder of another server, it is a standby that copies this server.
  */
 export async function startPostgresServer({
   keepsCommits,
+  primary,
 }: {
   keepsCommits: boolean;
+  primary?: string;
 }): Promise<PostgresServer> {
   const programs = programsFolder();
   const owner = unprivilegedOwner();
@@ -86,8 +88,12 @@ export async function startPostgresServer({
 
   try {
     if (owner !== null) chownSync(folder, owner.uid, owner.gid);
-    const initdb = ['-D', data, '-U', SUPERUSER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N'];
-    execFileSync(join(programs, 'initdb'), initdb, { ...owner, cwd: folder, stdio: 'pipe' });
+    const [program, args] =
+      primary === undefined
+        ? ['initdb', ['-A', 'trust', '-E', 'UTF8', '--locale=C', '-N']]
+        : ['pg_basebackup', ['-h', primary, '-R', '-N', '-c', 'fast']];
+    const files = ['-D', data, '-U', SUPERUSER, ...args];
+    execFileSync(join(programs, program), files, { ...owner, cwd: folder, stdio: 'pipe' });
     await start();
   } catch (error) {
     removeFolder();
