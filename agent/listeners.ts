@@ -2,6 +2,7 @@
 
 import type { Enrolment } from '#shared/api/agent/identity.ts';
 import { rejectSecretsOverHttp } from '#shared/api/agent/secrets.ts';
+import { limitConnections } from '#shared/http/connection-limit.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -19,6 +20,9 @@ import type { PeriodicWork } from './periodic-work.ts';
 const BODY_LIMIT_BYTES = 1024 * 1024;
 /** Maximum size of a body. Small, because no route of the monitoring listener accepts a body. */
 const MONITORING_BODY_LIMIT_BYTES = 1_024;
+
+/** Far above the needs of a validator with streams of all pods. A connection with TLS uses about 60 KiB. */
+const MAX_CONNECTIONS_PER_SOURCE = 2_000;
 
 export type ListenersPorts = {
   executorId: string;
@@ -49,6 +53,7 @@ export function createListeners(ports: ListenersPorts) {
     verifyBody: auth.verifyBody,
     tls: shown(),
   });
+  limitConnections(server.server, MAX_CONNECTIONS_PER_SOURCE);
   registerAuth(server, auth);
   rejectSecretsOverHttp(server);
   signResponses(server, identity, executorId);
