@@ -1,4 +1,7 @@
-/** Connections through a SOCKS5 proxy without authentication (RFC 1928), so that hosts see the proxy's address. */
+/**
+ * Connections through a SOCKS5 proxy without authentication (RFC 1928), so that hosts see the proxy's address. The package
+ * `socks` emits what follows the proxy's answer before an awaiting caller can listen, so an SSH banner could be lost.
+ */
 import { connect, isIPv4, type Socket } from 'node:net';
 import type { OpenSocket, SshPlace } from '../inspection/rental-probe/ssh-session.ts';
 
