@@ -1,9 +1,10 @@
 /** Cost of a validator with a large fleet: signatures, memory, cycles and weights of 10,000 executors. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Worker } from 'node:worker_threads';
+import { sql } from 'kysely';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
@@ -16,6 +17,7 @@ import { type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { createCheckHistory } from '../../validator/checks/check-history.service.ts';
 import { createProofBaselines } from '../../validator/checks/proof-baseline.service.ts';
 import { createEvidence } from '../../validator/evidence/evidence.service.ts';
+import { findEvidence } from '../../validator/evidence/evidence.store.ts';
 import { createGatewayAuth } from '../../validator/gateway/gateway.ts';
 import { createHealthService } from '../../validator/inspection/health.service.ts';
 import { createHostLocks } from '../../validator/inspection/host-locks.ts';
@@ -55,6 +57,9 @@ const MIN_SIGNATURE_SHARE = 0.8;
 const MAX_MIB_PER_THOUSAND = 16;
 const MAX_BLOCK_MS = 250;
 const MAX_WEIGHING_MS = 100;
+/** Passed checks whose evidence is stored, of hosts with eight cards. */
+const PASSED = { executors: 100, each: 50 };
+const MAX_EVIDENCE_BYTES = 2_048;
 
 const log = createLog({ name: 'bench', level: 'silent' });
 
@@ -64,7 +69,7 @@ export async function validatorCosts(): Promise<Row[]> {
   try {
     // Memory is measured first: garbage of the other rows would be counted as memory in use.
     const rows = [await memory(store), ...(await epochCosts()), await closing(store)];
-    return [...rows, await signatures(), await weightSettings()];
+    return [...rows, await signatures(), await weightSettings(), await evidenceSize(folder)];
   } finally {
     await store.destroy();
     rmSync(folder, { recursive: true });
@@ -136,6 +141,36 @@ function sendFromElsewhere(load: RequestLoad): Promise<void> {
     worker.once('message', () => resolve());
     worker.once('error', reject);
   });
+}
+
+/** Growth of the database file by passed checks, after a first check of every executor. */
+async function evidenceSize(folder: string): Promise<Row> {
+  const file = join(folder, 'evidence.db');
+  const store = await openEvidenceStore(file);
+  const signer = testSigner(1);
+  const options = { store, signer, trusted: [signer], clock: systemClock, log };
+  const evidence = createEvidence({ ...options, policy: goldenPolicy() });
+  const round = async (at: number) => {
+    for (let number = 0; number < PASSED.executors; number += 1) {
+      await evidence.record(checkRun({ number, gpus: 8, atMs: (at + 1) * 900_000 + number * 997 }));
+    }
+    await sql`pragma wal_checkpoint(truncate)`.execute(store);
+    return statSync(file).size;
+  };
+  const before = await round(0);
+  let after = before;
+  for (let at = 1; at <= PASSED.each; at += 1) after = await round(at);
+  const last = await store
+    .selectFrom('evidence')
+    .select('id')
+    .orderBy('seq', 'desc')
+    .executeTakeFirst();
+  const text = (await findEvidence(store, last?.id ?? ''))?.document ?? '';
+  await store.destroy();
+  const ours = (after - before) / (PASSED.executors * PASSED.each);
+  const measured = { ours, reference: Buffer.byteLength(text) };
+  const against = 'text of a document';
+  return valueAtMost('evidence of a passed check', 'bytes', against, measured, MAX_EVIDENCE_BYTES);
 }
 
 /** Measures the pure function on one cycle. */

@@ -13,6 +13,7 @@ import { everyCard, sourcesChanged, withGpu } from '../../validator/coverage/che
 import { COUNTING, coverageOf, pointsOf, reasonsIn } from '../../validator/coverage/coverage.ts';
 import { USUAL_MS } from '../../validator/coverage/honest-host.ts';
 import { EvidenceDocument } from '../../validator/evidence/document.ts';
+import { findEvidence, lastEvidence } from '../../validator/evidence/evidence.store.ts';
 import type { LineSize } from '../../validator/inspection/lines/measure-line.ts';
 import { type ProofSize, SMALL_PROOF } from '../../validator/inspection/proof/host-proof.ts';
 import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
@@ -177,11 +178,9 @@ async function runCycles(times: number, which = 0): Promise<EvidenceDocument> {
     await validator.runOnce();
     await market.clock.advance(CYCLE_MS + 1_000);
   }
-  const rows = store.selectFrom('evidence').select('document').orderBy('seq', 'desc');
-  const row = await rows
-    .where('executor_id', '=', nodes[which]?.id ?? '')
-    .executeTakeFirstOrThrow();
-  return EvidenceDocument.parse(JSON.parse(row.document));
+  const last = await lastEvidence(store, nodes[which]?.id ?? '');
+  const row = last && (await findEvidence(store, last.id));
+  return EvidenceDocument.parse(JSON.parse(row?.document ?? ''));
 }
 
 /** A stream sent in an earlier test. */

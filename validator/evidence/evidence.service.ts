@@ -6,14 +6,18 @@ import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { saveCheckPolicy } from '../checks/check-policy.store.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EvidenceHeadRow, EvidenceStore, StoreDb } from '../store/tables.ts';
+import type { EvidenceHeadRow, EvidenceRow, EvidenceStore, StoreDb } from '../store/tables.ts';
 import { type HeadClaim, isTrustedHead, signHead } from './chain-head.ts';
 import { type CheckRun, documentOf, signDocument } from './document.ts';
 import {
+  addDictionary,
+  type Dictionary,
   deletePrunedHeads,
   executorsWithEvidence,
+  findDictionary,
   findHead,
   insertEvidence,
+  type Likeness,
   lastEvidence,
   type Pruned,
   pruneEvidence,
@@ -98,7 +102,7 @@ export function createEvidence(options: EvidenceOptions) {
       return store.transaction().execute(async (tx) => {
         await first?.(tx);
         const checkPolicyHash = await saveCheckPolicy(tx, run.facts.policy.checks);
-        const { row, head, last } = await endOf(tx, executorId);
+        const { row: headRow, head, last } = await endOf(tx, executorId);
         const place = { seq: (last?.seq ?? 0) + 1, previous: last?.id ?? null };
         const document = documentOf(run, {
           ...place,
@@ -108,14 +112,16 @@ export function createEvidence(options: EvidenceOptions) {
           checkPolicyHash,
         });
         const signed = await signDocument(document, signer);
-        await insertEvidence(tx, {
+        const row = {
           ...signed,
           executor_id: executorId,
           seq: document.seq,
           finished_ms: run.finishedMs,
           verdict: document.verdict,
-        });
-        await advance(tx, row, {
+        };
+        const likeness = { program: document.program, check_policy_hash: checkPolicyHash };
+        await insertEvidence(tx, row, await dictionaryOf(tx, likeness, row));
+        await advance(tx, headRow, {
           executor_id: executorId,
           first_seq: head?.first_seq ?? place.seq,
           first_previous: head === null ? place.previous : head.first_previous,
@@ -140,6 +146,18 @@ export function createEvidence(options: EvidenceOptions) {
       await deletePrunedHeads(store, endsBeforeMs);
     },
   };
+}
+
+/** The first passed document becomes the dictionary. Others may lack most of their parts. */
+async function dictionaryOf(
+  tx: StoreDb,
+  likeness: Likeness,
+  { verdict, document }: Pick<EvidenceRow, 'verdict' | 'document'>,
+): Promise<Dictionary | undefined> {
+  const found = await findDictionary(tx, likeness);
+  if (found !== undefined || verdict !== 'ok') return found;
+  await addDictionary(tx, likeness, document);
+  return findDictionary(tx, likeness);
 }
 
 /** Moves the beginning of the chain behind the pruned documents, unless the chain already begins later. */

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
+import { sha256Hex } from '#shared/signing/signed-request.ts';
 import { createSigner, type LocalSigner } from '#shared/signing/sr25519.ts';
 import { checkRun } from '../../test/fixtures/check-run.ts';
 import { executorId, goldenPolicy } from '../../test/fixtures/cycle-set.ts';
@@ -14,6 +15,7 @@ import { policyHashOf } from '../weights/weight-policy.ts';
 import { signHead } from './chain-head.ts';
 import { readDocument, reproducesVerdict, signDocument } from './document.ts';
 import { createEvidence, type EvidenceService } from './evidence.service.ts';
+import { findEvidence } from './evidence.store.ts';
 
 const signer = createSigner(new Uint8Array(32).fill(1));
 const CHECKS = readCheckPolicy();
@@ -43,7 +45,8 @@ afterEach(() => store.destroy());
 const rows = () => store.selectFrom('evidence').selectAll().orderBy('seq').execute();
 
 async function firstDocument() {
-  const [row] = await rows();
+  const [{ id } = { id: '' }] = await rows();
+  const row = await findEvidence(store, id);
   if (row === undefined) throw new Error('no evidence');
   const read = readDocument(row, [signer]);
   if ('problem' in read) throw new Error(read.problem);
@@ -125,6 +128,29 @@ describe('the document of a check run', () => {
     expect(readDocument(spaced, [signer])).toEqual({ problem: 'its hash does not match' });
     const bare = await signDocument({ ...document, v: 2 as 1 }, signer);
     expect(readDocument(bare, [signer])).toEqual({ problem: 'it has an unknown format' });
+  });
+});
+
+describe('a stored document', () => {
+  it('is packed with the first passed document of its versions, and read as it was signed', async () => {
+    await evidence.record(checkRun({ atMs: 1_000, verdict: 'failed' }));
+    for (const at of [2, 3]) await evidence.record(checkRun({ atMs: at * 1_000 }));
+    const stored = await rows();
+    expect(stored.map(({ dictionary }) => dictionary)).toEqual([null, 1, 1]);
+    const [failed, , second] = stored.map(({ document }) => document.length);
+    expect(second).toBeLessThan((failed ?? 0) / 10);
+    for (const { id } of stored) {
+      const row = await findEvidence(store, id);
+      expect(sha256Hex(row?.document ?? '')).toBe(id);
+    }
+  });
+
+  it('counts as altered if its dictionary was changed', async () => {
+    await evidence.record(checkRun({ atMs: 1_000 }));
+    await store.updateTable('evidence_dictionaries').set({ text: 'another' }).execute();
+    expect((await exported()).problems).toEqual([
+      expect.objectContaining({ problem: 'its hash does not match' }),
+    ]);
   });
 });
 

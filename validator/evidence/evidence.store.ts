@@ -1,5 +1,7 @@
 /** Queries of evidence documents and of the heads of their chains. */
-import type { EvidenceHeadRow, EvidenceRow, StoreDb } from '../store/tables.ts';
+import type { Selectable } from 'kysely';
+import type { EvidenceHeadRow, EvidenceRow, EvidenceTable, StoreDb } from '../store/tables.ts';
+import { pack, unpack } from './packing.ts';
 
 /** Newest document of an executor. */
 export function lastEvidence(
@@ -15,12 +17,81 @@ export function lastEvidence(
     .executeTakeFirst();
 }
 
-export async function insertEvidence(db: StoreDb, row: EvidenceRow): Promise<void> {
-  await db.insertInto('evidence').values(row).execute();
+export type Dictionary = { id: number; text: string };
+/** Versions whose documents resemble each other. */
+export type Likeness = { program: string; check_policy_hash: string };
+
+/** Returns the dictionary of documents of these versions; undefined before the first. */
+export function findDictionary(
+  db: StoreDb,
+  { program, check_policy_hash }: Likeness,
+): Promise<Dictionary | undefined> {
+  return db
+    .selectFrom('evidence_dictionaries')
+    .select(['id', 'text'])
+    .where('program', '=', program)
+    .where('check_policy_hash', '=', check_policy_hash)
+    .executeTakeFirst();
 }
 
-export function findEvidence(db: StoreDb, id: string): Promise<EvidenceRow | undefined> {
-  return db.selectFrom('evidence').selectAll().where('id', '=', id).executeTakeFirst();
+/** Adds a dictionary, unless another process has added one for these versions. */
+export async function addDictionary(db: StoreDb, likeness: Likeness, text: string): Promise<void> {
+  await db
+    .insertInto('evidence_dictionaries')
+    .values({ ...likeness, text })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
+/** Stores a document, packed if there is a dictionary. */
+export async function insertEvidence(
+  db: StoreDb,
+  row: EvidenceRow,
+  dictionary?: Dictionary,
+): Promise<void> {
+  const { document } = row;
+  const stored =
+    dictionary === undefined
+      ? { document, dictionary: null }
+      : { document: pack(document, dictionary.text), dictionary: dictionary.id };
+  await db
+    .insertInto('evidence')
+    .values({ ...row, ...stored })
+    .execute();
+}
+
+export async function findEvidence(db: StoreDb, id: string): Promise<EvidenceRow | undefined> {
+  const query = db.selectFrom('evidence').selectAll().where('id', '=', id);
+  const [row] = await unpackRows(db, await query.execute());
+  return row;
+}
+
+/** A document that cannot be unpacked has an empty text, which matches no id. */
+async function unpackRows(
+  db: StoreDb,
+  rows: readonly Selectable<EvidenceTable>[],
+): Promise<EvidenceRow[]> {
+  const ids = [...new Set(rows.flatMap(({ dictionary }) => dictionary ?? []))];
+  const used =
+    ids.length === 0
+      ? []
+      : await db
+          .selectFrom('evidence_dictionaries')
+          .select(['id', 'text'])
+          .where('id', 'in', ids)
+          .execute();
+  const texts = new Map(used.map(({ id, text }) => [id, text]));
+  return rows.map(({ dictionary, ...row }) =>
+    dictionary === null ? row : { ...row, document: textOf(row.document, texts.get(dictionary)) },
+  );
+}
+
+function textOf(packed: string, dictionary: string | undefined): string {
+  try {
+    return dictionary === undefined ? '' : unpack(packed, dictionary);
+  } catch {
+    return '';
+  }
 }
 
 /** Finish time of the first document in [fromMs, toMs); null if there is none. */
@@ -78,13 +149,13 @@ export async function executorsWithEvidence(db: StoreDb): Promise<string[]> {
 }
 
 /** Next `limit` documents of an executor after `seq`. */
-export function evidenceAfter(
+export async function evidenceAfter(
   db: StoreDb,
   executorId: string,
   seq: number,
   limit: number,
 ): Promise<EvidenceRow[]> {
-  return db
+  const rows = await db
     .selectFrom('evidence')
     .selectAll()
     .where('executor_id', '=', executorId)
@@ -92,6 +163,7 @@ export function evidenceAfter(
     .orderBy('seq')
     .limit(limit)
     .execute();
+  return unpackRows(db, rows);
 }
 
 /** Lists the documents of an executor before `seq`, newest first, without their texts. */

@@ -328,6 +328,21 @@ const hiddenRentals: Migration = ({ int, tableEnd }) => [
     where ended_ms is null`,
 ];
 
+/**
+ * Documents are stored as compressed differences from a dictionary. Those of older versions stay as they are, without a
+ * dictionary. Dictionaries are never deleted: there is one for each version of the program and of the check policy.
+ */
+const packedEvidence: Migration = ({ int, serial, tableEnd }) => [
+  `create table evidence_dictionaries (
+    id ${serial},
+    program text not null,
+    check_policy_hash text not null,
+    text text not null,
+    unique (program, check_policy_hash)
+  ) ${tableEnd}`,
+  `alter table evidence add column dictionary ${int} references evidence_dictionaries (id)`,
+];
+
 /** Ordered, forward only; the number of applied migrations is the schema number. */
 export const MIGRATIONS: readonly Migration[] = [
   foundation,
@@ -348,4 +363,5 @@ export const MIGRATIONS: readonly Migration[] = [
   proofRecords,
   reports,
   hiddenRentals,
+  packedEvidence,
 ];

@@ -12,10 +12,20 @@ export type EvidenceTable = {
   seq: number;
   finished_ms: number;
   verdict: CycleVerdict;
-  /** Canonical JSON. */
+  /** Canonical JSON, or the packed form if there is a dictionary. */
   document: string;
   /** Signature of the validator, `0x` + hex. */
   signature: string;
+  /** Dictionary of the packed document; null if the document is not packed. */
+  dictionary: number | null;
+};
+
+/** Text that documents of one version of the program and of the check policy resemble. */
+export type EvidenceDictionariesTable = {
+  id: Generated<number>;
+  program: string;
+  check_policy_hash: string;
+  text: string;
 };
 
 /** Signed first and last document of an executor's chain, from which missing rows are detected. */
@@ -304,6 +314,7 @@ export type Tables = {
   gpu_claims: GpuClaimsTable;
   proof_paces: ProofPacesTable;
   evidence: EvidenceTable;
+  evidence_dictionaries: EvidenceDictionariesTable;
   evidence_heads: EvidenceHeadsTable;
   cycles: CyclesTable;
   cycle_entries: CycleEntriesTable;
@@ -317,7 +328,8 @@ export type EvidenceStore = Kysely<Tables>;
 /** The store or a transaction on it: the first argument of every query function. */
 export type StoreDb = EvidenceStore | Transaction<Tables>;
 
-export type EvidenceRow = Selectable<EvidenceTable>;
+/** A document with its canonical JSON. */
+export type EvidenceRow = Omit<Selectable<EvidenceTable>, 'dictionary'>;
 export type EvidenceHeadRow = Selectable<EvidenceHeadsTable>;
 export type CycleEntryRow = Selectable<CycleEntriesTable>;
 export type EpochRow = Selectable<EpochsTable>;

