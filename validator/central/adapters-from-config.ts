@@ -53,6 +53,8 @@ export type Adapters = {
     | 'backupDrillHours'
     | 'meterTickMs'
     | 'launchLimitMs'
+    | 'syncIntervalMs'
+    | 'syncConcurrency'
     | 'topUpWaitMs'
     | 'volumeLimitBytes'
     | 'webhookTargets'
@@ -92,6 +94,8 @@ export function createAdapters(
       backupDrillHours: config.CENTRAL_BACKUP_DRILL_HOURS,
       meterTickMs: config.CENTRAL_METER_TICK_SECONDS * 1_000,
       launchLimitMs: config.CENTRAL_LAUNCH_LIMIT_MINUTES * 60_000,
+      syncIntervalMs: config.CENTRAL_SYNC_INTERVAL_SECONDS * 1_000,
+      syncConcurrency: config.CENTRAL_SYNC_CONCURRENCY,
       topUpWaitMs: config.CENTRAL_TOP_UP_WAIT_HOURS * 3_600_000,
       volumeLimitBytes: Math.floor(config.CENTRAL_VOLUME_GIB * GIB),
       webhookTargets: config.CENTRAL_WEBHOOK_TARGETS,

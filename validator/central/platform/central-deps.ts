@@ -113,6 +113,10 @@ export type CentralOptions = {
   meterTickMs?: number;
   /** Time limit of a launch while no part of its image arrives. Default: 10 minutes; at most 2 hours. */
   launchLimitMs?: number;
+  /** Pause between two syncs of a node whose pods need nothing. Default: 10 seconds; at most one minute. */
+  syncIntervalMs?: number;
+  /** Maximum number of nodes that a process syncs at once. Default: 64. */
+  syncConcurrency?: number;
   /** Time for which topped-up credit cannot be transferred. Default: one day. */
   topUpWaitMs?: number;
   /** Maximum size of a volume's data. Default: 20 GiB. */

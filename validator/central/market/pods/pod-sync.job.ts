@@ -2,25 +2,40 @@
 import { messageOf } from '#shared/runtime/errors.ts';
 import { createHeartbeat } from '#shared/runtime/liveness.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
-import { createPodSync, type SyncDeps, type SyncResult } from './pod-sync.ts';
-import type { Claim } from './sync-queue.store.ts';
-import type { SyncQueue } from './sync-queue.ts';
+import { createPodSync, type PassResult, type SyncDeps, type SyncResult } from './pod-sync.ts';
+import type { Claim, Release } from './sync-queue.store.ts';
+import type { ClaimLimits, SyncQueue } from './sync-queue.ts';
 
+/** Interval between two claims while no pass ends and nothing is woken. */
 const POLL_INTERVAL_MS = 300;
 /** Pause after a pass that left no work. */
-const IDLE_INTERVAL_MS = 10_000;
+export const DEFAULT_SYNC_INTERVAL_MS = 10_000;
+/** Maximum number of concurrent passes of one process. */
+export const DEFAULT_SYNC_CONCURRENCY = 64;
+/** Pause while a pod is in transition. */
+const BUSY_INTERVAL_MS = 300;
 /** Pause after a temporary refusal: a GPU that is still in use, or a pod that is not ready to reboot. */
 const REFUSED_INTERVAL_MS = 2_000;
 /** Pause while a backup or restore runs. */
 const WORKING_INTERVAL_MS = 2_000;
 const FIRST_BACKOFF_MS = 1_000;
 const LAST_BACKOFF_MS = 30_000;
-const MAX_CONCURRENT = 16;
-/** Limit of concurrent passes over executors that did not answer the last time, because their calls take long. */
-const MAX_CONCURRENT_UNREACHABLE = 8;
+/**
+ * Share of concurrent passes for executors that did not answer the last time, because their calls take long.
+ */
+const UNREACHABLE_SHARE = 0.5;
+const WATCH_INTERVAL_MS = 10_000;
+/** Delay of the oldest due executor above which a warning is logged. */
+const LATE_MS = 30_000;
+/** Time after which a stop abandons the passes that still run. */
+const STOP_LIMIT_MS = 5_000;
 
 export type SyncJobDeps = SyncDeps & {
   queue: SyncQueue;
+  /** Pause between two passes over an executor without work. */
+  syncIntervalMs: number;
+  /** Maximum number of concurrent passes. */
+  syncConcurrency: number;
   /** Notifies other processes on the same database that executors are due. */
   wakeOthers(): void;
 };
@@ -30,64 +45,90 @@ export type SyncJobDeps = SyncDeps & {
  * notification causes only a delay.
  */
 export function createPodSyncJob(deps: SyncJobDeps) {
-  const { clock, log, queue } = deps;
+  const { clock, log, queue, syncIntervalMs, syncConcurrency } = deps;
   const { syncExecutor, suspendMeters } = createPodSync(deps);
+  const maxUnreachable = Math.max(1, Math.floor(syncConcurrency * UNREACHABLE_SHARE));
   const running = new Map<string, { claim: Claim; pass: Promise<void> }>();
+  /** Passes that have ended and whose claims are not released yet. */
+  let ended: Release[] = [];
   const woken = new Set<string>();
   const polls = createHeartbeat(clock);
-  let loop: Loop | null = null;
+  let syncing: Loop | null = null;
+  let watching: Loop | null = null;
+  let isAbandoned = false;
 
-  async function runPass({ executorId, failures }: Claim): Promise<void> {
-    const result = await syncExecutor(executorId).catch((error: unknown): SyncResult => {
-      log.error({ executor_id: executorId, err: error }, 'pod sync failed');
-      return 'unreachable';
+  const wakeLoop = () => syncing?.wake();
+
+  async function runPass(claim: Claim): Promise<void> {
+    const { executorId } = claim;
+    const { result, isEmpty } = await syncExecutor(executorId).catch((error: unknown) => {
+      if (!isAbandoned) log.error({ executor_id: executorId, err: error }, 'pod sync failed');
+      return FAILED;
     });
-    const failed = result === 'unreachable' ? failures + 1 : 0;
-    // The next poll claims again an executor whose claim could not be released, because this process no longer lists it
-    // as running.
-    await queue
-      .release(executorId, { pauseMs: pauseAfter(result, failed), failures: failed })
-      .catch((error: unknown) => log.error({ err: error }, 'releasing a pod sync claim failed'));
-    running.delete(executorId);
+    const failures = result === 'unreachable' ? claim.failures + 1 : 0;
+    const pauseMs = pauseAfter(result, failures, syncIntervalMs);
+    ended.push({ executorId, failures, pauseMs, isEmpty });
+    wakeLoop();
   }
 
-  async function startDue(): Promise<void> {
-    const failing = [...running.values()].filter(({ claim }) => claim.failures > 0).length;
-    const total = MAX_CONCURRENT - running.size;
-    if (total <= 0) return;
-    const limits = { total, unreachable: Math.max(0, MAX_CONCURRENT_UNREACHABLE - failing) };
-    for (const claim of await queue.claim(limits, [...running.keys()])) {
-      running.set(claim.executorId, { claim, pass: runPass(claim) });
-    }
+  /** Limits of further claims. Without `maySync` nothing is claimed. */
+  function freeLimits(maySync: boolean): ClaimLimits {
+    const done = new Set(ended.map(({ executorId }) => executorId));
+    const passes = [...running.values()].filter(({ claim }) => !done.has(claim.executorId));
+    const failing = passes.filter(({ claim }) => claim.failures > 0).length;
+    return {
+      total: maySync ? syncConcurrency - passes.length : 0,
+      unreachable: Math.max(0, maxUnreachable - failing),
+    };
   }
 
-  /** Stores the wakes since the last poll. Wakes that could not be stored are retried with the next poll. */
-  async function storeWakes(): Promise<void> {
-    const ids = [...woken];
+  /**
+   * Stores wakes and the ends of passes, and starts passes over executors that are due. Wakes and ends that could not be
+   * stored are stored by a later call. Executors that are due within `aheadMs` count as due.
+   */
+  async function poll({ maySync = true, aheadMs = 0 } = {}): Promise<void> {
+    const limits = freeLimits(maySync);
+    const releases = ended;
+    const wakes = [...woken];
+    ended = [];
     woken.clear();
-    if (ids.length === 0) return;
-    await queue.wake(ids).catch((error: unknown) => {
-      for (const id of ids) woken.add(id);
+    let claims: Claim[];
+    try {
+      const claimed = [...running.keys()];
+      claims = await queue.exchange({ releases, wakes, limits, running: claimed, aheadMs });
+    } catch (error) {
+      ended = [...releases, ...ended];
+      for (const id of wakes) woken.add(id);
       throw error;
-    });
-    deps.wakeOthers();
-  }
-
-  async function poll(): Promise<void> {
-    // Due executors are synced even if the wakes could not be stored.
-    await storeWakes().catch((error: unknown) =>
-      log.error({ err: error }, 'pod sync: storing wakes failed'),
-    );
-    await startDue();
+    }
+    for (const { executorId } of releases) running.delete(executorId);
+    for (const claim of claims) running.set(claim.executorId, { claim, pass: runPass(claim) });
+    if (wakes.length > 0) deps.wakeOthers();
   }
 
   const passes = () => Promise.all([...running.values()].map(({ pass }) => pass));
 
+  async function watch(): Promise<void> {
+    const longestMs = Math.max(syncIntervalMs, LAST_BACKOFF_MS);
+    await queue.pullIn(longestMs);
+    const { count, oldestMs } = await queue.waiting();
+    const lateMs = oldestMs === null ? 0 : clock.now() - oldestMs;
+    if (lateMs < LATE_MS) return;
+    log.warn(
+      { due: count, oldest_seconds: Math.round(lateMs / 1_000) },
+      'nodes wait too long for their sync: raise CENTRAL_SYNC_CONCURRENCY or CENTRAL_SYNC_INTERVAL_SECONDS, or start another process',
+    );
+  }
+
   return {
-    /** Polls once, and waits until every pass has ended. */
+    /**
+     * Claims executors once, and waits until every pass has ended. Does not observe BUSY_INTERVAL_MS, so that tests can
+     * call it again at once.
+     */
     async runOnce(): Promise<void> {
-      await poll();
+      await poll({ aheadMs: BUSY_INTERVAL_MS });
       await passes();
+      await poll({ maySync: false });
     },
 
     suspendMeters,
@@ -95,43 +136,57 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     /** Syncs this executor at once, regardless of its pause. */
     wake(executorId: string): void {
       woken.add(executorId);
-      loop?.wake();
+      wakeLoop();
     },
 
     /** Polls at once, because another process has woken an executor. */
-    poll(): void {
-      loop?.wake();
-    },
+    poll: wakeLoop,
 
     /** Milliseconds since the last poll ended. */
     sincePollMs: polls.ageMs,
 
-    /** Removes executors without pods from the queue. */
-    sweep: () => queue.sweep(),
-
     start(): void {
-      loop ??= startLoop({
+      syncing ??= startLoop({
         clock,
         intervalMs: POLL_INTERVAL_MS,
-        run: () => polls.beatAfter(poll),
+        run: () => polls.beatAfter(() => poll()),
         onError: (error) => log.error({ err: error }, `pod sync: ${messageOf(error)}`),
+      });
+      watching ??= startLoop({
+        clock,
+        intervalMs: WATCH_INTERVAL_MS,
+        run: watch,
+        onError: (error) => log.error({ err: error }, 'watching the sync queue failed'),
       });
     },
 
+    /**
+     * Stops claims and waits for the passes that run, at most STOP_LIMIT_MS. Another process, or the next start, syncs
+     * the executors of abandoned passes again.
+     */
     async stop(): Promise<void> {
-      await loop?.stop();
-      loop = null;
-      await passes();
+      await Promise.all([syncing?.stop(), watching?.stop()]);
+      syncing = null;
+      watching = null;
+      const waited = new AbortController();
+      const limit = clock.sleep(STOP_LIMIT_MS, waited.signal).catch(() => undefined);
+      isAbandoned = await Promise.race([passes().then(() => false), limit.then(() => true)]);
+      waited.abort();
+      await poll({ maySync: false }).catch((error: unknown) =>
+        log.warn({ err: error }, 'releasing the claims of the pod sync failed'),
+      );
     },
   };
 }
 
-function pauseAfter(result: SyncResult, failures: number): number {
+const FAILED: PassResult = { result: 'unreachable', isEmpty: false };
+
+function pauseAfter(result: SyncResult, failures: number, intervalMs: number): number {
   switch (result) {
     case 'busy':
-      return 0;
+      return BUSY_INTERVAL_MS;
     case 'idle':
-      return IDLE_INTERVAL_MS;
+      return intervalMs;
     case 'refused':
       return REFUSED_INTERVAL_MS;
     case 'working':

@@ -90,6 +90,8 @@ export type VolumePasses = {
   pass(client: AgentClient, executorId: string): Promise<PodsAwaitingVolumes | null>;
   /** Returns true if the sync should call again soon. */
   isWorking(executorId: string): Promise<boolean>;
+  /** Returns true if the executor has, or may have, volumes. */
+  hasCopies(executorId: string): Promise<boolean>;
 };
 
 /**
@@ -97,6 +99,9 @@ export type VolumePasses = {
  * a step temporarily.
  */
 export type SyncResult = 'busy' | 'idle' | 'refused' | 'working' | 'unreachable';
+
+/** `isEmpty`: the executor has neither pods nor volumes in the database. */
+export type PassResult = { result: SyncResult; isEmpty: boolean };
 
 /**
  * `syncExecutor` runs one pass over an executor, and does not reject if the agent does not answer. `suspendMeters` ends
@@ -246,18 +251,23 @@ export function createPodSync(deps: SyncDeps) {
   }
 
   /**
-   * Ends late launches. Call it after the agent has answered, because a launch that the agent reports as running is not
-   * late.
+   * Ends late launches and returns the pods that have not ended. Call it after the agent has answered, because a launch
+   * that the agent reports as running is not late.
    */
-  async function endLateLaunches(executorId: string): Promise<void> {
-    if (trust.isSuspect()) return;
-    for (const pod of await listUnendedOn(db, executorId)) {
-      if (isLaunchLate(pod, clock.now())) await record.launchTimedOut(pod);
-    }
+  async function endLateLaunches(executorId: string): Promise<Pod[]> {
+    const pods = await listUnendedOn(db, executorId);
+    const late = trust.isSuspect() ? [] : pods.filter((pod) => isLaunchLate(pod, clock.now()));
+    if (late.length === 0) return pods;
+    for (const pod of late) await record.launchTimedOut(pod);
+    return listUnendedOn(db, executorId);
   }
 
-  async function syncExecutor(executorId: string): Promise<SyncResult> {
-    if (trust.isStepping()) return 'refused';
+  async function isEmpty(executorId: string, pods: readonly Pod[]): Promise<boolean> {
+    return pods.length === 0 && !(await deps.volumes.hasCopies(executorId));
+  }
+
+  async function syncExecutor(executorId: string): Promise<PassResult> {
+    if (trust.isStepping()) return { result: 'refused', isEmpty: false };
     const client = deps.agents.clientOf(executorId);
     const pods = await listUnendedOn(db, executorId);
     let isAllDone: boolean;
@@ -282,12 +292,11 @@ export function createPodSync(deps: SyncDeps) {
       if (isClockRefusal(error)) for (const pod of pods) await explain(pod, error.message);
       await lostContact.recordUnanswered(executorId, pods, !isWithoutResponse(error));
       await deps.operations.unanswered(executorId);
-      return 'unreachable';
+      return { result: 'unreachable', isEmpty: await isEmpty(executorId, pods) };
     }
-    await endLateLaunches(executorId);
-    if (!isAllDone) return 'refused';
-    if ((await listUnendedOn(db, executorId)).some(needsAttention)) return 'busy';
-    return isWorking ? 'working' : 'idle';
+    const left = await endLateLaunches(executorId);
+    const rest = left.some(needsAttention) ? 'busy' : isWorking ? 'working' : 'idle';
+    return { result: isAllDone ? rest : 'refused', isEmpty: await isEmpty(executorId, left) };
   }
 
   /** Shows the renter why the pod waits. The next report of the agent replaces the message. */

@@ -6,6 +6,7 @@ import { sealed } from '../../platform/database/sealed-columns.ts';
 import type { PodsTable } from '../../platform/database/tables/market.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
 import { CREATION_STATES, POD_STATES, type PodState, sourcesOf } from './pod.state.ts';
+import { enterQueue } from './sync-queue.store.ts';
 import type { KnownPod } from './unknown-pods.plan.ts';
 
 /** Columns of a pod except its state, which only `movePod` writes. */
@@ -13,8 +14,10 @@ export type PodChange = Omit<Updateable<PodsTable>, 'state'> & { state?: never }
 
 export type NewPod = Pod & { state: 'pending' };
 
+/** Inserts a pod, and makes its node due for a sync. */
 export async function insertPod(db: Db, pod: NewPod): Promise<void> {
   await insertOne(db, 'pods', sealed(db, pod));
+  await enterQueue(db, pod.executor_id, pod.created_at);
 }
 
 const byId = prepared((db, { id }: Slots<{ id: string }>) =>
@@ -73,15 +76,18 @@ export async function listLiveOn(db: Db, accountId: string, executorId: string):
     .execute();
 }
 
-/** Pods on a node that have not ended. */
-export async function listUnendedOn(db: Db, executorId: string): Promise<Pod[]> {
-  return db
+const unendedOn = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
+  db
     .selectFrom('pods')
     .selectAll()
     .where('executor_id', '=', executorId)
     .where('ended_at', 'is', null)
-    .orderBy('created_at')
-    .execute();
+    .orderBy('created_at'),
+);
+
+/** Pods on a node that have not ended. Queried in every pass over the node. */
+export async function listUnendedOn(db: Db, executorId: string): Promise<Pod[]> {
+  return (await unendedOn(db, { executorId })).rows;
 }
 
 /** Returns true if a pod on the node is being created. */
@@ -108,18 +114,6 @@ export async function listKeptOn(db: Db, executorId: string): Promise<Pod[]> {
     .orderBy('created_at')
     .orderBy('id')
     .execute();
-}
-
-/** Nodes with copies of volumes, or with pods that have not ended or that ended after `endedSinceMs`. */
-export async function listBusyExecutorIds(db: Db, endedSinceMs: number): Promise<string[]> {
-  const rows = await db
-    .selectFrom('pods')
-    .select('executor_id')
-    .where('ended_at', 'is', null)
-    .union(db.selectFrom('pods').select('executor_id').where('ended_at', '>', endedSinceMs))
-    .union(db.selectFrom('volume_copies').select('executor_id'))
-    .execute();
-  return rows.map((row) => row.executor_id);
 }
 
 /** Changes a pod without changing its state. Returns false if the pod has ended or is in none of `states`. */

@@ -1,7 +1,5 @@
 /** Composes pods: their routes, the sync with their agents and their due work. Starts no job. */
 import type { HttpServer } from '#shared/http/server.ts';
-import { startLoop } from '#shared/runtime/loop.ts';
-import { isPostgres } from '../../../database/engine.ts';
 import { RESTORED_ROW } from '../../../database/restore-database.ts';
 import { createDockerLogins } from '../../accounts/registry-logins/docker-credential.service.ts';
 import { createPodSecrets } from '../../accounts/secrets/secret.service.ts';
@@ -19,14 +17,15 @@ import { registerPodEditRoutes } from './pod-edit.routes.ts';
 import { createPodEdits } from './pod-edit.service.ts';
 import { createNotebookTokens } from './pod-notebook.ts';
 import { createPodCleanup } from './pod-removal.ts';
-import { createPodSyncJob } from './pod-sync.job.ts';
+import {
+  createPodSyncJob,
+  DEFAULT_SYNC_CONCURRENCY,
+  DEFAULT_SYNC_INTERVAL_MS,
+} from './pod-sync.job.ts';
 import type { SyncDeps } from './pod-sync.ts';
-import { createLocalSyncQueue, createSharedSyncQueue } from './sync-queue.ts';
+import { createSyncQueue } from './sync-queue.ts';
 import { createUnknownPodsJob } from './unknown-pods.job.ts';
 import { createUnknownPods } from './unknown-pods.ts';
-
-/** Interval between two removals of queue entries for nodes without pods. */
-const SWEEP_INTERVAL_MS = 600_000;
 
 export type PodPartsDeps = Pick<SyncDeps, 'operations' | 'volumes' | 'inMaintenance'> & {
   processes: Processes;
@@ -57,9 +56,6 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
     },
   });
   const survey = createUnknownPodsJob({ db, clock, log, agents, unknownPods });
-  const queue = isPostgres(db)
-    ? createSharedSyncQueue({ db, clock, processes })
-    : createLocalSyncQueue({ db, clock });
   const sync = createPodSyncJob({
     db,
     clock,
@@ -68,7 +64,9 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
     agents,
     mails,
     notebookToken,
-    queue,
+    queue: createSyncQueue({ db, clock, processes }),
+    syncIntervalMs: options.syncIntervalMs ?? DEFAULT_SYNC_INTERVAL_MS,
+    syncConcurrency: options.syncConcurrency ?? DEFAULT_SYNC_CONCURRENCY,
     loginOf: createDockerLogins(ports),
     secretsOf: createPodSecrets(ports),
     operations: parts.operations,
@@ -144,16 +142,10 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
       sync.start();
       survey.start();
       const stopListening = notifier.onNotify('sync', () => sync.poll());
-      const sweep = startLoop({
-        clock,
-        intervalMs: SWEEP_INTERVAL_MS,
-        run: sync.sweep,
-        onError: (error) => log.error({ err: error }, 'sweeping the sync queue failed'),
-      });
       return {
         async stop() {
           stopListening();
-          await Promise.all([sync.stop(), survey.stop(), sweep.stop()]);
+          await Promise.all([sync.stop(), survey.stop()]);
         },
       };
     },

@@ -1,7 +1,14 @@
-/** All queries on sync_turns, the table of the queue that the pod sync of all processes shares. */
-import type { ExpressionBuilder } from 'kysely';
+/** Queries on sync_turns, the queue of executors that the pod sync of all processes polls. */
+import { type SqlBool, sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
-import type { Db, Tables } from '../../platform/database/tables.ts';
+import { jsonRows } from '../../platform/database/prepared.ts';
+import type { Db } from '../../platform/database/tables.ts';
+
+/**
+ * Time for which executors stay in the queue after their last pod ended, because a launch whose answer was lost may
+ * still arrive.
+ */
+export const WATCH_ENDED_MS = 600_000;
 
 /** An executor that a process is syncing. */
 export type Claim = {
@@ -10,100 +17,72 @@ export type Claim = {
   failures: number;
 };
 
-/** Matches executors with copies of volumes, or with pods that have not ended or that ended after `endedSinceMs`. */
-function isBusy(endedSinceMs: number) {
-  return (eb: ExpressionBuilder<Tables, 'sync_turns'>) =>
-    eb.or([
-      eb.exists(
-        eb
-          .selectFrom('pods')
-          .select('pods.id')
-          .whereRef('pods.executor_id', '=', 'sync_turns.executor_id')
-          .where((pod) =>
-            pod.or([pod('pods.ended_at', 'is', null), pod('pods.ended_at', '>', endedSinceMs)]),
-          ),
-      ),
-      eb.exists(
-        eb
-          .selectFrom('volume_copies')
-          .select('volume_copies.id')
-          .whereRef('volume_copies.executor_id', '=', 'sync_turns.executor_id'),
-      ),
-    ]);
-}
+/** End of a claim. The executor is due again after `pauseMs`, or at once if it was woken during the claim. */
+export type Release = Claim & {
+  pauseMs: number;
+  /** True if the pass found neither pods nor volumes of the executor. */
+  isEmpty: boolean;
+};
 
-/** Adds busy executors that have no entry yet, due at once. */
-export async function addEntries(db: Db, endedSinceMs: number): Promise<void> {
-  await db
+/** A part of the queue, which has its own order in an index. */
+export type Lane = { woken: 0 | 1; failing: boolean };
+
+/**
+ * Adds an executor that received a pod or a volume, due at once. Call it in the transaction that writes the pod or the
+ * volume.
+ */
+export async function enterQueue(tx: Db, executorId: string, nowMs: number): Promise<void> {
+  await tx
     .insertInto('sync_turns')
-    .columns(['executor_id', 'due_at', 'failures', 'woken'])
-    .expression(
-      db
-        .selectFrom('executors')
-        .select((eb) => [
-          'executors.id',
-          eb.lit(0).as('due_at'),
-          eb.lit(0).as('failures'),
-          eb.lit(0).as('woken'),
-        ])
-        .where((eb) =>
-          eb.or([
-            eb.exists(
-              eb
-                .selectFrom('pods')
-                .select('pods.id')
-                .whereRef('pods.executor_id', '=', 'executors.id')
-                .where((pod) =>
-                  pod.or([
-                    pod('pods.ended_at', 'is', null),
-                    pod('pods.ended_at', '>', endedSinceMs),
-                  ]),
-                ),
-            ),
-            eb.exists(
-              eb
-                .selectFrom('volume_copies')
-                .select('volume_copies.id')
-                .whereRef('volume_copies.executor_id', '=', 'executors.id'),
-            ),
-          ]),
-        )
-        .where((eb) =>
-          eb.not(
-            eb.exists(
-              eb
-                .selectFrom('sync_turns')
-                .select('sync_turns.executor_id')
-                .whereRef('sync_turns.executor_id', '=', 'executors.id'),
-            ),
-          ),
-        ),
-    )
-    .onConflict((conflict) => conflict.doNothing())
+    .values({ executor_id: executorId, due_at: nowMs, failures: 0, woken: 1 })
+    .onConflict((conflict) => conflict.column('executor_id').doUpdateSet(awakened(nowMs)))
     .execute();
 }
 
-export type DueFilter = {
-  nowMs: number;
-  endedSinceMs: number;
-  /** Boot ids of other living processes, whose claims remain valid. */
+/** Makes the executors due at once, whether or not they are claimed. Executors outside the queue stay outside. */
+export async function wakeEntries(tx: Db, ids: readonly string[], nowMs: number): Promise<void> {
+  if (ids.length === 0) return;
+  const rows = jsonRows(tx, sql`${JSON.stringify(ids.map((id) => ({ id })))}`, { id: 'text' });
+  await tx
+    .updateTable('sync_turns')
+    .set(awakened(nowMs))
+    .where('executor_id', 'in', (eb) => eb.selectFrom(rows.as('input')).select('id'))
+    .execute();
+}
+
+/** An entry that is due already keeps its time, from which its delay is measured. */
+function awakened(nowMs: number) {
+  const at = sql`cast(${nowMs} as bigint)`;
+  const due = sql.ref('sync_turns.due_at');
+  return {
+    woken: 1 as const,
+    empty_since: null,
+    due_at: sql<number>`case when ${due} < ${at} then ${due} else ${at} end`,
+  };
+}
+
+export type DueFilter = Lane & {
+  /** Latest due time. */
+  untilMs: number;
+  /** Boot ids of other live processes, whose claims remain valid. */
   others: readonly string[];
   /** Executors that this process has claimed. */
   running: readonly string[];
-  /** True selects executors that did not answer the last time; false selects executors that did. */
-  failing: boolean;
   limit: number;
 };
 
-/** Due executors that are not claimed. Rows that another transaction has locked are skipped. */
+/**
+ * Returns due executors of a lane that are not claimed, those due first at the front. Rows that another transaction has
+ * locked are skipped.
+ */
 export async function listDueEntries(tx: Db, filter: DueFilter): Promise<Claim[]> {
-  const { nowMs, endedSinceMs, others, running, failing, limit } = filter;
+  const { untilMs, others, running, limit } = filter;
+  if (limit <= 0) return [];
   const rows = await tx
     .selectFrom('sync_turns')
     .select(['executor_id', 'failures'])
-    .where('due_at', '<=', nowMs)
-    .where('failures', failing ? '>' : '=', 0)
-    .where(isBusy(endedSinceMs))
+    .where(isInLane(filter))
+    .where('due_at', '<=', untilMs)
     .$if(running.length > 0, (query) => query.where('executor_id', 'not in', running))
     .$if(others.length > 0, (query) =>
       query.where((eb) => eb.or([eb('boot_id', 'is', null), eb('boot_id', 'not in', others)])),
@@ -113,6 +92,12 @@ export async function listDueEntries(tx: Db, filter: DueFilter): Promise<Claim[]
     .$if(isPostgres(tx), (query) => query.forUpdate().skipLocked())
     .execute();
   return rows.map((row) => ({ executorId: row.executor_id, failures: row.failures }));
+}
+
+/** Literals, because the engines use a partial index only for a condition that they can compare with the index's. */
+function isInLane({ woken, failing }: Lane) {
+  const reached = failing ? sql`failures > 0` : sql`failures = 0`;
+  return sql<SqlBool>`woken = ${sql.lit(woken)} and ${reached}`;
 }
 
 /** Claims the executors for this process. */
@@ -126,45 +111,62 @@ export async function claimEntries(tx: Db, ids: readonly string[], bootId: strin
 }
 
 /**
- * Releases a claim of this process, unless another process has claimed the executor in the meantime. The casts are
- * needed because PostgreSQL reads an uncast parameter in `case` as text.
+ * Releases claims of this process, except those that another process has taken over. Removes executors that have been
+ * empty for WATCH_ENDED_MS, unless they were woken meanwhile.
  */
-export async function releaseEntry(
-  db: Db,
-  claim: Claim & { bootId: string; nowMs: number; dueAtMs: number },
+export async function releaseEntries(
+  tx: Db,
+  releases: readonly Release[],
+  { bootId, nowMs }: { bootId: string; nowMs: number },
 ): Promise<void> {
-  await db
+  if (releases.length === 0) return;
+  const given = releases.map(({ executorId, pauseMs, failures, isEmpty }) => ({
+    id: executorId,
+    next_at: nowMs + pauseMs,
+    failed: failures,
+    is_empty: isEmpty ? 1 : 0,
+  }));
+  const rows = jsonRows(tx, sql`${JSON.stringify(given)}`, {
+    id: 'text',
+    next_at: 'bigint',
+    failed: 'bigint',
+    is_empty: 'bigint',
+  });
+  const at = sql`cast(${nowMs} as bigint)`;
+  await tx
     .updateTable('sync_turns')
-    .set((eb) => ({
+    .from(rows.as('released'))
+    .set({
       boot_id: null,
-      failures: claim.failures,
-      woken: 0,
-      due_at: eb
-        .case()
-        .when('woken', '=', 1)
-        .then(eb.cast<number>(eb.val(claim.nowMs), 'bigint'))
-        .else(eb.cast<number>(eb.val(claim.dueAtMs), 'bigint'))
-        .end(),
-    }))
-    .where('executor_id', '=', claim.executorId)
-    .where('boot_id', '=', claim.bootId)
+      failures: sql<number>`released.failed`,
+      due_at: sql<number>`case when woken = 1 then ${at} else released.next_at end`,
+      empty_since: sql<
+        number | null
+      >`case when woken = 1 or released.is_empty = 0 then null else coalesce(empty_since, ${at}) end`,
+    })
+    .whereRef('sync_turns.executor_id', '=', 'released.id')
+    .where('boot_id', '=', bootId)
     .execute();
-}
-
-/** Makes the executors due at once, whether or not they are claimed. */
-export async function wakeEntries(db: Db, ids: readonly string[]): Promise<void> {
-  await db
-    .updateTable('sync_turns')
-    .set({ due_at: 0, woken: 1 })
-    .where('executor_id', 'in', ids)
-    .execute();
-}
-
-/** Deletes unclaimed entries of executors that are not busy. */
-export async function deleteIdleEntries(db: Db, endedSinceMs: number): Promise<void> {
-  await db
+  const empty = releases.filter(({ isEmpty }) => isEmpty).map(({ executorId }) => executorId);
+  if (empty.length === 0) return;
+  await tx
     .deleteFrom('sync_turns')
+    .where('executor_id', 'in', empty)
     .where('boot_id', 'is', null)
-    .where((eb) => eb.not(isBusy(endedSinceMs)(eb)))
+    .where('empty_since', '<=', nowMs - WATCH_ENDED_MS)
     .execute();
+}
+
+/** Makes entries that are due after `latestMs` due now. A clock that was set back leaves such entries behind. */
+export async function pullInEntries(db: Db, latestMs: number, nowMs: number): Promise<void> {
+  for (const failing of [false, true]) {
+    for (const woken of [0, 1] as const) {
+      await db
+        .updateTable('sync_turns')
+        .set({ due_at: nowMs })
+        .where(isInLane({ woken, failing }))
+        .where('due_at', '>', latestMs)
+        .execute();
+    }
+  }
 }

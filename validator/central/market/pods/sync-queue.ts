@@ -1,118 +1,87 @@
-/** The queue from which the pod sync claims executors that are due: in memory, or shared between processes. */
+/** The queue from which the pod syncs of all processes on one database claim executors that are due. */
 import type { Clock } from '#shared/runtime/clock.ts';
-import type { Database } from '../../platform/database/tables.ts';
+import type { Database, Db } from '../../platform/database/tables.ts';
+import { syncTurnsWaiting, type Waiting } from '../../platform/metrics/backlog.store.ts';
 import type { Processes } from '../../platform/processes.ts';
-import { listBusyExecutorIds } from './pod.store.ts';
 import {
-  addEntries,
   type Claim,
   claimEntries,
-  deleteIdleEntries,
+  type DueFilter,
   listDueEntries,
-  releaseEntry,
+  pullInEntries,
+  type Release,
+  releaseEntries,
   wakeEntries,
 } from './sync-queue.store.ts';
-
-/**
- * Time for which executors stay in the queue after their last pod ended, because a launch whose answer was lost may
- * still arrive.
- */
-export const WATCH_ENDED_MS = 600_000;
 
 /** Maximum number of claims in total, and of claims for executors that did not answer the last time. */
 export type ClaimLimits = { total: number; unreachable: number };
 
-/** Queue in which each executor has at most one claim at a time. */
-export type SyncQueue = {
-  /**
-   * Claims due executors with pods; executors that answered the last time come first. `running` are this process's
-   * claims.
-   */
-  claim(limits: ClaimLimits, running: readonly string[]): Promise<Claim[]>;
-  /** Makes the executor due after `pauseMs`, or at once if it was woken during the claim. */
-  release(executorId: string, outcome: { pauseMs: number; failures: number }): Promise<void>;
-  /** Makes the executors due now. */
-  wake(executorIds: readonly string[]): Promise<void>;
-  /** Removes executors without pods. */
-  sweep(): Promise<void>;
+export type Exchange = {
+  /** Claims of this process that have ended. */
+  releases: readonly Release[];
+  /** Executors that are due now. */
+  wakes: readonly string[];
+  limits: ClaimLimits;
+  /** Executors that this process claimed and did not release before this exchange. */
+  running: readonly string[];
+  /** Executors that are due within this time count as due. */
+  aheadMs: number;
 };
 
-type Entry = { dueAtMs: number; failures: number; woken: boolean };
+export type SyncQueue = ReturnType<typeof createSyncQueue>;
 
-/** Creates the queue of a single process. The queue is in memory, so that a pass does not write to the database. */
-export function createLocalSyncQueue({ db, clock }: { db: Database; clock: Clock }): SyncQueue {
-  const entries = new Map<string, Entry>();
+/**
+ * Creates the queue. Each executor has at most one claim at a time. The claims of a process without a heartbeat are
+ * free again.
+ */
+export function createSyncQueue(deps: {
+  db: Database;
+  clock: Clock;
+  processes: Pick<Processes, 'bootId' | 'others'>;
+}) {
+  const { db, clock, processes } = deps;
+  const { bootId } = processes;
 
-  function entryOf(executorId: string): Entry {
-    const entry = entries.get(executorId) ?? { dueAtMs: 0, failures: 0, woken: false };
-    entries.set(executorId, entry);
-    return entry;
+  /** Woken executors come first. Executors that do not answer come last, because their calls take long. */
+  async function listDue(tx: Db, { limits, running, aheadMs }: Exchange): Promise<Claim[]> {
+    const claims: Claim[] = [];
+    const untilMs = clock.now() + aheadMs;
+    const due = { untilMs, running, others: await processes.others(tx) };
+    const add = async (lane: Pick<DueFilter, 'woken' | 'failing'>, limit: number) =>
+      void claims.push(...(await listDueEntries(tx, { ...due, ...lane, limit })));
+    await add({ failing: false, woken: 1 }, limits.total);
+    await add({ failing: false, woken: 0 }, limits.total - claims.length);
+    const answering = claims.length;
+    const left = Math.min(limits.unreachable, limits.total - answering);
+    await add({ failing: true, woken: 1 }, left);
+    await add({ failing: true, woken: 0 }, left - (claims.length - answering));
+    return claims;
   }
 
   return {
-    async claim({ total, unreachable }, running) {
-      const busyIds = await listBusyExecutorIds(db, clock.now() - WATCH_ENDED_MS);
-      const busy = new Set([...busyIds, ...running]);
-      for (const id of entries.keys()) if (!busy.has(id)) entries.delete(id);
-      const nowMs = clock.monotonicMs();
-      const due = busyIds
-        .filter((id) => !running.includes(id) && entryOf(id).dueAtMs <= nowMs)
-        .map((executorId) => ({ executorId, failures: entryOf(executorId).failures }));
-      const answering = due.filter(({ failures }) => failures === 0);
-      const failing = due.filter(({ failures }) => failures > 0).slice(0, unreachable);
-      const claimed = [...answering, ...failing].slice(0, total);
-      for (const { executorId } of claimed) entryOf(executorId).woken = false;
-      return claimed;
-    },
-    async release(executorId, { pauseMs, failures }) {
-      const entry = entryOf(executorId);
-      entry.failures = failures;
-      entry.dueAtMs = clock.monotonicMs() + (entry.woken ? 0 : pauseMs);
-    },
-    async wake(executorIds) {
-      for (const id of executorIds) Object.assign(entryOf(id), { dueAtMs: 0, woken: true });
-    },
-    async sweep() {
-      // Every claim removes executors without pods.
-    },
-  };
-}
-
-/**
- * Creates the queue of several processes on one database, with one row per executor. Claims of a dead process become
- * free again.
- */
-export function createSharedSyncQueue(deps: {
-  db: Database;
-  clock: Clock;
-  processes: Processes;
-}): SyncQueue {
-  const { db, clock, processes } = deps;
-  const { bootId } = processes;
-  return {
-    async claim({ total, unreachable }, running) {
-      const nowMs = clock.now();
-      const endedSinceMs = nowMs - WATCH_ENDED_MS;
-      await addEntries(db, endedSinceMs);
+    /** Stores wakes and releases, and claims executors that are due, in one transaction. */
+    async exchange(exchange: Exchange): Promise<Claim[]> {
+      const { releases, wakes, limits } = exchange;
+      if (releases.length === 0 && wakes.length === 0 && limits.total <= 0) return [];
       return db.transaction().execute(async (tx) => {
-        const others = await processes.others(tx);
-        const due = { nowMs, endedSinceMs, others, running };
-        const answering = await listDueEntries(tx, { ...due, failing: false, limit: total });
-        const limit = Math.max(0, Math.min(unreachable, total - answering.length));
-        const failing = await listDueEntries(tx, { ...due, failing: true, limit });
-        const claims = [...answering, ...failing];
+        const nowMs = clock.now();
+        await wakeEntries(tx, wakes, nowMs);
+        await releaseEntries(tx, releases, { bootId, nowMs });
+        if (limits.total <= 0) return [];
+        const released = new Set(releases.map(({ executorId }) => executorId));
+        const running = exchange.running.filter((id) => !released.has(id));
+        const claims = await listDue(tx, { ...exchange, running });
         const ids = claims.map(({ executorId }) => executorId);
         await claimEntries(tx, ids, bootId);
         return claims;
       });
     },
-    async release(executorId, { pauseMs, failures }) {
-      const nowMs = clock.now();
-      await releaseEntry(db, { executorId, failures, bootId, nowMs, dueAtMs: nowMs + pauseMs });
-    },
-    async wake(executorIds) {
-      if (executorIds.length > 0) await wakeEntries(db, executorIds);
-    },
-    sweep: () => deleteIdleEntries(db, clock.now() - WATCH_ENDED_MS),
+
+    /** Counts executors that are due and that no process is syncing. */
+    waiting: (): Promise<Waiting> => syncTurnsWaiting(db, clock.now()),
+
+    /** Makes executors due that are not due within `longestMs`, because the clock was set back. */
+    pullIn: (longestMs: number) => pullInEntries(db, clock.now() + longestMs, clock.now()),
   };
 }

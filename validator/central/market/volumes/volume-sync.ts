@@ -198,6 +198,8 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
       (await listCopiesOn(db, executorId)).some(
         ({ state, operation_id: operationId }) => state !== 'attached' || operationId !== null,
       ),
+
+    hasCopies: async (executorId) => (await listCopiesOn(db, executorId)).length > 0,
   };
 
   return {

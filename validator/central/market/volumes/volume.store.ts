@@ -8,6 +8,7 @@ import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { VolumeCopiesTable, VolumesTable } from '../../platform/database/tables/backups.ts';
 import type { Db, Volume, VolumeCopy } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
+import { enterQueue } from '../pods/sync-queue.store.ts';
 import { type CopyState, sourcesOf } from './volume.state.ts';
 
 type CopyChange = Omit<Updateable<VolumeCopiesTable>, 'state'> & { state?: never };
@@ -16,8 +17,10 @@ export async function insertVolume(db: Db, row: Volume): Promise<void> {
   await db.insertInto('volumes').values(row).execute();
 }
 
+/** Inserts a copy, and makes its node due for a sync. */
 export async function insertCopy(db: Db, row: VolumeCopy): Promise<void> {
   await db.insertInto('volume_copies').values(row).execute();
+  await enterQueue(db, row.executor_id, row.created_at);
 }
 
 /** Finds a volume of any account, whether or not it is deleted. In a transaction, locks it. */

@@ -67,6 +67,7 @@ import { pendingEmail } from './migrations/0054-pending-email.ts';
 import { unknownPods } from './migrations/0055-unknown-pods.ts';
 import { paidFees } from './migrations/0056-paid-fees.ts';
 import { podReports } from './migrations/0058-pod-reports.ts';
+import { syncQueue } from './migrations/0059-sync-queue.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -127,6 +128,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   unknownPods,
   paidFees,
   podReports,
+  syncQueue,
 ];
 
 const SCHEMA = MIGRATIONS.length;

@@ -1,4 +1,5 @@
 /** Read-only counts of rows and of waiting work, for metrics. */
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Db } from '../database/tables.ts';
 
 export type Counted = { state: string; count: number };
@@ -61,13 +62,27 @@ export function mailsWaiting(db: Db, nowMs: number): Promise<Waiting> {
   );
 }
 
-/** Counts executors that are due for a sync. */
-export function syncTurnsWaiting(db: Db, nowMs: number): Promise<Waiting> {
+/** Counts executors that are due for a sync and that no process is syncing. Does not read entries that are not due. */
+export async function syncTurnsWaiting(db: Db, nowMs: number): Promise<Waiting> {
+  const answering = await syncTurnsDue(db, sql<SqlBool>`failures = 0`, nowMs);
+  const failing = await syncTurnsDue(db, sql<SqlBool>`failures > 0`, nowMs);
+  const times = [answering, failing].flatMap(({ oldestMs }) => oldestMs ?? []);
+  return {
+    count: answering.count + failing.count,
+    oldestMs: times.length === 0 ? null : Math.min(...times),
+  };
+}
+
+/** The conditions are those of the indexes of 0059-sync-queue.ts. */
+function syncTurnsDue(db: Db, answers: RawBuilder<SqlBool>, nowMs: number): Promise<Waiting> {
   return waiting(
     db
       .selectFrom('sync_turns')
       .select((eb) => [eb.fn.countAll<number>().as('count'), eb.fn.min('due_at').as('oldestMs')])
+      .where(answers)
+      .where(sql<SqlBool>`woken in (0, 1)`)
       .where('due_at', '<=', nowMs)
+      .where('boot_id', 'is', null)
       .executeTakeFirst(),
   );
 }

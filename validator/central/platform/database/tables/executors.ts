@@ -216,18 +216,22 @@ export type NoticesTable = Stamped & {
   state: 'open' | 'started' | 'done' | 'cancelled';
 };
 
-/** Sync queue: executors with pods. Used on PostgreSQL, where several processes share the work. */
+/** Sync queue: executors with pods or volumes. An executor without both stays for a while. */
 export type SyncTurnsTable = {
   executor_id: string;
+  /** Time from which a process may sync the executor. */
   due_at: number;
   /** Number of consecutive syncs in which the agent did not respond. */
   failures: number;
   /**
-   * 1 if a sync was requested while another sync was running. The executor is then due again as soon as that sync ends.
+   * 1 if a sync was requested since the last sync began. Such executors come first, and an executor that was woken
+   * during a sync is due again as soon as that sync ends.
    */
   woken: Flag;
   /** Process that is syncing the executor; null if none is. */
   boot_id: string | null;
+  /** End of the first sync that found neither pods nor volumes; null if the last sync found some. */
+  empty_since: Generated<number | null>;
 };
 
 /** The last weights of each validator. */
