@@ -4,6 +4,7 @@ import type { Row } from '../measure/row.ts';
 import { measure, type Part, withAgent } from '../measure/runner.ts';
 import { agentIdleMemory } from './agent-memory.bench.ts';
 import { backups, smallFiles } from './backup.bench.ts';
+import { busyNodes } from './busy.bench.ts';
 import { centralRequests } from './central-requests.bench.ts';
 import { createToRunning } from './create-to-running.bench.ts';
 import { executorList } from './executor-list.bench.ts';
@@ -54,7 +55,7 @@ await measure(
   {
     command: 'bench',
     about:
-      'Measures speed and memory, compared with references, prints a table and writes var/bench.json. Takes about five minutes.',
+      'Measures speed and memory, compared with references, prints a table and writes var/bench.json. Takes about fifteen minutes.',
     resultFile: 'var/bench.json',
     flags: {},
     optionsOf: () => ({}),
@@ -75,6 +76,7 @@ await measure(
         validatorCosts,
       ),
       ledger: rows('balances and postings of the money ledger', ledgerCosts),
+      busy: rows('polls of 10,000 and 50,000 nodes with pods, and a rental among them', busyNodes),
     },
   },
   process.argv.slice(2),

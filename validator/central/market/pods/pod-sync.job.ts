@@ -24,7 +24,7 @@ const LAST_BACKOFF_MS = 30_000;
  * Share of concurrent passes for executors that did not answer the last time, because their calls take long.
  */
 const UNREACHABLE_SHARE = 0.5;
-const WATCH_INTERVAL_MS = 10_000;
+const WATCH_INTERVAL_MS = 30_000;
 /** Delay of the oldest due executor above which a warning is logged. */
 const LATE_MS = 30_000;
 /** Time after which a stop abandons the passes that still run. */
