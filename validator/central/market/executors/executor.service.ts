@@ -43,14 +43,13 @@ export {
   listOfProvider,
   listPresent,
   pageOfProvider,
+  type SeenExecutor,
+  storeSeenExecutors,
   updateExecutor,
 } from './executor.store.ts';
 export { hasRoom } from './executor-response.ts';
 export { findOnMarket, type MarketNode } from './market.store.ts';
 export type { MarketView } from './market-view.ts';
-
-/** Shortest time between two writes of `last_seen_at`. */
-const SEEN_RESOLUTION_MS = 10_000;
 
 /** Throws 404 `node_not_found` for an executor that was removed or never existed. */
 export async function requireExecutor(db: Db, id: string): Promise<ExecutorEntry> {
@@ -147,12 +146,6 @@ export async function slotsByExecutor(db: Db): Promise<ReadonlyMap<string, Slots
 /** Returns the UUIDs of the GPUs that nodes of banned providers reported last. */
 export async function cardsOfBannedProviders(db: Db): Promise<ReadonlySet<string>> {
   return new Set(await listBannedCards(db));
-}
-
-/** Records that the agent answered. Writes rarely, so that it can be called for every answer. */
-export async function recordSeen(db: Db, executor: ExecutorEntry, nowMs: number): Promise<void> {
-  if (nowMs - (executor.last_seen_at ?? 0) < SEEN_RESOLUTION_MS) return;
-  await updateExecutor(db, executor.id, { last_seen_at: nowMs });
 }
 
 /** Reason why a node with unknown pods cannot be rented. */

@@ -1,9 +1,10 @@
 /** All queries on executors. Lists join the provider. */
 
-import type { Updateable } from 'kysely';
-import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import { type SqlBool, sql, type Updateable } from 'kysely';
+import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { ExecutorsTable } from '../../platform/database/tables/executors.ts';
 import type { Db, Executor, NewExecutor } from '../../platform/database/tables.ts';
+import { lockFreeRows } from '../../platform/database/transactions.ts';
 
 /** An executor with the columns of its provider that decide whether it is offered. */
 export type ExecutorEntry = Executor & {
@@ -139,6 +140,35 @@ export async function insertExecutor(db: Db, row: NewExecutor): Promise<boolean>
     .onConflict((conflict) => conflict.doNothing())
     .executeTakeFirst();
   return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
+}
+
+/** Time at which an agent answered. */
+export type SeenExecutor = { id: string; seen_at: number };
+
+/** Shortest time between two writes of `last_seen_at`, because the rows are long. */
+const SEEN_RESOLUTION_MS = 30_000;
+
+/** Stores the times of rows that no other transaction has locked, at most once in SEEN_RESOLUTION_MS. */
+export async function storeSeenExecutors(tx: Db, seen: readonly SeenExecutor[]): Promise<void> {
+  const free = await lockFreeRows(
+    tx,
+    'executors',
+    seen.map(({ id }) => id),
+  );
+  const given = seen.filter(({ id }) => free.has(id));
+  if (given.length === 0) return;
+  const columns = { id: 'text', seen_at: 'bigint' } as const;
+  const rows = jsonRows(tx, sql`${JSON.stringify(given)}`, columns);
+  await tx
+    .updateTable('executors')
+    .from(rows.as('seen'))
+    .set({ last_seen_at: sql<number>`seen.seen_at` })
+    .whereRef('executors.id', '=', 'seen.id')
+    .where('state', '<>', 'removed')
+    .where(
+      sql<SqlBool>`coalesce(executors.last_seen_at, 0) <= seen.seen_at - ${sql.lit(SEEN_RESOLUTION_MS)}`,
+    )
+    .execute();
 }
 
 /** Changes an executor that is not removed. Returns false if there is none. */

@@ -37,6 +37,7 @@ import {
   RESTORING,
   restoringInsteadOf,
 } from './pod-sync.plan.ts';
+import type { SeenTimes } from './seen-times.ts';
 
 /** Shortest time between two writes of `seen_at` while nothing else changes. */
 const SEEN_RESOLUTION_MS = 5_000;
@@ -51,6 +52,7 @@ export function createPodRecorder(deps: {
   restoresAtStart(podId: string): Promise<boolean>;
   detachVolume(tx: Db, podId: string): Promise<void>;
   launchLimitMs: number;
+  seen: SeenTimes;
 }) {
   const { db, clock, log } = deps;
   const pulls = createPullRecorder(deps);
@@ -183,6 +185,9 @@ export function createPodRecorder(deps: {
         launchColumns(pod, observed, view) !== null
       ) {
         await updateInState(pod, observed, view);
+      } else if (isSeenLongAgo(pod, clock.now())) {
+        const { seen_at, healthy_at = null } = contactColumns(view, clock.now());
+        deps.seen.addPod({ id: pod.id, state: from, seen_at, healthy_at });
       }
       // Runs last, because the pod's state must not wait for statistics.
       await recordPull(pod, view);
@@ -283,7 +288,10 @@ export function createPodRecorder(deps: {
   };
 }
 
-function contactColumns({ phase }: PodView, nowMs: number) {
+function contactColumns(
+  { phase }: PodView,
+  nowMs: number,
+): { seen_at: number; healthy_at?: number } {
   return { seen_at: nowMs, ...(phase === 'running' ? { healthy_at: nowMs } : {}) };
 }
 
@@ -300,8 +308,7 @@ function hasChanged(pod: Pod, observed: Observed, view: PodView, nowMs: number):
     pod.message !== observed.message ||
     pod.ports_json !== JSON.stringify(view.ports) ||
     pod.ssh_host_key !== (view.ssh?.host_key ?? null) ||
-    expectationAfter(pod, view, nowMs) !== null ||
-    isSeenLongAgo(pod, nowMs)
+    expectationAfter(pod, view, nowMs) !== null
   );
 }
 

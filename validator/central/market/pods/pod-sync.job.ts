@@ -3,9 +3,15 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import { createHeartbeat } from '#shared/runtime/liveness.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import { createPodSync, type PassResult, type SyncDeps, type SyncResult } from './pod-sync.ts';
+import { createSeenTimes } from './seen-times.ts';
 import type { Claim, Release } from './sync-queue.store.ts';
 import type { ClaimLimits, SyncQueue } from './sync-queue.ts';
 
+/**
+ * Longest time for which the end of a pass waits for others, so that one transaction releases several claims. A wake
+ * does not wait.
+ */
+const GATHER_MS = 20;
 /** Interval between two claims while no pass ends and nothing is woken. */
 const POLL_INTERVAL_MS = 300;
 /** Pause after a pass that left no work. */
@@ -30,7 +36,7 @@ const LATE_MS = 30_000;
 /** Time after which a stop abandons the passes that still run. */
 const STOP_LIMIT_MS = 5_000;
 
-export type SyncJobDeps = SyncDeps & {
+export type SyncJobDeps = Omit<SyncDeps, 'seen'> & {
   queue: SyncQueue;
   /** Pause between two passes over an executor without work. */
   syncIntervalMs: number;
@@ -46,7 +52,8 @@ export type SyncJobDeps = SyncDeps & {
  */
 export function createPodSyncJob(deps: SyncJobDeps) {
   const { clock, log, queue, syncIntervalMs, syncConcurrency } = deps;
-  const { syncExecutor, suspendMeters } = createPodSync(deps);
+  const seen = createSeenTimes();
+  const { syncExecutor, suspendMeters } = createPodSync({ ...deps, seen });
   const maxUnreachable = Math.max(1, Math.floor(syncConcurrency * UNREACHABLE_SHARE));
   const running = new Map<string, { claim: Claim; pass: Promise<void> }>();
   /** Passes that have ended and whose claims are not released yet. */
@@ -56,6 +63,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
   let syncing: Loop | null = null;
   let watching: Loop | null = null;
   let isAbandoned = false;
+  let isGathering = false;
 
   const wakeLoop = () => syncing?.wake();
 
@@ -68,7 +76,16 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     const failures = result === 'unreachable' ? claim.failures + 1 : 0;
     const pauseMs = pauseAfter(result, failures, syncIntervalMs);
     ended.push({ executorId, failures, pauseMs, isEmpty });
-    wakeLoop();
+    pollSoon();
+  }
+
+  function pollSoon(): void {
+    if (isGathering) return;
+    isGathering = true;
+    void clock.sleep(GATHER_MS).then(() => {
+      isGathering = false;
+      wakeLoop();
+    });
   }
 
   /** Limits of further claims. Without `maySync` nothing is claimed. */
@@ -92,17 +109,17 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     const wakes = [...woken];
     ended = [];
     woken.clear();
-    let claims: Claim[];
-    try {
-      const claimed = [...running.keys()];
-      claims = await queue.exchange({ releases, wakes, limits, running: claimed, aheadMs });
-    } catch (error) {
+    const exchange = { releases, wakes, limits, running: [...running.keys()], aheadMs };
+    const left = await queue.exchange({ ...exchange, store: seen.take() }).catch((error) => {
       ended = [...releases, ...ended];
       for (const id of wakes) woken.add(id);
       throw error;
-    }
-    for (const { executorId } of releases) running.delete(executorId);
-    for (const claim of claims) running.set(claim.executorId, { claim, pass: runPass(claim) });
+    });
+    ended = [...left.releases, ...ended];
+    for (const id of left.wakes) woken.add(id);
+    const kept = new Set(left.releases);
+    for (const release of releases) if (!kept.has(release)) running.delete(release.executorId);
+    for (const claim of left.claims) running.set(claim.executorId, { claim, pass: runPass(claim) });
     if (wakes.length > 0) deps.wakeOthers();
   }
 

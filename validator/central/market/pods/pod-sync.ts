@@ -20,7 +20,6 @@ import { newestRequestId } from '../../delivery/events/event.service.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 import type { Agents } from '../../platform/ports.ts';
-import { findExecutor, recordSeen } from '../executors/executor.service.ts';
 import { type DriftKind, recordDrift } from './drift.ts';
 import { isLaunchLate } from './launch-limit.ts';
 import { podStateOf } from './pod.state.ts';
@@ -30,6 +29,7 @@ import { createIdleCheck } from './pod-idle.ts';
 import type { NotebookTokenOf } from './pod-notebook.ts';
 import { createPodRecorder } from './pod-recorder.ts';
 import { needsAttention, nextStep, type SyncStep } from './pod-sync.plan.ts';
+import type { SeenTimes } from './seen-times.ts';
 import { AWAITS_DECISION } from './unknown-pods.plan.ts';
 import type { UnknownPods } from './unknown-pods.ts';
 
@@ -68,6 +68,8 @@ export type SyncDeps = {
   inMaintenance: LostContactDeps['inMaintenance'];
   launchLimitMs: number;
   trust: ClockTrust;
+  /** Receives the times at which nodes and pods of this pass answered. The caller stores them. */
+  seen: SeenTimes;
   /** Detaches the volume of a pod that left its node. Runs in the transaction that ends the pod. */
   detachVolume(tx: Db, podId: string): Promise<void>;
 };
@@ -274,8 +276,7 @@ export function createPodSync(deps: SyncDeps) {
     let isWorking: boolean;
     try {
       const views = await client.listPods();
-      const executor = await findExecutor(db, executorId);
-      if (executor !== undefined) await recordSeen(db, executor, clock.now());
+      deps.seen.addExecutor({ id: executorId, seen_at: clock.now() });
       const unknown = await deps.unknownPods.survey(client, executorId, views);
       const waiting = await deps.volumes.pass(client, executorId);
       const ids = new Set(unknown.keys());

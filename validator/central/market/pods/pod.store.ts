@@ -1,10 +1,11 @@
 /** All queries on pods. A state changes only if the row is still in a state that allows the move. */
-import type { Updateable } from 'kysely';
+import { sql, type Updateable } from 'kysely';
 import { type Metered, meterTransition } from '../../money/metering/usage.service.ts';
-import { insertOne, prepared, type Slots } from '../../platform/database/prepared.ts';
+import { insertOne, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import { sealed } from '../../platform/database/sealed-columns.ts';
 import type { PodsTable } from '../../platform/database/tables/market.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
+import { lockFreeRows } from '../../platform/database/transactions.ts';
 import { CREATION_STATES, POD_STATES, type PodState, sourcesOf } from './pod.state.ts';
 import { enterQueue } from './sync-queue.store.ts';
 import type { KnownPod } from './unknown-pods.plan.ts';
@@ -124,6 +125,33 @@ export async function changePod(
   change: PodChange,
 ): Promise<boolean> {
   return updateIn(db, id, states, change);
+}
+
+/** Time at which a node reported a pod in this state; `healthy_at` is null unless its container ran. */
+export type SeenPod = { id: string; state: PodState; seen_at: number; healthy_at: number | null };
+
+/** Stores the times of pods that are still in the state, and whose rows no other transaction has locked. */
+export async function storeSeenPods(tx: Db, seen: readonly SeenPod[]): Promise<void> {
+  const free = await lockFreeRows(
+    tx,
+    'pods',
+    seen.map(({ id }) => id),
+  );
+  const given = seen.filter(({ id }) => free.has(id));
+  if (given.length === 0) return;
+  const columns = { id: 'text', state: 'text', seen_at: 'bigint', healthy_at: 'bigint' } as const;
+  const rows = jsonRows(tx, sql`${JSON.stringify(given)}`, columns);
+  await tx
+    .updateTable('pods')
+    .from(rows.as('seen'))
+    .set({
+      seen_at: sql<number>`seen.seen_at`,
+      healthy_at: sql<number>`coalesce(seen.healthy_at, pods.healthy_at)`,
+    })
+    .whereRef('pods.id', '=', 'seen.id')
+    .whereRef('pods.state', '=', 'seen.state')
+    .where('pods.ended_at', 'is', null)
+    .execute();
 }
 
 /** Columns written together with a move; `updated_at` is the time of the move. */

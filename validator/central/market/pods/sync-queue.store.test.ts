@@ -27,8 +27,9 @@ async function openProcess(bootId: string) {
 
   async function exchange(given: Partial<Exchange> = {}): Promise<string[]> {
     const { limits = { total: 10, unreachable: 10 }, releases = [], wakes = [] } = given;
-    const others = { releases, wakes, limits, aheadMs: 0 };
-    const claims = await queue.exchange({ ...others, running: [...running] });
+    const store = async () => undefined;
+    const others = { releases, wakes, limits, aheadMs: 0, store };
+    const { claims } = await queue.exchange({ ...others, running: [...running] });
     for (const { executorId } of releases) running.delete(executorId);
     for (const { executorId } of claims) running.add(executorId);
     return claims.map(({ executorId }) => executorId);

@@ -3,6 +3,7 @@ import { type SqlBool, sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import { jsonRows } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { lockFreeRows } from '../../platform/database/transactions.ts';
 
 /**
  * Time for which executors stay in the queue after their last pod ended, because a launch whose answer was lost may
@@ -42,12 +43,32 @@ export async function enterQueue(tx: Db, executorId: string, nowMs: number): Pro
 /** Makes the executors due at once, whether or not they are claimed. Executors outside the queue stay outside. */
 export async function wakeEntries(tx: Db, ids: readonly string[], nowMs: number): Promise<void> {
   if (ids.length === 0) return;
-  const rows = jsonRows(tx, sql`${JSON.stringify(ids.map((id) => ({ id })))}`, { id: 'text' });
   await tx
     .updateTable('sync_turns')
     .set(awakened(nowMs))
-    .where('executor_id', 'in', (eb) => eb.selectFrom(rows.as('input')).select('id'))
+    .where('executor_id', 'in', (eb) => eb.selectFrom(idRows(tx, ids)).select('id'))
     .execute();
+}
+
+/**
+ * Locks the entries that no other transaction has locked, and returns the ids of the others. Executors outside the queue
+ * are in neither group.
+ */
+export async function lockedAmong(tx: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  const free = await lockFreeRows(tx, 'sync_turns', ids);
+  const others = ids.filter((id) => !free.has(id));
+  if (others.length === 0) return new Set();
+  const rows = await tx
+    .selectFrom('sync_turns')
+    .select('executor_id')
+    .where('executor_id', 'in', (eb) => eb.selectFrom(idRows(tx, others)).select('id'))
+    .execute();
+  return new Set(rows.map((row) => row.executor_id));
+}
+
+function idRows(db: Db, ids: readonly string[]) {
+  const given = JSON.stringify(ids.map((id) => ({ id })));
+  return jsonRows(db, sql`${given}`, { id: 'text' }).as('input');
 }
 
 /** An entry that is due already keeps its time, from which its delay is measured. */

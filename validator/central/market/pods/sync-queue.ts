@@ -8,6 +8,7 @@ import {
   claimEntries,
   type DueFilter,
   listDueEntries,
+  lockedAmong,
   pullInEntries,
   type Release,
   releaseEntries,
@@ -27,7 +28,12 @@ export type Exchange = {
   running: readonly string[];
   /** Executors that are due within this time count as due. */
   aheadMs: number;
+  /** Stores what else the passes have found, in the same transaction. */
+  store(tx: Db): Promise<void>;
 };
+
+/** Wakes and releases that were not stored, because another transaction had locked their rows. */
+export type Exchanged = { claims: Claim[]; wakes: readonly string[]; releases: readonly Release[] };
 
 export type SyncQueue = ReturnType<typeof createSyncQueue>;
 
@@ -60,21 +66,27 @@ export function createSyncQueue(deps: {
   }
 
   return {
-    /** Stores wakes and releases, and claims executors that are due, in one transaction. */
-    async exchange(exchange: Exchange): Promise<Claim[]> {
-      const { releases, wakes, limits } = exchange;
-      if (releases.length === 0 && wakes.length === 0 && limits.total <= 0) return [];
+    /** Stores wakes and releases, and claims executors that are due, in one transaction that waits for no other. */
+    async exchange(exchange: Exchange): Promise<Exchanged> {
+      const { wakes, releases, limits } = exchange;
+      if (releases.length === 0 && wakes.length === 0 && limits.total <= 0) return NOTHING;
       return db.transaction().execute(async (tx) => {
         const nowMs = clock.now();
-        await wakeEntries(tx, wakes, nowMs);
-        await releaseEntries(tx, releases, { bootId, nowMs });
-        if (limits.total <= 0) return [];
-        const released = new Set(releases.map(({ executorId }) => executorId));
+        await exchange.store(tx);
+        const locked = await lockedAmong(tx, [...wakes, ...idsOf(releases)]);
+        const isFree = (id: string) => !locked.has(id);
+        const done = releases.filter(({ executorId }) => isFree(executorId));
+        await wakeEntries(tx, wakes.filter(isFree), nowMs);
+        await releaseEntries(tx, done, { bootId, nowMs });
+        const released = new Set(idsOf(done));
         const running = exchange.running.filter((id) => !released.has(id));
-        const claims = await listDue(tx, { ...exchange, running });
-        const ids = claims.map(({ executorId }) => executorId);
-        await claimEntries(tx, ids, bootId);
-        return claims;
+        const claims = limits.total <= 0 ? [] : await listDue(tx, { ...exchange, running });
+        await claimEntries(tx, idsOf(claims), bootId);
+        return {
+          claims,
+          wakes: wakes.filter((id) => locked.has(id)),
+          releases: releases.filter(({ executorId }) => locked.has(executorId)),
+        };
       });
     },
 
@@ -85,3 +97,7 @@ export function createSyncQueue(deps: {
     pullIn: (longestMs: number) => pullInEntries(db, clock.now() + longestMs, clock.now()),
   };
 }
+
+const NOTHING: Exchanged = { claims: [], wakes: [], releases: [] };
+
+const idsOf = (claims: readonly Claim[]) => claims.map(({ executorId }) => executorId);

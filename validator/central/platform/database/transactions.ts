@@ -38,6 +38,25 @@ export async function lockRows(tx: Db, table: LockedTable, ids: Iterable<string>
   for (const id of [...new Set(ids)].toSorted()) await lockRow(tx, table, id);
 }
 
+/** Keys of the tables whose rows `lockFreeRows` locks. */
+const FREE_KEYS = { executors: 'id', pods: 'id', sync_turns: 'executor_id' } as const;
+
+/**
+ * Locks those of the rows that no other transaction has locked, and returns their ids. Does not wait, so that it cannot
+ * cause a deadlock. On SQLite it returns all ids.
+ */
+export async function lockFreeRows(
+  tx: Db,
+  table: keyof typeof FREE_KEYS,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (ids.length === 0 || !isPostgres(tx)) return new Set(ids);
+  const key = sql.ref(FREE_KEYS[table]);
+  const { rows } = await sql<{ id: string }>`select ${key} as id from ${sql.table(table)}
+    where ${key} = any(${ids}) for no key update skip locked`.execute(tx);
+  return new Set(rows.map(({ id }) => id));
+}
+
 /** Runs `work` in a savepoint of `tx`. If `work` rejects, its changes and locks are undone, and `tx` can continue. */
 export async function inSavepoint<T>(tx: Db, work: () => Promise<T>): Promise<T> {
   await sql`savepoint attempt`.execute(tx);
