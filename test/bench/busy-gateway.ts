@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PodSpec } from '#shared/api/agent/pod.ts';
+import { POD_LISTINGS_PATH, PodListingsRequest } from '#shared/api/central/pod-listings.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createFakeAgents } from '../fakes/agents/fake-agents.ts';
 
@@ -21,17 +22,27 @@ export async function startBusyGateway(podOf: (executorId: string) => string | n
   let first: { text: string; executorId: string; podId: string } | null = null;
 
   async function answerTo(request: IncomingMessage): Promise<string | null> {
+    if (request.url === POD_LISTINGS_PATH) {
+      const { executor_ids: ids } = PodListingsRequest.parse(await jsonIn(request));
+      const listed = ids.map(async (id) => `{"executor_id":"${id}","answer":${await listing(id)}}`);
+      return `{"listings":[${(await Promise.all(listed)).join()}]}`;
+    }
     const [, executorId, podId] = PODS.exec(request.url ?? '') ?? [];
     if (executorId === undefined) return null;
-    const client = agents.clientOf(executorId);
     if (request.method === 'PUT' && podId !== undefined) {
+      const client = agents.clientOf(executorId);
       const view = await client.putPod(podId, PodSpec.parse(await jsonIn(request)));
       first ??= { text: JSON.stringify({ pods: [view] }), executorId, podId };
       return JSON.stringify(view);
     }
     if (request.method !== 'GET' || podId !== undefined) return null;
+    return listing(executorId);
+  }
+
+  async function listing(executorId: string): Promise<string> {
     const copy = podOf(executorId);
-    if (copy === null) return JSON.stringify({ pods: await client.listPods() });
+    if (copy === null)
+      return JSON.stringify({ pods: await agents.clientOf(executorId).listPods() });
     if (first === null) throw new Error('no pod was launched before the copies');
     return first.text.replaceAll(first.podId, copy).replaceAll(first.executorId, executorId);
   }

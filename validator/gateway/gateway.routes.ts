@@ -6,6 +6,11 @@ import { agentError, relayedClockRefusal } from '#shared/api/agent/agent-client.
 import type { SignedConnect } from '#shared/api/agent/connect.ts';
 import { AGENT_ROUTES, type AgentRoute } from '#shared/api/agent/routes.ts';
 import {
+  POD_LISTINGS_PATH,
+  PodListings,
+  PodListingsRequest,
+} from '#shared/api/central/pod-listings.ts';
+import {
   CheckRequest,
   type ExecutorToCheck,
   HealthReport,
@@ -56,6 +61,35 @@ export function registerGatewayRoutes(server: HttpServer, options: RelayOptions)
     { schema: { params: Target, body: CheckRequest, response: { 200: HealthReport } } },
     (request) => options.health.checkNow(request.params.executorId, request.body),
   );
+  server.post(
+    POD_LISTINGS_PATH,
+    { schema: { body: PodListingsRequest, response: { 200: PodListings } } },
+    async (request, reply) => {
+      const gone = clientGone(request, reply);
+      const list = (id: string) => listing(id, { ...options, signal: gone }).catch(() => null);
+      const found = await Promise.all(request.body.executor_ids.map(list));
+      return { listings: found.filter((each) => each !== null) };
+    },
+  );
+}
+
+/** Time for which a request for the pods of many nodes waits for each. */
+const LISTING_TIMEOUT_MS = 500;
+/** Longest answer of a node that a response with many nodes contains. */
+const MAX_LISTING_BYTES = 128 * 1024;
+
+/** Returns the pods of a node, as it reports them. Rejects if it does not answer in time or reports an error. */
+async function listing(
+  executorId: string,
+  { directory, sendTo, clock, signal }: RelayOptions & { signal: AbortSignal },
+) {
+  const deadline = clock.deadline(LISTING_TIMEOUT_MS, signal);
+  const send = sendTo(await directory.find(executorId));
+  const sent = send({ method: 'GET', path: '/v1/pods', signal: deadline });
+  const response = await withDeadline(clock, LISTING_TIMEOUT_MS, sent);
+  const text = await boundedText(response, MAX_LISTING_BYTES);
+  if (!response.ok) throw new Error(`the node answered with status ${response.status}`);
+  return { executor_id: executorId, answer: JSON.parse(text) as unknown };
 }
 
 async function relay(

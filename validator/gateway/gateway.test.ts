@@ -7,6 +7,7 @@ import {
 } from '#shared/api/agent/agent-client.ts';
 import { createSignedConnect } from '#shared/api/agent/connect.ts';
 import { IDENTITY_PATH } from '#shared/api/agent/identity.ts';
+import { POD_LISTINGS_PATH } from '#shared/api/central/pod-listings.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -77,6 +78,7 @@ function createAgentSide(): HttpServer {
   });
   enrolAgent(server, EXECUTOR_ID, signerOf(3));
   server.get('/v1/inventory', async () => inventoryOf({ executorId: EXECUTOR_ID }));
+  server.get('/v1/pods', async () => ({ pods: [] }));
   server.put('/v1/pods/:id', async () => ({ wrong: 'shape' }));
   server.get('/v1/pods/:id/logs', async (_request, reply) => {
     if (agentHangs) reply.hijack();
@@ -191,6 +193,23 @@ it('estimates rewards for the central API only', async () => {
   expect(shares.rented).toBeCloseTo(0.7, 4);
   const refused = by(signerOf(9)).rewardShares(question);
   await expect(refused).rejects.toMatchObject({ code: 'upstream_unavailable' });
+});
+
+it('lists the pods of many nodes in one request, and leaves out nodes without an answer', async () => {
+  const send = (signer: LocalSigner) =>
+    createSignedFetch({ baseUrl: gatewayUrl, audience: validatorKey.hotkey, signer, ...ports })({
+      method: 'POST',
+      path: POD_LISTINGS_PATH,
+      body: JSON.stringify({ executor_ids: [EXECUTOR_ID, UNKNOWN_ID] }),
+    });
+  const response = await send(central);
+  expect(await response.json()).toEqual({
+    listings: [{ executor_id: EXECUTOR_ID, answer: { pods: [] } }],
+  });
+  expect(arrived).toEqual(['GET /v1/pods null']);
+  expect((await send(signerOf(9))).status).toBe(401);
+  await agent.close();
+  expect(await (await send(central)).json()).toEqual({ listings: [] });
 });
 
 it('distinguishes an unknown node from one that does not answer', async () => {

@@ -25,6 +25,7 @@ import {
 } from '#shared/updates/update-manifest.ts';
 import type { Agents } from '../ports.ts';
 import { explainedTransport } from './gateway-transport.ts';
+import { createPodLister } from './pod-lister.ts';
 
 /**
  * Time limit of requests for the validator's own documents; longer than the 5 s that the validator waits for its
@@ -67,6 +68,7 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
   });
   const callerOf = (executorId: string) => callerTo(`${gatewayUrl}/v1/executors/${executorId}`);
   const sendTo = (executorId: string) => createSignedFetch(callerOf(executorId));
+  const listPods = createPodLister({ send: createSignedFetch(callerTo(gatewayUrl)), clock });
   /**
    * Requests a document from the validator. Throws `not_found`, and throws `upstream_unavailable` for any other
    * failure.
@@ -91,8 +93,11 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
   return {
     hotkey: signer.hotkey,
     gateway: { ...addressOf(gatewayUrl), hotkey: gatewayHotkey },
-    clientOf: (executorId) =>
-      createAgentClient({ send: sendTo(executorId), clock, signsFor: 'validator' }),
+    clientOf(executorId) {
+      const send = sendTo(executorId);
+      const client = createAgentClient({ send, clock, signsFor: 'validator' });
+      return { ...client, listPods: () => listPods(executorId, client.listPods) };
+    },
     terminalOf(executorId, podId, { query, requestId, signal }) {
       const { cols, rows, term } = query;
       const search = new URLSearchParams({ cols: String(cols), rows: String(rows), term });
