@@ -44,6 +44,15 @@ it('reports the age of the oldest due work of each kind', async () => {
   expect(answer.nodes).toEqual([{ state: 'verified', count: 1 }]);
 });
 
+it('shows how long the oldest node has waited for its sync', async () => {
+  await scene.rentOne();
+  await clock().advance(40_000);
+  const { queues } = await read('/queues');
+  expect(queues).toContainEqual(
+    expect.objectContaining({ kind: 'pod_sync', due: 1, oldest_age_seconds: 40 }),
+  );
+});
+
 it('records pods that a node lost, ended pods that a node still ran, and pods that are not in the database', async () => {
   const lost = await scene.running();
   const view = scene.host.pods.get(lost);

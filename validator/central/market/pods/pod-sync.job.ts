@@ -128,11 +128,10 @@ export function createPodSyncJob(deps: SyncJobDeps) {
   async function watch(): Promise<void> {
     const longestMs = Math.max(syncIntervalMs, LAST_BACKOFF_MS);
     await queue.pullIn(longestMs);
-    const { count, oldestMs } = await queue.waiting();
-    const lateMs = oldestMs === null ? 0 : clock.now() - oldestMs;
-    if (lateMs < LATE_MS) return;
+    const delayMs = await queue.delayMs();
+    if (delayMs < LATE_MS) return;
     log.warn(
-      { due: count, oldest_seconds: Math.round(lateMs / 1_000) },
+      { delay_seconds: Math.round(delayMs / 1_000) },
       'nodes wait too long for their sync: raise CENTRAL_SYNC_CONCURRENCY or CENTRAL_SYNC_INTERVAL_SECONDS, or start another process',
     );
   }

@@ -3,6 +3,7 @@ import { createLog } from '#shared/runtime/log.ts';
 import { createManualClock, type ManualClock } from '../../../../test/fakes/manual-clock.ts';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import type { Database } from '../../platform/database/tables.ts';
+import { syncTurnsWaiting } from '../../platform/metrics/backlog.store.ts';
 import { createProcesses, LEASE_MS } from '../../platform/processes.ts';
 import { enterQueue, type Release, WATCH_ENDED_MS } from './sync-queue.store.ts';
 import { createSyncQueue, type Exchange } from './sync-queue.ts';
@@ -206,12 +207,16 @@ it('measures the delay from the due time, also of woken executors, and leaves ou
   await clock.advance(60_000);
   await one.beat();
   await one.wake('a');
-  expect(await one.waiting()).toEqual({ count: 1, oldestMs: dueAtMs });
+  const counted = () => syncTurnsWaiting(db, clock.now());
+  expect(await one.delayMs()).toBe(clock.now() - dueAtMs);
+  expect(await counted()).toEqual({ count: 1, oldestMs: dueAtMs });
   await one.claim();
-  expect(await one.waiting()).toEqual({ count: 0, oldestMs: null });
+  expect(await one.delayMs()).toBe(0);
+  expect(await counted()).toEqual({ count: 0, oldestMs: null });
   await one.release('a', { failures: 1 });
   await clock.advance(PAUSE_MS + 1);
-  expect(await one.waiting()).toEqual({ count: 1, oldestMs: clock.now() - 1 });
+  expect(await one.delayMs()).toBe(1);
+  expect(await counted()).toEqual({ count: 1, oldestMs: clock.now() - 1 });
 });
 
 it('makes executors due that a clock which was set back has put far into the future', async () => {

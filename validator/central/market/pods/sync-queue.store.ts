@@ -178,16 +178,37 @@ export async function releaseEntries(
     .execute();
 }
 
+const LANES: readonly Lane[] = [false, true].flatMap((failing) => [
+  { failing, woken: 1 },
+  { failing, woken: 0 },
+]);
+
+/** Returns the time from which the oldest entry is due that is due and not claimed; null if there is none. */
+export async function oldestDueMs(db: Db, nowMs: number): Promise<number | null> {
+  const times: number[] = [];
+  for (const lane of LANES) {
+    const oldest = await db
+      .selectFrom('sync_turns')
+      .select('due_at')
+      .where(isInLane(lane))
+      .where('due_at', '<=', nowMs)
+      .where('boot_id', 'is', null)
+      .orderBy('due_at')
+      .limit(1)
+      .executeTakeFirst();
+    if (oldest !== undefined) times.push(oldest.due_at);
+  }
+  return times.length === 0 ? null : Math.min(...times);
+}
+
 /** Makes entries that are due after `latestMs` due now. A clock that was set back leaves such entries behind. */
 export async function pullInEntries(db: Db, latestMs: number, nowMs: number): Promise<void> {
-  for (const failing of [false, true]) {
-    for (const woken of [0, 1] as const) {
-      await db
-        .updateTable('sync_turns')
-        .set({ due_at: nowMs })
-        .where(isInLane({ woken, failing }))
-        .where('due_at', '>', latestMs)
-        .execute();
-    }
+  for (const lane of LANES) {
+    await db
+      .updateTable('sync_turns')
+      .set({ due_at: nowMs })
+      .where(isInLane(lane))
+      .where('due_at', '>', latestMs)
+      .execute();
   }
 }

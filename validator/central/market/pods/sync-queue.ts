@@ -1,7 +1,6 @@
 /** The queue from which the pod syncs of all processes on one database claim executors that are due. */
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
-import { syncTurnsWaiting, type Waiting } from '../../platform/metrics/backlog.store.ts';
 import type { Processes } from '../../platform/processes.ts';
 import {
   type Claim,
@@ -9,11 +8,14 @@ import {
   type DueFilter,
   listDueEntries,
   lockedAmong,
+  oldestDueMs,
   pullInEntries,
   type Release,
   releaseEntries,
   wakeEntries,
 } from './sync-queue.store.ts';
+
+export { enterQueue } from './sync-queue.store.ts';
 
 /** Maximum number of claims in total, and of claims for executors that did not answer the last time. */
 export type ClaimLimits = { total: number; unreachable: number };
@@ -90,8 +92,11 @@ export function createSyncQueue(deps: {
       });
     },
 
-    /** Counts executors that are due and that no process is syncing. */
-    waiting: (): Promise<Waiting> => syncTurnsWaiting(db, clock.now()),
+    /** Milliseconds for which the oldest due executor has waited to be claimed; 0 if none is due. */
+    async delayMs(): Promise<number> {
+      const nowMs = clock.now();
+      return nowMs - ((await oldestDueMs(db, nowMs)) ?? nowMs);
+    },
 
     /** Makes executors due that are not due within `longestMs`, because the clock was set back. */
     pullIn: (longestMs: number) => pullInEntries(db, clock.now() + longestMs, clock.now()),

@@ -8,7 +8,7 @@ import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { VolumeCopiesTable, VolumesTable } from '../../platform/database/tables/backups.ts';
 import type { Db, Volume, VolumeCopy } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
-import { enterQueue } from '../pods/sync-queue.store.ts';
+import { enterQueue } from '../pods/sync-queue.ts';
 import { type CopyState, sourcesOf } from './volume.state.ts';
 
 type CopyChange = Omit<Updateable<VolumeCopiesTable>, 'state'> & { state?: never };

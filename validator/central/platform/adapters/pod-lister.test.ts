@@ -15,7 +15,7 @@ let clock: ManualClock;
 let list: PodLister;
 /** Ids of each request for many nodes. */
 let requests: string[][];
-/** Ids of nodes that were asked separately. */
+/** Ids of nodes whose pods were requested separately. */
 let separate: string[];
 /** Answers to a request for many nodes. */
 let answer: (ids: string[]) => Response;

@@ -18,7 +18,7 @@ const ANSWER_TIMEOUT_MS = 5_000;
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 /** Duration of a separate request up to which a node counts as fast; less than the time for which the gateway waits. */
 const FAST_MS = 250;
-/** Time for which a gateway without the route is not asked again. */
+/** Time for which a gateway without the route receives no further requests to it. */
 const UNSUPPORTED_MS = 600_000;
 const NOT_FOUND = 404;
 
@@ -52,10 +52,11 @@ export function createPodLister({ send, clock }: { send: SignedFetch; clock: Clo
   async function flush(): Promise<void> {
     const batch = gathered;
     gathered = [];
-    // A single node is asked directly.
+    // The pods of a single node are requested without the route.
     const ids = batch.length < 2 ? [] : batch.map(({ executorId }) => executorId);
     // The separate request for each node fails with the cause.
-    const found = await (ids.length === 0 ? NONE : request(ids).catch(() => NONE));
+    const none = new Map<string, PodView[]>();
+    const found = ids.length === 0 ? none : await request(ids).catch(() => none);
     for (const { executorId, resolve } of batch) {
       const pods = found.get(executorId) ?? null;
       if (pods === null && found.size > 0) missing.add(executorId);
@@ -85,5 +86,3 @@ export function createPodLister({ send, clock }: { send: SignedFetch; clock: Clo
     return (await gather(executorId)) ?? alone();
   };
 }
-
-const NONE: ReadonlyMap<string, PodView[]> = new Map();
