@@ -109,7 +109,8 @@ it('Prometheus scrapes agent, central API and validator', async () => {
   const passes = () => figureOf('podwright_validator_cycle_seconds_count');
   await eventually('a pass of the validator', async () => ((await passes()) ?? 0) > 0);
   const work = () => figureOf('podwright_central_jobs_due{kind="pod_sync"}');
-  expect(await work()).toBe(0);
+  // The node may be due between two claims.
+  expect(await work()).toBeLessThanOrEqual(1);
 });
 
 it("Prometheus joins a GPU's metrics with its name, as dashboards do", async () => {
