@@ -20,9 +20,12 @@ const RENTALS = 5;
 const PER_INSERT = 200;
 const RUNNING_WITHIN_MS = 60_000;
 const SAMPLE_MS = 1_000;
-/** Intervals before and during the measurement. */
-const WARM_UP = 2;
-const MEASURED = 4;
+/** Time for the first round after the start, in which the processes also compare the pods of all nodes. */
+const FIRST_ROUND_MS = 600_000;
+const WARM_UP_SECONDS = 60;
+/** Minimum number of intervals, and minimum duration, of a measurement. */
+const MEASURED = 2;
+const MEASURED_SECONDS = 60;
 /** Intervals within which every node must be polled. */
 const LATEST = 2;
 const MS_PER_SECOND = 1_000;
@@ -97,10 +100,17 @@ async function measureBusy(
 ): Promise<Row[]> {
   const [first] = centrals;
   if (first === undefined) throw new Error('no process was started');
-  await systemClock.sleep(WARM_UP * intervalSeconds * MS_PER_SECOND);
+  const startedMs = systemClock.now();
+  const isPolled = async () => {
+    await systemClock.sleep(SAMPLE_MS);
+    return systemClock.now() - (await longestSincePoll(market.db)) > startedMs;
+  };
+  await eventually('every node is polled', isPolled, FIRST_ROUND_MS);
+  await systemClock.sleep(WARM_UP_SECONDS * MS_PER_SECOND);
   const beganMs = performance.now();
   const cpuBefore = cpuSeconds(centrals);
-  const untilMs = beganMs + MEASURED * intervalSeconds * MS_PER_SECOND;
+  const seconds = Math.max(MEASURED * intervalSeconds, MEASURED_SECONDS);
+  const untilMs = beganMs + seconds * MS_PER_SECOND;
   let longestMs = 0;
   while (performance.now() < untilMs) {
     longestMs = Math.max(longestMs, await longestSincePoll(market.db));

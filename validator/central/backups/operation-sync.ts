@@ -13,6 +13,7 @@ import { isSilent, operationStep } from './operation.plan.ts';
 import {
   clearAbandoned,
   hasOpenStartupRestore,
+  hasOperationsOn,
   listAbandonedOn,
   listOpenOn,
   listOrphans,
@@ -147,6 +148,7 @@ export function createOperationSync(deps: {
      * the agent no longer answers.
      */
     async pass(client: AgentClient, executorId: string): Promise<boolean> {
+      if (!(await hasOperationsOn(db, executorId))) return false;
       const isPending = await cancelAbandoned(client, executorId);
       const operations = await listOpenOn(db, executorId);
       if (operations.length === 0) return isPending;

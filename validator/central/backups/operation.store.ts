@@ -3,6 +3,7 @@
  */
 
 import type { SelectQueryBuilder, Updateable } from 'kysely';
+import { prepared, type Slots } from '../platform/database/prepared.ts';
 import type { BackupLogsTable, OperationColumns } from '../platform/database/tables/backups.ts';
 import type {
   BackupDrill,
@@ -71,6 +72,23 @@ async function pageOf<Table extends 'backup_logs' | 'restore_logs'>(
     .execute();
   const counted = await all.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
   return { rows, total: Number(counted?.n ?? 0) };
+}
+
+const anyOn = prepared((db, { executorId }: Slots<{ executorId: string }>) => {
+  const [first, ...others] = KINDS.flatMap((kind) => {
+    const onNode = db.selectFrom(TABLES[kind]).select('id').where('executor_id', '=', executorId);
+    return [
+      onNode.where('completed_at', 'is', null),
+      onNode.where('abandoned_at', 'is not', null),
+    ] as const;
+  });
+  if (first === undefined) throw new Error('there are no kinds of operations');
+  return others.reduce((all, each) => all.unionAll(each), first).limit(1);
+});
+
+/** Returns true if a node has open or abandoned operations. Most nodes have none. Queried in every pass of the sync. */
+export async function hasOperationsOn(db: Db, executorId: string): Promise<boolean> {
+  return (await anyOn(db, { executorId })).rows.length > 0;
 }
 
 /**

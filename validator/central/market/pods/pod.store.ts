@@ -30,15 +30,20 @@ export async function findPod(db: Db, id: string): Promise<Pod | undefined> {
   return (await byId(db, { id })).rows[0];
 }
 
-/** Finds the columns with which reports of nodes are compared, of pods in any state. */
-export async function findKnown(db: Db, ids: readonly string[]): Promise<KnownPod[]> {
-  if (ids.length === 0) return [];
-  return db
+const known = prepared((db, { ids }: Slots<{ ids: string }>) =>
+  db
     .selectFrom('pods')
     .select(['id', 'executor_id', 'generation', 'acknowledged_generation'])
     .select(['delete_requested_at', 'ended_at'])
-    .where('id', 'in', ids)
-    .execute();
+    .where('id', 'in', (eb) =>
+      eb.selectFrom(jsonRows(db, ids, { id: 'text' }).as('input')).select('id'),
+    ),
+);
+
+/** Finds the columns with which reports of nodes are compared, of pods in any state. Queried in every pass. */
+export async function findKnown(db: Db, ids: readonly string[]): Promise<KnownPod[]> {
+  if (ids.length === 0) return [];
+  return (await known(db, { ids: JSON.stringify(ids.map((id) => ({ id }))) })).rows;
 }
 
 /**

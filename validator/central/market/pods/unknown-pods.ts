@@ -9,6 +9,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { recordAudit } from '../../platform/audit/audit.service.ts';
+import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Database, Db, Pod, UnknownPod } from '../../platform/database/tables.ts';
 import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
@@ -210,12 +211,12 @@ async function countAgain(tx: Db, executorId: string): Promise<void> {
     .execute();
 }
 
+const recordsOn = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
+  db.selectFrom('unknown_pods').selectAll().where('executor_id', '=', executorId),
+);
+
 async function recordsOf(db: Db, executorId: string): Promise<ReadonlyMap<string, UnknownPod>> {
-  const rows = await db
-    .selectFrom('unknown_pods')
-    .selectAll()
-    .where('executor_id', '=', executorId)
-    .execute();
+  const { rows } = await recordsOn(db, { executorId });
   return new Map(rows.map((row) => [row.pod_id, row]));
 }
 
