@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTwoMarkets, type TwoMarkets } from '../../../../test/fakes/scenes/two-markets.ts';
 import { openHolds, setAvailable } from '../../../../test/fakes/scenes/wallet.ts';
 import { walletOf } from '../../money/ledger/wallet.service.ts';
+import { createSyncQueue, enterQueue } from './sync-queue.ts';
 
 let markets: TwoMarkets;
 let one: TwoMarkets['one'];
@@ -26,6 +27,31 @@ it('sends each launch once, regardless of which process received the rental or r
   expect(puts()).toHaveLength(nodes.length);
   const { body } = await other.call('GET', '/pods', { headers: account.key });
   expect(body.map((pod: { status: string }) => pod.status)).toEqual(nodes.map(() => 'RUNNING'));
+});
+
+it('does not wait for the row of a node that another transaction has locked', async () => {
+  const [locked, free] = nodes.map(({ id }) => id);
+  if (locked === undefined || free === undefined) throw new Error('there are no nodes');
+  const { db, clock } = one.ports;
+  const processes = { bootId: 'one', others: async () => [] };
+  const queue = createSyncQueue({ db, clock, processes });
+  const store = async () => undefined;
+  const none = { releases: [], wakes: [], running: [], aheadMs: 0, store };
+  const limits = { total: 10, unreachable: 10 };
+  for (const id of [locked, free]) await enterQueue(db, id, clock.now());
+  const { claims } = await queue.exchange({ ...none, limits });
+  expect(claims).toHaveLength(2);
+  const releases = claims.map((claim) => ({ ...claim, pauseMs: 0, isEmpty: false }));
+  const running = [locked, free];
+  await other.ports.db.transaction().execute(async (tx) => {
+    await enterQueue(tx, locked, clock.now());
+    const first = await queue.exchange({ ...none, limits, releases, running });
+    expect(first.releases).toMatchObject([{ executorId: locked }]);
+    expect(first.claims).toMatchObject([{ executorId: free }]);
+  });
+  const left = releases.filter(({ executorId }) => executorId === locked);
+  const second = await queue.exchange({ ...none, limits, releases: left, running });
+  expect(second).toMatchObject({ claims: [{ executorId: locked }], releases: [] });
 });
 
 it('never assigns a GPU twice or spends money twice for concurrent rentals in both processes', async () => {

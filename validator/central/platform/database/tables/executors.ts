@@ -78,7 +78,7 @@ export type ExecutorsTable = Stamped &
      * not.
      */
     reachable_since: Generated<number | null>;
-    /** Time at which the agent last responded. */
+    /** Time at which the agent last responded; up to half a minute old. */
     last_seen_at: number | null;
     removed_at: number | null;
     /** Number of GPU slots, and number of GPU slots without a pod. */
