@@ -18,8 +18,8 @@ const POLL_INTERVAL_MS = 300;
 export const DEFAULT_SYNC_INTERVAL_MS = 10_000;
 /** Maximum number of concurrent passes of one process. */
 export const DEFAULT_SYNC_CONCURRENCY = 64;
-/** Pause while a pod is in transition. */
-const BUSY_INTERVAL_MS = 300;
+/** Pause while a pod is in transition; up to POLL_INTERVAL_MS longer if no other pass ends. */
+const BUSY_INTERVAL_MS = 150;
 /** Pause after a temporary refusal: a GPU that is still in use, or a pod that is not ready to reboot. */
 const REFUSED_INTERVAL_MS = 2_000;
 /** Pause while a backup or restore runs. */
@@ -110,7 +110,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     ended = [];
     woken.clear();
     const exchange = { releases, wakes, limits, running: [...running.keys()], aheadMs };
-    const left = await queue.exchange({ ...exchange, store: seen.take() }).catch((error) => {
+    const left = await queue.exchange({ ...exchange, store: seen.take() }).catch((error: unknown) => {
       ended = [...releases, ...ended];
       for (const id of wakes) woken.add(id);
       throw error;
