@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '#shared/runtime/clock.ts';
+import { COLLECT_INTERVAL_MS } from '../../validator/central/market/metric-history/collect.ts';
 import type { Database, Db } from '../../validator/central/platform/database/tables.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { createDatabaseIn, startPostgresServer } from '../fakes/external/postgres-server.ts';
@@ -151,7 +152,10 @@ async function rentals(
   return median(took);
 }
 
-/** Copies a running pod to many nodes, for another account. The copies are not metered. */
+/**
+ * Copies a running pod to many nodes, for another account. The copies are not metered. Collections of samples are due at
+ * regular intervals, as in a market that has run for a while.
+ */
 async function addBusyNodes(db: Database, count: number): Promise<void> {
   const pod = await db.selectFrom('pods').selectAll().limit(1).executeTakeFirstOrThrow();
   const renter = await db.selectFrom('accounts').selectAll().executeTakeFirstOrThrow();
@@ -174,6 +178,11 @@ async function addBusyNodes(db: Database, count: number): Promise<void> {
         .insertInto('sync_turns')
         .values(rows.map(({ executor_id }) => ({ executor_id, ...DUE_NOW, due_at: nowMs })))
         .execute();
+      const collections = rows.map(({ executor_id }, index) => {
+        const due_at = nowMs + ((from + index) * COLLECT_INTERVAL_MS) / count;
+        return { executor_id, failures: 0, due_at: Math.floor(due_at) };
+      });
+      await tx.insertInto('metric_collections').values(collections).execute();
     });
   }
 }
