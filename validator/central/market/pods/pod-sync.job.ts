@@ -110,7 +110,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     ended = [];
     woken.clear();
     const exchange = { releases, wakes, limits, running: [...running.keys()], aheadMs };
-    const left = await queue.exchange({ ...exchange, store: seen.take() }).catch((error: unknown) => {
+    const left = await queue.exchange({ ...exchange, store: seen.store }).catch((error: unknown) => {
       ended = [...releases, ...ended];
       for (const id of wakes) woken.add(id);
       throw error;

@@ -19,17 +19,15 @@ export function createSeenTimes() {
     },
 
     /**
-     * Removes the times that were added so far, and returns a function that stores them. Times that are not stored, also
-     * those of rows that another transaction has locked, are superseded by the next pass.
+     * Stores and removes the times that were added so far. Times that could not be stored, also those of rows that another
+     * transaction has locked, are superseded by the next pass.
      */
-    take(): (tx: Db) => Promise<void> {
+    async store(tx: Db): Promise<void> {
       const taken = { executors, pods };
       executors = [];
       pods = [];
-      return async (tx) => {
-        await storeSeenExecutors(tx, taken.executors);
-        await storeSeenPods(tx, taken.pods);
-      };
+      await storeSeenExecutors(tx, taken.executors);
+      await storeSeenPods(tx, taken.pods);
     },
   };
 }
