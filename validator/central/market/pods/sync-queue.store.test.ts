@@ -98,6 +98,15 @@ it('limits the claims for executors that did not answer', async () => {
   expect(await one.claim(3, 1)).toEqual(['answering', expect.stringMatching(/^silent/)]);
 });
 
+it('claims executors that did not answer also while all claims could go to others', async () => {
+  const one = await openProcess('one');
+  await addDue('silent');
+  const [id = ''] = await one.claim();
+  await one.release(id, { pauseMs: 0, failures: 1 });
+  await addDue('a', 'b', 'c', 'd');
+  expect(await one.claim(3)).toEqual(['a', 'b', 'silent']);
+});
+
 it('reaches every executor when there are more than a process may claim', async () => {
   const one = await openProcess('one');
   const ids = Array.from({ length: 20 }, (_, index) => `node ${index}`);

@@ -5,7 +5,6 @@ import type { Processes } from '../../platform/processes.ts';
 import {
   type Claim,
   claimEntries,
-  type DueFilter,
   listDueEntries,
   lockedAmong,
   oldestDueMs,
@@ -16,6 +15,9 @@ import {
 } from './sync-queue.store.ts';
 
 export { enterQueue } from './sync-queue.store.ts';
+
+/** Share of the claims for executors that did not answer the last time, while others are due. */
+const FAILING_SHARE = 0.125;
 
 /** Maximum number of claims in total, and of claims for executors that did not answer the last time. */
 export type ClaimLimits = { total: number; unreachable: number };
@@ -51,20 +53,32 @@ export function createSyncQueue(deps: {
   const { db, clock, processes } = deps;
   const { bootId } = processes;
 
-  /** Woken executors come first. Executors that do not answer come last, because their calls take long. */
+  /**
+   * Woken executors come first. Executors that do not answer come last, because their calls take long, but a share of the
+   * claims is theirs even if all others are due.
+   */
   async function listDue(tx: Db, { limits, running, aheadMs }: Exchange): Promise<Claim[]> {
-    const claims: Claim[] = [];
     const untilMs = clock.now() + aheadMs;
-    const due = { untilMs, running, others: await processes.others(tx) };
-    const add = async (lane: Pick<DueFilter, 'woken' | 'failing'>, limit: number) =>
-      void claims.push(...(await listDueEntries(tx, { ...due, ...lane, limit })));
-    await add({ failing: false, woken: 1 }, limits.total);
-    await add({ failing: false, woken: 0 }, limits.total - claims.length);
-    const answering = claims.length;
-    const left = Math.min(limits.unreachable, limits.total - answering);
-    await add({ failing: true, woken: 1 }, left);
-    await add({ failing: true, woken: 0 }, left - (claims.length - answering));
-    return claims;
+    const others = await processes.others(tx);
+    const taken = [...running];
+    async function take(failing: boolean, woken: 0 | 1, limit: number): Promise<Claim[]> {
+      const due = { untilMs, others, running: taken, failing, woken, limit };
+      const claims = await listDueEntries(tx, due);
+      taken.push(...idsOf(claims));
+      return claims;
+    }
+    async function takeFailing(limit: number): Promise<Claim[]> {
+      const first = await take(true, 1, limit);
+      return [...first, ...(await take(true, 0, limit - first.length))];
+    }
+    const woken = await take(false, 1, limits.total);
+    const afterWoken = limits.total - woken.length;
+    const share = Math.min(limits.unreachable, Math.ceil(afterWoken * FAILING_SHARE));
+    const failing = await takeFailing(share);
+    const answering = await take(false, 0, afterWoken - failing.length);
+    const left = afterWoken - failing.length - answering.length;
+    const more = await takeFailing(Math.min(left, limits.unreachable - failing.length));
+    return [...woken, ...answering, ...failing, ...more];
   }
 
   return {
