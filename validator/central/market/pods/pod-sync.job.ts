@@ -110,11 +110,13 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     ended = [];
     woken.clear();
     const exchange = { releases, wakes, limits, running: [...running.keys()], aheadMs };
-    const left = await queue.exchange({ ...exchange, store: seen.store }).catch((error: unknown) => {
-      ended = [...releases, ...ended];
-      for (const id of wakes) woken.add(id);
-      throw error;
-    });
+    const left = await queue
+      .exchange({ ...exchange, store: seen.store })
+      .catch((error: unknown) => {
+        ended = [...releases, ...ended];
+        for (const id of wakes) woken.add(id);
+        throw error;
+      });
     ended = [...left.releases, ...ended];
     for (const id of left.wakes) woken.add(id);
     const kept = new Set(left.releases);
