@@ -40,8 +40,8 @@ const performed = rows.filter(
 /** Proof times of other executors with the same hardware. */
 const PACES = ['one', 'two', 'three'].flatMap((executor_id) =>
   [
-    { device: 'cpu' as const, model: 'Test CPU x32, work 2' },
-    { device: 'gpu' as const, model: 'NVIDIA H100 80GB HBM3:2, work 2' },
+    { device: 'cpu' as const, model: 'Test CPU x32, work 3' },
+    { device: 'gpu' as const, model: 'NVIDIA H100 80GB HBM3:2, work 3' },
   ].map((pace) => ({ ...pace, executor_id, mean_ms: USUAL_MS, samples: 10 })),
 );
 
