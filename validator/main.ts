@@ -53,6 +53,11 @@ commands to agents.
   npm run validator -- restore [BACKUP]        replace the store by a backup, the newest by default; the validator must not
                                                run, and the replaced store is kept
   npm run validator -- restore --list          list the backups, newest first
+  npm run validator -- move --to postgres://…  move the evidence store from a SQLite file to an empty PostgreSQL database; the
+                                               validator must not run. After an interruption, repeat the command, which
+                                               continues
+  npm run validator -- move --to-file FILE     the same, with the address in a file, for an address with a password
+  npm run validator -- move --undo             make the moved SQLite file usable again, without the changes since the move
   npm run validator -- doctor                  check key, evidence store, central API, gateway, clock …, with remedies
   npm run validator -- diag                    write that report and more to an archive for support
   npm run validator -- explain EXECUTOR        explain an executor's score and what would raise it
@@ -147,6 +152,7 @@ async function run(argv: readonly string[]): Promise<void> {
   if (first === 'clock') return runClock(rest);
   const { values, words: positionals, problems } = readArguments(argv, OPTIONS);
   if (first === 'backup' || first === 'restore') return runBackup(argv);
+  if (first === 'move') return runMove(rest);
   if (values.help === true) return print(HELP);
   requireNone(problems);
   if (values.version === true) return print(`${VERSION}\n`);
@@ -292,6 +298,19 @@ async function runBackup(args: readonly string[]): Promise<void> {
   const usual = { address, variable: 'VALIDATOR_DATABASE', kind: 'evidence' } as const;
   const command = { args, usual, plan: storeBackupsIn(process.env) };
   await runBackupCommand(command, { clock: systemClock, print });
+}
+
+async function runMove(args: readonly string[]): Promise<void> {
+  const { runMoveCommand } = await import('./database/move/move-command.ts');
+  const { EVIDENCE_MOVE: kind } = await import('./store/evidence-store.ts');
+  const address = storeTargetIn(process.env);
+  const usual = { address, variable: 'VALIDATOR_DATABASE', kind: 'evidence' } as const;
+  await withProgress('moving the evidence store', TERMINAL, (output, progress) =>
+    runMoveCommand(
+      { args, usual, kind },
+      { clock: systemClock, random: systemRandom, progress, ...output },
+    ),
+  );
 }
 
 async function runLedgerCommand(

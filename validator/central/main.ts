@@ -31,6 +31,10 @@ Serves renters and providers, and commands agents through the gateway of a valid
   npm run central -- restore [BACKUP]          replace the database by a backup, the newest by default; the central API must not
                                                run, and the replaced database is kept
   npm run central -- restore --list            list the backups, newest first
+  npm run central -- move --to postgres://…    move the SQLite database to an empty PostgreSQL database; the central API must
+                                               not run. After an interruption, repeat the command, which continues
+  npm run central -- move --to-file FILE       the same, with the address in a file, for an address with a password
+  npm run central -- move --undo               make the moved SQLite database usable again, without the changes since the move
   npm run central -- hotkey         print the central API's ss58 hotkey; creates the key if it is absent
   npm run central -- collateral list           list deposits of nodes and providers, one JSON line each
   npm run central -- collateral add SUBJECT NOTE
@@ -53,7 +57,7 @@ Serves renters and providers, and commands agents through the gateway of a valid
 
 ${CONFIG_COMMANDS_HELP}
 
-backup, restore, collateral, provider and operator work on CENTRAL_DATABASE, or central.db in CENTRAL_HOME, also beside a running central API;
+backup, restore, move, collateral, provider and operator work on CENTRAL_DATABASE, or central.db in CENTRAL_HOME, also beside a running central API;
 --database FILE names another database, such as var/central.db of npm start. collateral exits with 1 if it changes nothing.
 Backups are in CENTRAL_DATABASE_BACKUP_DIR, or in the folder database-backups beside the database; --folder DIR names another folder,
 --keep N the number of backups that are kept.
@@ -66,6 +70,7 @@ async function run([argument, ...more]: readonly string[]): Promise<void> {
   if (argument === 'operator') return runOperator(more);
   if (argument === 'clock') return runClock(more);
   if (argument === 'backup' || argument === 'restore') return runBackup([argument, ...more]);
+  if (argument === 'move') return runMove(more);
   if (more.length > 0)
     throw new ConfigError(`${argument} takes no further arguments: ${more.join(' ')}`);
   if (argument === '--help') return print(HELP);
@@ -119,6 +124,20 @@ async function runBackup(args: readonly string[]): Promise<void> {
   const usual = { address, variable: 'CENTRAL_DATABASE', kind: 'central' } as const;
   const command = { args, usual, plan: databaseBackupsIn(process.env) };
   await runBackupCommand(command, { clock: systemClock, print });
+}
+
+async function runMove(args: readonly string[]): Promise<void> {
+  const { runMoveCommand } = await import('../database/move/move-command.ts');
+  const { CENTRAL_MOVE: kind } = await import('./move.ts');
+  const { centralDatabaseIn } = await import('./platform/central-home.ts');
+  const { systemClock: clock } = await import('#shared/runtime/clock.ts');
+  const { withProgress } = await import('#shared/runtime/progress.ts');
+  const address = centralDatabaseIn(process.env);
+  const usual = { address, variable: 'CENTRAL_DATABASE', kind: 'central' } as const;
+  const { stdout, stderr } = process;
+  await withProgress('moving the database', { clock, stdout, stderr }, (output, progress) =>
+    runMoveCommand({ args, usual, kind }, { clock, random: systemRandom, progress, ...output }),
+  );
 }
 
 async function runProvider(args: readonly string[]): Promise<void> {

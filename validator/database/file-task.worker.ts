@@ -1,12 +1,16 @@
 /** Entry point of the thread for work on whole database files, which would block the event loop for seconds. */
-import { findDamage } from '#shared/runtime/sqlite.ts';
+import { findAnyDamage, findDamage } from '#shared/runtime/sqlite.ts';
 import { answerThreadCalls } from '#shared/runtime/thread-calls.ts';
 import { type BackupRequest, backUpFile } from './database-backup.ts';
 
-export type FileTask = { kind: 'check'; path: string } | { kind: 'backup'; request: BackupRequest };
+/** `check-all` also reads the indexes. */
+export type FileTask =
+  | { kind: 'check' | 'check-all'; path: string }
+  | { kind: 'backup'; request: BackupRequest };
 /** The finding of a check, null for an intact file; the path of a backup. */
 export type FileAnswer = string | null;
 
-answerThreadCalls<FileTask, FileAnswer>((task) =>
-  task.kind === 'check' ? findDamage(task.path) : backUpFile(task.request),
-);
+answerThreadCalls<FileTask, FileAnswer>((task) => {
+  if (task.kind === 'backup') return backUpFile(task.request);
+  return task.kind === 'check' ? findDamage(task.path) : findAnyDamage(task.path);
+});

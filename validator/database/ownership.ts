@@ -4,10 +4,12 @@
 import { type Kysely, sql } from 'kysely';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { isPostgres } from './engine.ts';
+import { MOVE_TABLE, moveProblem, readMoveRecord } from './move-record.ts';
 
 /**
  * Kinds of databases. `tables`: those that the first migration creates and no later one drops, which identify the kind.
  * `option`: the option of commands that names a file. `restore`: the command that restores a backup; the file follows.
+ * `move`: the command that moves a file to a server.
  */
 export const KINDS = {
   central: {
@@ -15,12 +17,14 @@ export const KINDS = {
     tables: ['meta', 'accounts', 'executors', 'gpu_slots', 'pods'],
     option: 'database',
     restore: 'npm run central -- restore --database',
+    move: 'npm run central -- move',
   },
   evidence: {
     name: 'evidence store of a validator',
     tables: ['evidence', 'cycles', 'cycle_entries', 'epochs', 'neurons'],
     option: 'ledger',
     restore: 'npm run validator -- restore --ledger',
+    move: 'npm run validator -- move',
   },
 } as const;
 
@@ -34,6 +38,8 @@ export type DatabaseLocation = {
   kind: DatabaseKind;
   /** Rejects an empty database too. */
   mustExist?: true;
+  /** Accepts a database that has been moved, or to which an incomplete move copies. */
+  inMove?: true;
 };
 
 /** Any Kysely handle or transaction, whatever its tables. */
@@ -69,15 +75,18 @@ async function requireWritable(tx: AnyDb, { variable, kind }: DatabaseLocation):
 }
 
 /**
- * Rejects with ConfigError if the database is of another kind, or if it is empty and `mustExist` is set. Writes
- * nothing.
+ * Rejects with ConfigError if the database is of another kind, if it is empty and `mustExist` is set, or if it has been
+ * moved or an incomplete move copies to it. Writes nothing.
  */
 export async function requireOwnDatabase(db: AnyDb, location: DatabaseLocation): Promise<void> {
   const tables = await namesIn(db, 'tables and views');
   const found = foreignContents(tables, location.kind);
   const mustExist = location.mustExist === true;
-  if (found === null && (tables.length > 0 || !mustExist)) return;
-  const where = isPostgres(db) ? await currentDatabase(db) : location.address;
+  if (found === null && (tables.length > 0 || !mustExist)) {
+    if (tables.includes(MOVE_TABLE)) await requireMoved(db, location);
+    return;
+  }
+  const where = await placeOf(db, location);
   const { name } = KINDS[location.kind];
   const what =
     found === null ? `is empty and has no ${name}` : `is not the ${name}: it holds ${found}`;
@@ -85,6 +94,15 @@ export async function requireOwnDatabase(db: AnyDb, location: DatabaseLocation):
   throw new ConfigError(
     `${where} ${what}. Nothing was written there. ${remedy} with ${location.variable}.`,
   );
+}
+
+async function requireMoved(db: AnyDb, location: DatabaseLocation): Promise<void> {
+  if (location.inMove === true) return;
+  const record = await readMoveRecord(db);
+  const { variable, kind } = location;
+  const words = { place: await placeOf(db, location), command: KINDS[kind].move, variable };
+  const problem = record === null ? null : moveProblem(record, words);
+  if (problem !== null) throw new ConfigError(problem);
 }
 
 /**
@@ -124,7 +142,8 @@ async function namesIn(db: AnyDb, what: keyof typeof RELATIONS): Promise<string[
   return rows.map(({ name }) => name);
 }
 
-async function currentDatabase(db: AnyDb): Promise<string> {
+async function placeOf(db: AnyDb, { address }: DatabaseLocation): Promise<string> {
+  if (!isPostgres(db)) return address;
   const query = sql<{ name: string }>`select current_database() as name`;
   const { rows } = await query.execute(db);
   return `the PostgreSQL database ${rows[0]?.name}`;

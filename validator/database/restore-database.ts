@@ -54,10 +54,10 @@ export async function restoreDatabase(
 }
 
 /**
- * Marks the database as restored. The next start must not charge for the time since the backup, in which renters may
+ * Marks a central API's database as restored. The next start must not charge for the time since the backup, in which renters may
  * not have been able to delete their pods.
  */
-function markRestored(path: string, nowMs: number): void {
+export function markRestored(path: string, nowMs: number): void {
   const database = openSqlite(path);
   database
     .prepare(

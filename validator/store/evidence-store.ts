@@ -9,6 +9,7 @@ import type { DatabaseDamage } from '#shared/runtime/database-damage.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { isDiskFull } from '#shared/runtime/sqlite.ts';
 import { isPostgres } from '../database/engine.ts';
+import type { MovableKind } from '../database/move/move-database.ts';
 import {
   type DatabaseTarget,
   isPostgresAddress,
@@ -84,6 +85,16 @@ async function requireCurrentSchema(store: EvidenceStore): Promise<void> {
     `the evidence store has schema ${present}, this program reads ${known}: ${remedy}`,
   );
 }
+
+/** The store as a kind of database that can be moved to PostgreSQL. */
+export const EVIDENCE_MOVE: MovableKind<Tables> = {
+  kind: 'evidence',
+  schema: MIGRATIONS.length,
+  schemaOf: async (store) => Number(await readSchema(store)),
+  open: openEvidenceStore,
+  assigned: {},
+  audit: null,
+};
 
 /** Returns true if other processes may use the same store. */
 export const isShared = (store: StoreDb): boolean => isPostgres(store);

@@ -131,7 +131,8 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   syncQueue,
 ];
 
-const SCHEMA = MIGRATIONS.length;
+/** Schema number of this program. */
+export const SCHEMA = MIGRATIONS.length;
 
 const KNOWN_AS = {
   applicationName: 'podwright-central',
@@ -187,7 +188,7 @@ async function migrate(db: Database, place: DatabaseLocation): Promise<void> {
 }
 
 /** Returns the schema number stored in the database; 0 if it is empty. */
-async function schemaOf(db: Db): Promise<number> {
+export async function schemaOf(db: Db): Promise<number> {
   const row = await db
     .selectFrom('meta')
     .select('value')
