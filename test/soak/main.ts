@@ -12,6 +12,7 @@ import { ledgerPostings } from './ledger.soak.ts';
 import { logFollowers } from './log-followers.soak.ts';
 import { fullKillMatrices, longTests } from './long-tests.soak.ts';
 import { moneyMatters } from './money.soak.ts';
+import { ledgerMove } from './move.soak.ts';
 import { randomOperations } from './random-operations.soak.ts';
 import { agentUpdate } from './update.soak.ts';
 
@@ -84,6 +85,10 @@ leaves out faults of chaos, such as clock,postgres. Prints a table and writes va
       money: rows(
         '10,000 random events around metered pods, and a month of a small market',
         ({ seed }) => moneyMatters({ seed, print }),
+      ),
+      move: rows(
+        'a database with a million transfers is moved to PostgreSQL, with ten kills and beside a bare COPY',
+        () => ledgerMove(print),
       ),
       chaos: rows(
         'kills and wrong clocks of every part of a rented, billed marketplace, then everything must agree (needs root)',

@@ -63,7 +63,7 @@ export type MovePorts = {
 export type MoveResult = {
   /** The target without its password. */
   place: string;
-  /** Null if an earlier command completed the move except for the mark of the file. */
+  /** Null if an earlier command completed the move. */
   copied: (Comparison & { audit: string | null }) | null;
   /** Tables of other programs, which were not copied. */
   skipped: readonly string[];
@@ -175,13 +175,7 @@ async function moveTables<Tables>(
   const { kind, source, target, file, tables, from, to } = move;
   const { clock, progress } = ports;
   const record = await beginOrContinue(move, ports);
-  const ended = { ...record, state: 'done', atMs: clock.now() } as const;
-  const endSource = () =>
-    recordInSource(source.address, { ...ended, role: 'source', other: placeOf(target.address) });
-  if (record.state === 'done') {
-    endSource();
-    return null;
-  }
+  if (record.state === 'done') return null;
   for (const table of tables) await copyTable(file, to, table, progress);
   progress.step('computing statistics');
   const sequences = file.sequences();
@@ -194,9 +188,10 @@ async function moveTables<Tables>(
     { progress, yieldToEventLoop: createEventLoopYield(clock) },
   );
   const audit = await sameAudit(kind, from, to, progress);
-  // The target first: once the file is marked as moved, the target must be ready to use.
+  const ended = { ...record, state: 'done', atMs: clock.now() } as const;
+  // The file first: processes must never be able to start on both.
+  recordInSource(source.address, { ...ended, role: 'source', other: placeOf(target.address) });
   await recordInTarget(to, ended);
-  endSource();
   return { ...compared, audit };
 }
 
