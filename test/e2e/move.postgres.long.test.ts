@@ -1,4 +1,4 @@
-/** kill -9 of a move at ten points: the repeated move completes, and a central API then serves the copy. */
+/** kill -9 of a move at twelve points: the repeated move completes, and a central API then serves the copy. */
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
@@ -11,7 +11,7 @@ import {
   startPostgresProxy,
 } from '../fakes/faults/postgres-proxy.ts';
 import { createEmptyPostgresDatabase } from '../fakes/scenes/central-database.ts';
-import { startCentralProcess } from '../fakes/scenes/central-process.ts';
+import { type CentralProcess, startCentralProcess } from '../fakes/scenes/central-process.ts';
 import { addLedgerRows } from '../fakes/scenes/ledger-rows.ts';
 import { type AddedNode, DEFAULT_TEMPLATE } from '../fakes/scenes/market-fixture.ts';
 import { startMoveProcess } from '../fakes/scenes/move-process.ts';
@@ -79,6 +79,7 @@ let market: ServedMarket<AddedNode[]>;
 let proxy: PostgresProxy;
 let file: string;
 let url: string;
+let central: CentralProcess;
 
 beforeAll(async () => {
   market = await createServedMarket(
@@ -87,7 +88,7 @@ beforeAll(async () => {
   );
   file = market.environment.CENTRAL_DATABASE;
   await market.db.destroy();
-  const central = await startCentralProcess(market.environment);
+  central = await startCentralProcess(market.environment);
   const [node] = market.nodes;
   const rented = await central.call('POST', `/executors/${node?.id}/rent`, {
     headers: market.account.key,
@@ -101,6 +102,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  await central?.end('SIGKILL');
   await market?.close();
   await proxy?.close();
 });
@@ -144,7 +146,7 @@ async function counted(table: string): Promise<number> {
   }
 }
 
-it.each(POINTS)('a process starts on neither database after a kill $name', async (point) => {
+it.each(POINTS)('can continue after a kill $name', async (point) => {
   expect(await killedAt(point)).toBe('killed');
   expect(await startOnFile()).toContain(point.start ?? 'is not complete');
   if (point.name !== 'after a commit') return;
@@ -165,8 +167,7 @@ it('completes after all kills with the same ledger', async () => {
 });
 
 it('serves the copy with the keys of the home, and refuses the file', async () => {
-  const environment = { ...market.environment, CENTRAL_DATABASE: url };
-  const central = await startCentralProcess(environment);
+  central = await startCentralProcess({ ...market.environment, CENTRAL_DATABASE: url });
   const pods = await central.call('GET', '/pods', { headers: market.account.key });
   expect(pods.body).toMatchObject([{ pod_name: 'mine' }]);
   const [, node] = market.nodes;
