@@ -120,7 +120,7 @@ const tableOf =
     };
   };
 
-/** Rows that reference rows of their own table have a later key, so only references between tables count. */
+/** Only references between tables count: a row that references another row of the same table has the higher key. */
 function inReferenceOrder(database: DatabaseSync, names: readonly string[]): string[] {
   const references = new Map(
     names.map((name) => {

@@ -107,7 +107,7 @@ export async function analyze(db: AnyDb, { name }: Table): Promise<void> {
 
 const tableRow = (name: string) => `table ${name}`;
 
-/** Where a move copies to, and the tables in the order of their references. */
+/** Target of a move, and the tables in the order of their references. */
 type Beginning = {
   location: DatabaseLocation;
   tables: readonly Table[];
