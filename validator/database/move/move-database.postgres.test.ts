@@ -3,9 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, inject, it } from 'vitest';
 import { openSqlite } from '#shared/runtime/sqlite.ts';
 import { damageTable } from '../../../test/fakes/faults/damage-file.ts';
+import { startPostgresProxy } from '../../../test/fakes/faults/postgres-proxy.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { createEmptyPostgresDatabase } from '../../../test/fakes/scenes/central-database.ts';
 import { createSeededRandom } from '../../../test/fakes/seeded-random.ts';
@@ -198,6 +199,23 @@ it('refuses a server that does not answer', async () => {
   await expect(move('--to', 'postgres://me@localhost:1/x')).rejects.toThrow(
     'target_unreachable: --to: PostgreSQL at',
   );
+});
+
+it('reports a lost connection, and continues when it is repeated', async () => {
+  const proxy = await startPostgresProxy(inject('centralDatabase'));
+  const closed = new Promise<void>((resolve) => {
+    proxy.watch(async (sql) => {
+      if (!sql.includes('insert into "cycle_entries"')) return;
+      proxy.watch(async () => undefined);
+      void proxy.close().then(resolve);
+    });
+  });
+  await expect(move('--to', proxy.urlOf(url))).rejects.toThrow(
+    /^connection_lost: .*Repeat the command/,
+  );
+  await closed;
+  await move('--to', url);
+  expect(printed).toContain('are equal');
 });
 
 it('stops at text that PostgreSQL cannot store, with the column; then neither database starts', async () => {
