@@ -16,6 +16,8 @@ export type CommandOptions = {
   env?: Record<string, string>;
   /** Standard input; empty if absent. */
   input?: string;
+  /** Kills the program (SIGKILL). */
+  signal?: AbortSignal;
 };
 
 export type RunCommand = (
@@ -24,7 +26,9 @@ export type RunCommand = (
   options: CommandOptions,
 ) => Promise<CommandResult>;
 
-/** Rejects only if the program cannot be started (ENOENT, EACCES); every exit status is a result. */
+/**
+ * Rejects only if the program cannot be started (ENOENT, EACCES), or if the signal aborts; every exit status is a result.
+ */
 export const runCommand: RunCommand = (file, args, options) =>
   new Promise((resolve, reject) => {
     const settings = {
@@ -33,6 +37,7 @@ export const runCommand: RunCommand = (file, args, options) =>
       maxBuffer: options.maxOutputBytes,
       encoding: 'utf8' as const,
       ...(options.env === undefined ? {} : { env: options.env }),
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
     };
     const child = execFile(file, [...args], settings, (error, stdout, stderr) => {
       if (error === null) {

@@ -8,9 +8,9 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
 import { LABELS } from '../../agent/containers/engine/engine.ts';
 import { readCheckPolicy } from '../../validator/checks/check-policy.ts';
-import { createSshLogin } from '../../validator/inspection/rental-probe/ssh-session.ts';
 import { createHiddenRentals } from '../../validator/probes/hidden-rentals.service.ts';
-import { ORDINARY_USE } from '../../validator/probes/ordinary-use.ts';
+import { createOpensshLogin } from '../../validator/probes/openssh-login.ts';
+import { ORDINARY_USE, type OrdinaryUse } from '../../validator/probes/ordinary-use.ts';
 import { readProbeAccounts } from '../../validator/probes/probe-accounts.ts';
 import { createRenterClient } from '../../validator/probes/renter-client.ts';
 import type { EvidenceStore } from '../../validator/store/tables.ts';
@@ -29,16 +29,11 @@ beforeAll(async () => {
 afterAll(() => store.destroy());
 
 /** Short waits, the image that needs no registry, and one of two simulated cards. */
-const USE = {
+const USE: OrdinaryUse = {
   ...ORDINARY_USE,
-  templates_by_rank: [1, 0],
-  gpu_counts: { 1: 1 },
-  notebook: { absent: 1 },
-  termination_hours: { absent: 1 },
-  max_spend_usd: { absent: 1 },
-  login_after_ms: [0, 500] as [number, number],
-  between_measurements_ms: [2_000, 4_000] as [number, number],
-  linger_ms: [0, 500] as [number, number],
+  requests: [{ count: 1, template: 0, gpu_count: 1 }],
+  between_measurements_ms: [2_000, 4_000],
+  linger_ms: [0, 500],
 };
 
 /** `keyType`: type of the SSH key. */
@@ -49,11 +44,11 @@ const rentals = (keyType: 'rsa' | 'ecdsa') =>
     random: systemRandom,
     log: createLog({ name: 'test', level: 'silent' }),
     policy: { ...readCheckPolicy(), hidden_rentals_per_day: 0 },
-    use: { ...USE, ssh_keys: { ...USE.ssh_keys, types: { [keyType]: 1 } } },
+    use: { ...USE, keys: [{ count: 1, type: keyType, bits: 2_048, comment: 'me@{hex}' }] },
     readAccounts: () => readProbeAccounts(join(home, 'probe-accounts.json')),
     clientOf: ({ api_key: apiKey }) =>
       createRenterClient({ baseUrl: demo().base_url, apiKey, clock }),
-    logIn: createSshLogin(clock),
+    logIn: createOpensshLogin(clock),
     listed: () => [],
     usdPerDay: 1_000,
     holdsLease: async () => true,

@@ -97,7 +97,11 @@ export const RULES: readonly Rule[] = [
       isTest(path),
   ),
   home('@polkadot/*', (path) => isUnder(path, 'validator/') || isTest(path)),
-  home('ssh2', (path) => isUnder(path, 'agent/ssh-gateway/', 'validator/inspection/rental-probe/')),
+  home(
+    'ssh2',
+    (path) =>
+      isUnder(path, 'agent/ssh-gateway/', 'validator/inspection/rental-probe/') || isTest(path),
+  ),
   home('fast-xml-parser', (path) => isUnder(path, 'agent/gpu/')),
   home('pino', (path) => path === 'shared/runtime/log.ts'),
   home(

@@ -7,9 +7,9 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { derivedRandom, type Random } from '#shared/runtime/random.ts';
+import type { SshKeyPair } from '#shared/signing/openssh-key.ts';
 import type { CheckPolicy } from '../checks/check-policy.ts';
 import { HiddenRentalFacts } from '../checks/measured.ts';
-import type { SshLogin } from '../inspection/rental-probe/ssh-session.ts';
 import type { EvidenceStore, HiddenRentalRow } from '../store/tables.ts';
 import {
   begin,
@@ -26,6 +26,7 @@ import {
   spentSince,
 } from './hidden-rental.store.ts';
 import { createLoginKey } from './login-key.ts';
+import type { RenterLogin } from './openssh-login.ts';
 import type { OrdinaryUse } from './ordinary-use.ts';
 import type { ProbeAccount, ProbeAccounts } from './probe-accounts.ts';
 import { NotMeasured, rentAndMeasure } from './rent-and-measure.ts';
@@ -42,7 +43,7 @@ export type HiddenRentalsOptions = {
   /** Accounts that rent; null disables hidden rentals. Throws ConfigError for a wrong file. */
   readAccounts(): ProbeAccounts | null;
   clientOf(account: ProbeAccount): RenterClient;
-  logIn: SshLogin;
+  logIn: RenterLogin;
   /** Ids of the executors that the validator inspects. */
   listed(): readonly string[];
   usdPerDay: number;
@@ -120,8 +121,7 @@ export function createHiddenRentals(options: HiddenRentalsOptions) {
       cost_uusd,
     });
     const client = options.clientOf(account);
-    const { privateKeyPem } = key;
-    const done = carryOut({ ...drawn, row, client, request, idempotencyKey, privateKeyPem })
+    const done = carryOut({ ...drawn, row, client, request, idempotencyKey, key })
       .catch((error: unknown) =>
         log.warn({ executor: row.executor_id, error: messageOf(error) }, 'hidden rental failed'),
       )
@@ -134,7 +134,7 @@ export function createHiddenRentals(options: HiddenRentalsOptions) {
     client: RenterClient;
     request: RentRequest;
     idempotencyKey: string;
-    privateKeyPem: string;
+    key: SshKeyPair;
   };
 
   /** After an error other than a refused request, the row stays open, and a later pass ends the rental. */
@@ -158,7 +158,7 @@ export function createHiddenRentals(options: HiddenRentalsOptions) {
         { executor: executorId, mismatches: facts.mismatches.length },
         'hidden rental measured',
       );
-      await clock.sleep(plan.expires ? HOUR_MS : plan.lingerMs, signal);
+      await clock.sleep(plan.lingerMs, signal);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof NotMeasured)) throw error;

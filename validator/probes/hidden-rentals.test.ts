@@ -10,7 +10,8 @@ import { readCheckPolicy } from '../checks/check-policy.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import { insertWaiting } from './hidden-rental.store.ts';
 import { createHiddenRentals, type HiddenRentalsOptions } from './hidden-rentals.service.ts';
-import { ORDINARY_USE } from './ordinary-use.ts';
+import { LoginFailed } from './openssh-login.ts';
+import { ORDINARY_USE, type OrdinaryUse } from './ordinary-use.ts';
 import { createRenterClient } from './renter-client.ts';
 
 const BALANCE_UUSD = 1_000_000_000;
@@ -49,7 +50,7 @@ function rentalsOf(change: Partial<HiddenRentalsOptions> = {}) {
     clientOf: (
       account, // Requests take real time while the manual clock advances.
     ) => createRenterClient({ baseUrl, apiKey: account.api_key, clock: systemClock }),
-    logIn: () => Promise.reject(new Error('refused')),
+    logIn: () => ({ run: refuse, send: refuse, end: () => undefined }),
     listed: () => [node.id],
     usdPerDay: 1_000,
     holdsLease: async () => true,
@@ -57,14 +58,13 @@ function rentalsOf(change: Partial<HiddenRentalsOptions> = {}) {
   });
 }
 
-/** Without pages, which take real time. */
-const USE = {
+const refuse = () => Promise.reject(new LoginFailed('refused'));
+
+/** Waits shorter than those of real rentals. */
+const USE: OrdinaryUse = {
   ...ORDINARY_USE,
-  log_reads: { none: 1 },
-  metric_reads: { 0: 1 },
-  login_after_ms: [0, 1_000] as [number, number],
-  between_measurements_ms: [240_000, 300_000] as [number, number],
-  linger_ms: [0, 1_000] as [number, number],
+  between_measurements_ms: [240_000, 300_000],
+  linger_ms: [0, 1_000],
 };
 
 /** Records a successful rental of another node. */

@@ -1,6 +1,7 @@
 /**
- * Plans a measurement into a rented pod: ordinary tools in varying order and spelling, then a program whose text differs in
- * each measurement. Reads the facts from what they print. Pure.
+ * Plans a measurement into a rented pod: a program whose text differs in each measurement, then ordinary tools in varying
+ * order and spelling. The program is first, so that nothing before it shows that the pod is measured. Reads the facts from
+ * what they print. Pure.
  */
 import type { Random } from '#shared/runtime/random.ts';
 import { drawnMs, oneOf, shuffled } from './ordinary-use.ts';
@@ -30,9 +31,10 @@ const MIB = KIB * KIB;
 
 export function planMeasurement(random: Random, offer: Offer): MeasurementPlan {
   const tools = shuffled(random, [...toolsFor(random, offer), ...pastimes(random)]);
-  const steps = [...tools, programFor(random, offer)];
+  const program = { ...programFor(random, offer), pauseMs: 0 };
+  const others = tools.map((tool) => ({ ...tool, pauseMs: drawnMs(random, PAUSE_MS) }));
   return {
-    steps: steps.map((step) => ({ ...step, pauseMs: drawnMs(random, PAUSE_MS) })),
+    steps: [program, ...others],
     transfer: {
       command: oneOf(random, ['wc -c', 'cat >/dev/null', 'md5sum', 'sha256sum']),
       bytes: MIB / 2 + random.int(2 * MIB),
@@ -40,8 +42,11 @@ export function planMeasurement(random: Random, offer: Offer): MeasurementPlan {
   };
 }
 
-/** Merges what the steps read; values that are not plausible become null. */
-export const seenIn = (reads: readonly Read[]): Seen => Seen.parse(Object.assign({}, ...reads));
+/** Merges what the steps read: of two values the later one that is not null. Values that are not plausible become null. */
+export const seenIn = (reads: readonly Read[]): Seen =>
+  Seen.parse(
+    Object.fromEntries(reads.flatMap(Object.entries).filter(([, value]) => value !== null)),
+  );
 
 type Tool = Omit<Step, 'pauseMs'>;
 
@@ -235,14 +240,10 @@ function limitsSection(random: Random): Section {
       `echo ${cpu} $(cat ${CPU_MAX} 2>/dev/null || cat ${CPU_V1} 2>/dev/null)`,
       `echo ${memory} $(cat ${MEMORY_MAX} 2>/dev/null || cat ${MEMORY_V1} 2>/dev/null)`,
     ]),
-    read: (output) => {
-      const quota = quotaIn(lineAfter(cpu, output));
-      const limit = kibOf(integerIn(/^(\d+)$/, lineAfter(memory, output)));
-      return {
-        ...(quota === null ? {} : { quota_cores: quota }),
-        ...(limit === null ? {} : { limit_kib: limit }),
-      };
-    },
+    read: (output) => ({
+      quota_cores: quotaIn(lineAfter(cpu, output)),
+      limit_kib: kibOf(integerIn(/^(\d+)$/, lineAfter(memory, output))),
+    }),
   };
 }
 

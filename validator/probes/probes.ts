@@ -4,10 +4,10 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { CheckPolicy } from '../checks/check-policy.ts';
-import { createSshLogin } from '../inspection/rental-probe/ssh-session.ts';
 import { acquireLease } from '../store/lease.store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import { createHiddenRentals, type HiddenRentals } from './hidden-rentals.service.ts';
+import { createOpensshLogin } from './openssh-login.ts';
 import { ORDINARY_USE } from './ordinary-use.ts';
 import type { ProbeAccounts } from './probe-accounts.ts';
 import { createRenterClient } from './renter-client.ts';
@@ -53,7 +53,7 @@ export function createProbes({
     ...settings,
     use: ORDINARY_USE,
     clientOf: ({ api_key: apiKey }) => createRenterClient({ baseUrl: centralUrl, apiKey, clock }),
-    logIn: createSshLogin(clock, socks === null ? undefined : openThroughSocks(socks)),
+    logIn: createOpensshLogin(clock, socks === null ? undefined : openThroughSocks(socks)),
     holdsLease: () => {
       const untilMs = clock.now() + LEASE_MS;
       return acquireLease(store, { name: 'hidden-rentals', holder, untilMs }, clock.now());

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { derivedRandom } from '#shared/runtime/random.ts';
-import { drawnMs, ORDINARY_USE, type Weights } from './ordinary-use.ts';
+import { drawnMs, ORDINARY_USE } from './ordinary-use.ts';
 import { dueIn, planRental, type RentalPlan } from './rental.plan.ts';
 
 const SECRET = 'a secret of at least thirty-two characters';
@@ -22,39 +22,51 @@ const sharesOf = (values: readonly string[]) => {
   const counts = Map.groupBy(values, (value) => value);
   return new Map([...counts].map(([value, all]) => [value, all.length / values.length]));
 };
-const body = (name: keyof RentalPlan['body']) =>
-  plans.map((plan) => String(plan.body[name] ?? 'absent'));
+const totalOf = (cases: readonly { count: number }[]) =>
+  cases.reduce((sum, { count }) => sum + count, 0);
+/** Probabilities of the values that `valueOf` finds in the cases. */
+const sharesIn = <T extends { count: number }>(
+  cases: readonly T[],
+  valueOf: (each: T) => unknown,
+) => {
+  const groups = Map.groupBy(cases, (each) => String(valueOf(each)));
+  const total = totalOf(cases);
+  return new Map([...groups].map(([value, group]) => [value, totalOf(group) / total]));
+};
 
 /** Largest difference between a frequency in so many draws and its probability, with a certainty of 99.99 %. */
 const MARGIN = 0.045;
+const { requests, keys, courses } = ORDINARY_USE;
 
-it.each<[string, string[], Weights]>([
-  ['GPUs', body('gpu_count'), ORDINARY_USE.gpu_counts],
-  ['ports', body('initial_port_count'), ORDINARY_USE.port_counts],
-  ['hours', body('termination_hours'), ORDINARY_USE.termination_hours],
-  ['idle minutes', body('idle_shutdown_minutes'), ORDINARY_USE.idle_minutes],
-  ['notebooks', body('enable_jupyter'), ORDINARY_USE.notebook],
-  ['key types', plans.map(({ key }) => key.type), ORDINARY_USE.ssh_keys.types],
-  ['reads of the log', plans.map(({ logReads }) => logReads), ORDINARY_USE.log_reads],
-  ['reads of metrics', plans.map(({ metricReads }) => `${metricReads}`), ORDINARY_USE.metric_reads],
-])(
-  'draws %s as often as ordinary rentals have them, and never only one value',
-  (_, values, weights) => {
-    const shares = sharesOf(values);
-    expect(shares.size).toBeGreaterThan(1);
-    const all = Object.values(weights).reduce((sum, weight) => sum + weight, 0);
-    for (const [value, weight] of Object.entries(weights)) {
-      expect(Math.abs((shares.get(value) ?? 0) - weight / all)).toBeLessThan(MARGIN);
-    }
-  },
-);
+it.each<[string, unknown[], Map<string, number>]>([
+  [
+    'GPUs',
+    plans.map(({ body }) => body.gpu_count),
+    sharesIn(requests, (each) => each.gpu_count),
+  ],
+  [
+    'ports',
+    plans.map(({ body }) => body.initial_port_count),
+    sharesIn(requests, (each) => each.initial_port_count),
+  ],
+  ['notebooks', plans.map(({ body }) => body.enable_jupyter), sharesIn(requests, (each) => each.enable_jupyter)],
+  ['key types', plans.map(({ key }) => key.type), sharesIn(keys, ({ type }) => type)],
+  ['locales', plans.map(({ locale }) => locale), sharesIn(courses, ({ locale }) => locale)],
+  ['logins', plans.map((plan) => plan.loginAfterMs), sharesIn(courses, (each) => each.login_after_ms)],
+])('draws %s as often as ordinary rentals have them', (_, values, probabilities) => {
+  const shares = sharesOf(values.map(String));
+  for (const [value, share] of probabilities) {
+    expect(Math.abs((shares.get(value) ?? 0) - share)).toBeLessThan(MARGIN);
+  }
+});
 
-it('has no constant member: names, templates, comments and waits differ from plan to plan', () => {
+it('has no constant member: names, keys and waits differ from plan to plan', () => {
   const most = (values: readonly unknown[]) => Math.max(...sharesOf(values.map(String)).values());
-  expect(most(plans.map((plan) => plan.body.pod_name))).toBeLessThan(0.5);
-  expect(most(plans.map(({ key }) => key.comment))).toBeLessThan(0.5);
-  expect(new Set(body('template_id')).size).toBe(3);
-  for (const wait of ['pollMs', 'loginAfterMs', 'betweenMs', 'lingerMs'] as const) {
+  expect(most(plans.map((plan) => plan.body.pod_name))).toBeLessThan(0.9);
+  expect(most(plans.map(({ key }) => key.comment))).toBeLessThan(0.1);
+  expect(plans.filter(({ key }) => /[{}]/.test(key.comment))).toEqual([]);
+  expect(most(plans.map((plan) => plan.loginAfterMs))).toBeLessThan(0.2);
+  for (const wait of ['betweenMs', 'lingerMs'] as const) {
     expect(most(plans.map((plan) => plan[wait]))).toBeLessThan(0.05);
   }
 });

@@ -4,8 +4,7 @@ import { drawn, drawnMs, type OrdinaryUse, oneOf } from './ordinary-use.ts';
 import type { ProbeAccount, ProbeAccounts } from './probe-accounts.ts';
 import type { FreeNode, Template } from './renter-client.ts';
 
-export const KEY_TYPES = ['ed25519', 'rsa', 'ecdsa'] as const;
-export type KeyPlan = { type: (typeof KEY_TYPES)[number]; bits: number; comment: string };
+export type KeyPlan = { type: 'ed25519' | 'rsa' | 'ecdsa'; bits: number; comment: string };
 
 /** Members of the rent request that are drawn; absent members are not sent. */
 export type RentBody = {
@@ -29,10 +28,8 @@ export type RentalPlan = {
   betweenMs: number;
   /** Milliseconds from the second measurement to the end. */
   lingerMs: number;
-  logReads: 'none' | 'once' | 'follow';
-  metricReads: number;
-  /** True if the rental ends with its time instead of a request. */
-  expires: boolean;
+  /** Locale of the SSH client; null for none. */
+  locale: string | null;
 };
 
 /** Offer of the market to the renter. */
@@ -46,73 +43,53 @@ export type Choice = {
   pricePerGpu: number;
 };
 
-const NUMBERS = 100;
-const EXPIRING_HOURS = 1;
 /** Hours of the price that a spending limit must cover, so that it does not end the rental early. */
 const SPEND_HOURS = 2;
 
-export function planRental(
-  random: Random,
-  use: OrdinaryUse,
-  { templateIds, allGpus, freeGpus, minGpus, pricePerGpu }: Choice,
-): RentalPlan {
-  const number = (weights: Record<string, number>): number | null => {
-    const value = drawn(random, weights);
-    return value === 'absent' ? null : Number(value);
-  };
-  const gpus = number(use.gpu_counts);
-  const fits = gpus !== null && gpus >= minGpus && gpus <= freeGpus;
-  // Without a number the rental would take the whole node, which may be rented in part.
-  const gpuCount = fits ? gpus : freeGpus < allGpus ? minGpus : null;
-  const spend = number(use.max_spend_usd);
-  const coversSpend = spend !== null && spend >= SPEND_HOURS * pricePerGpu * freeGpus;
-  const hours = number(use.termination_hours);
-  const ports = number(use.port_counts);
-  const idle = number(use.idle_minutes);
-  const wantsNotebook = drawn(random, use.notebook) === 'true';
-  const end = drawn(random, use.ends);
+export function planRental(random: Random, use: OrdinaryUse, choice: Choice): RentalPlan {
+  const fitting = use.requests.filter((request) => fits(request, choice));
+  const least = { count: 1, template: 0, gpu_count: choice.minGpus };
+  const { count, template, ...body } = drawn(random, fitting.length > 0 ? fitting : [least]);
+  const { templateIds } = choice;
+  const { name } = drawn(random, use.pod_names);
+  const { type, bits, comment } = drawn(random, use.keys);
+  const course = drawn(random, use.courses);
   return {
-    body: {
-      pod_name: podName(random, use),
-      template_id: templateOf(random, use, templateIds),
-      ...(gpuCount === null ? {} : { gpu_count: gpuCount }),
-      ...(ports === null ? {} : { initial_port_count: ports }),
-      ...(hours === null ? {} : { termination_hours: hours }),
-      ...(coversSpend ? { max_spend_usd: spend } : {}),
-      ...(idle === null ? {} : { idle_shutdown_minutes: idle }),
-      ...(wantsNotebook ? { enable_jupyter: true as const } : {}),
-    },
-    key: keyPlan(random, use),
-    pollMs: drawnMs(random, use.poll_ms),
-    loginAfterMs: drawnMs(random, use.login_after_ms),
+    body: { pod_name: name, template_id: templateIds[template] ?? templateIds[0], ...body },
+    key: { type, bits, comment: filled(random, comment) },
+    pollMs: course.poll_ms,
+    loginAfterMs: course.login_after_ms,
+    locale: course.locale,
     betweenMs: drawnMs(random, use.between_measurements_ms),
     lingerMs: drawnMs(random, use.linger_ms),
-    logReads: drawn(random, use.log_reads) as RentalPlan['logReads'],
-    metricReads: Number(drawn(random, use.metric_reads)),
-    expires: hours === EXPIRING_HOURS && end === 'expiry',
   };
 }
 
-function podName(random: Random, { pod_names: { words, forms } }: OrdinaryUse): string {
-  return drawn(random, forms)
-    .replaceAll('{word}', () => drawn(random, words))
-    .replace('{number}', () => String(random.int(NUMBERS)));
+type Request = OrdinaryUse['requests'][number];
+
+/** A request without a number of GPUs takes the whole node, which may be rented in part. */
+function fits(
+  { gpu_count: gpus, max_spend_usd: spend }: Request,
+  { allGpus, freeGpus, minGpus, pricePerGpu }: Choice,
+): boolean {
+  const isFree = gpus === undefined ? freeGpus === allGpus : gpus >= minGpus && gpus <= freeGpus;
+  return isFree && (spend === undefined || spend >= SPEND_HOURS * pricePerGpu * freeGpus);
 }
 
-function templateOf(random: Random, use: OrdinaryUse, ids: Choice['templateIds']): string {
-  const ranks = use.templates_by_rank;
-  const weights = ids.map((id, rank) => [id, ranks[rank] ?? ranks.at(-1) ?? 1] as const);
-  return drawn(random, Object.fromEntries(weights));
-}
+const HEX = '0123456789abcdef';
+const CAPITALS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ';
+const HEX_CHARS = 12;
+const ID_CHARS = 7;
+const BYTE = 256;
 
-function keyPlan(random: Random, { ssh_keys: keys }: OrdinaryUse): KeyPlan {
-  const name = drawn(random, keys.types);
-  const type = KEY_TYPES.find((each) => each === name) ?? 'ed25519';
-  const comment = drawn(random, keys.comments)
-    .replace('{user}', () => drawn(random, keys.users))
-    .replace('{host}', () => drawn(random, keys.hosts))
-    .replace('{number}', () => String(random.int(NUMBERS)));
-  return { type, bits: Number(drawn(random, keys.rsa_bits)), comment };
+/** Fills the parts of a comment that differ from computer to computer. */
+function filled(random: Random, comment: string): string {
+  const chars = (count: number, from: string) =>
+    Array.from({ length: count }, () => from[random.int(from.length)]).join('');
+  return comment
+    .replace('{hex}', () => chars(HEX_CHARS, HEX))
+    .replace('{id}', () => chars(ID_CHARS, CAPITALS))
+    .replaceAll('{byte}', () => String(random.int(BYTE)));
 }
 
 /** A rental with everything that depends on the secret. */
@@ -170,8 +147,7 @@ const START_AND_MEASURE_MS = 900_000;
 /** The central API charges by the second. */
 function costOf(plan: RentalPlan, node: FreeNode): number {
   const gpus = plan.body.gpu_count ?? node.gpu_count;
-  const pausesMs = plan.loginAfterMs + plan.betweenMs + plan.lingerMs;
-  const ms = plan.expires ? HOUR_MS : pausesMs;
+  const ms = plan.loginAfterMs + plan.betweenMs + plan.lingerMs;
   return Math.ceil((node.price_per_gpu * gpus * UUSD * (ms + START_AND_MEASURE_MS)) / HOUR_MS);
 }
 

@@ -78,7 +78,6 @@ export function createRenterClient(options: { baseUrl: string; apiKey: string; c
         headers: { 'idempotency-key': idempotencyKey },
       }),
     pod: (podId: string) => call(RentedPod, 'GET', `/pods/${podId}`),
-    metrics: (podId: string) => call(Anything, 'GET', `/pods/${podId}/metrics`),
     /** Ends the rental; resolves also if it has ended already. */
     async end(podId: string): Promise<void> {
       try {
@@ -87,12 +86,6 @@ export function createRenterClient(options: { baseUrl: string; apiKey: string; c
         if (!(error instanceof CallRefused)) throw error;
         if (!ENDED.includes(error.problem?.code ?? '')) throw error;
       }
-    },
-    /** Reads the log for `ms` at most, as a page that shows it. */
-    async readLog(podId: string, ms: number): Promise<void> {
-      const url = `${baseUrl}/pods/${podId}/logs?follow=true&tail=3`;
-      const response = await fetch(url, { headers, signal: clock.deadline(ms) });
-      await response.body?.pipeTo(new WritableStream());
     },
   };
 }

@@ -20,10 +20,24 @@ export type FakeGateway = {
 const Executor = z.object({ executorId: z.uuid() });
 const Pod = Executor.extend({ id: z.uuid() });
 const LogQuery = z.object({ tail: z.coerce.number(), follow: z.stringbool().default(false) });
+const TARGET = /^\/v1\/executors\/([^/]+)(.*)$/;
 const BODY_LIMIT_BYTES = 1024 * 1024;
 
-/** Listens on a free loopback port. Signatures are not checked. */
-export async function startFakeGateway(): Promise<FakeGateway> {
+/** Request for an agent, as the central API has sent it. */
+export type AgentRequest = {
+  method: string;
+  /** Path below the executor. */
+  path: string;
+  executorId: string;
+  /** Length of the body, and the body; null without one. */
+  bytes: number;
+  body: unknown;
+};
+
+/** Listens on a free loopback port. Signatures are not checked. `onRequest` runs before a request takes effect. */
+export async function startFakeGateway(
+  onRequest: (request: AgentRequest) => void = () => undefined,
+): Promise<FakeGateway> {
   const agents = createFakeAgents();
   agents.useClock(systemClock);
   const log = createLog({ name: 'gateway', level: 'silent' });
@@ -32,6 +46,11 @@ export async function startFakeGateway(): Promise<FakeGateway> {
     clock: systemClock,
     random: systemRandom,
     bodyLimitBytes: BODY_LIMIT_BYTES,
+  });
+  server.addHook('preValidation', async ({ method, url, headers, body }) => {
+    const [, executorId = '', path = ''] = TARGET.exec(url) ?? [];
+    const bytes = Number(headers['content-length'] ?? 0);
+    onRequest({ method, path, executorId, bytes, body: body ?? null });
   });
   const base = '/v1/executors/:executorId/v1/pods';
   server.get(base, { schema: { params: Executor } }, async ({ params }) => ({

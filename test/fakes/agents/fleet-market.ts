@@ -43,8 +43,6 @@ export function createFleetMarket(fleet: HostFleet, isVerified: (host: FleetHost
       return podOf(host, podId);
     },
     pod: async (podId) => podOf(hostOf(podId), podId),
-    metrics: async () => null,
-    readLog: async () => undefined,
     async end(podId) {
       fleet.endRental(hostOf(podId));
     },

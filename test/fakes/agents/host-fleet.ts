@@ -18,6 +18,7 @@ import type { Verifier } from '../../../validator/inspection/proof/verifier.ts';
 import { INSPECT_SCRIPT } from '../../../validator/inspection/rental-probe/probe-spec.ts';
 import type { SshLogin, SshPlace } from '../../../validator/inspection/rental-probe/ssh-session.ts';
 import type { RunInPod } from '../../../validator/inspection/reports/pod-terminal.ts';
+import { LoginFailed, type RenterLogin } from '../../../validator/probes/openssh-login.ts';
 import { executorId, hotkey } from '../../fixtures/cycle-set.ts';
 import type { ManualClock } from '../manual-clock.ts';
 import { type Conduct, HONEST, honestInventory } from './conduct.ts';
@@ -232,12 +233,21 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
   };
 
   /** SSH as a renter uses it. */
-  const logInAsRenter: SshLogin = async ({ host: address }) => {
-    const host = hostAt(address);
-    if (host === undefined || host.sshProblem !== null) throw new Error('connection refused');
+  const logInAsRenter: RenterLogin = ({ host: address }) => {
+    const reached = () => {
+      const host = hostAt(address);
+      if (host === undefined || host.sshProblem !== null) throw new LoginFailed('refused');
+      return host;
+    };
     return {
-      run: async (command, input = '') =>
-        printedInPod(host.inRentals(inventoryOf(host)), command, String(input)),
+      run: async (command, input) => {
+        const host = reached();
+        return printedInPod(host.inRentals(inventoryOf(host)), command, input);
+      },
+      send: async () => {
+        reached();
+        return FAST_KBIT;
+      },
       end: () => undefined,
     };
   };

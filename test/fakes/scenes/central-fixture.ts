@@ -20,6 +20,7 @@ import { INTACT_DATABASE } from '../../../validator/database/database-watch.ts';
 import { hotkey } from '../../fixtures/cycle-set.ts';
 import { createManualClock, type ManualClock } from '../manual-clock.ts';
 import { createTestDatabase } from './central-database.ts';
+import { rentalRecorder } from './rental-recorder.ts';
 
 /** Dependencies of the central API that a test may replace. Default database: a new, empty one. */
 type Outside = Partial<
@@ -168,6 +169,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     ...options,
   });
   const { server } = central;
+  const record = rentalRecorder(ports.db);
   let accounts = 0;
 
   /** Sends a request below /api; a body is sent as JSON. */
@@ -183,7 +185,9 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
       headers,
       ...(body === undefined ? {} : { payload: body }),
     });
-    return { status: response.statusCode, headers: response.headers, body: response.json() };
+    const received = response.json();
+    await record?.({ method, path, sent: body, status: response.statusCode, received });
+    return { status: response.statusCode, headers: response.headers, body: received };
   }
 
   async function signUp(): Promise<TestAccount> {

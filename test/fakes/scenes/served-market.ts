@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { openCentralDatabase } from '../../../validator/central/platform/database/database.ts';
-import { startFakeGateway } from '../agents/fake-gateway.ts';
+import { type AgentRequest, startFakeGateway } from '../agents/fake-gateway.ts';
 import { createManualClock } from '../manual-clock.ts';
 import { writeCentralKeys } from './central-fixture.ts';
 import { createTestMarket, type TestMarket } from './market-fixture.ts';
@@ -22,9 +22,10 @@ export type ServedMarket<Nodes> = Awaited<ReturnType<typeof createServedMarket<N
 export async function createServedMarket<Nodes>(
   databaseIn: (folder: string) => string | Promise<string>,
   addNodes: (market: TestMarket) => Promise<Nodes>,
+  onRequest?: (request: AgentRequest) => void,
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-served-'));
-  const gateway = await startFakeGateway();
+  const gateway = await startFakeGateway(onRequest);
   const removeAll = async () => {
     await gateway.close();
     rmSync(folder, { recursive: true, force: true });
