@@ -106,7 +106,7 @@ missing_packages() {
   have restic || list="$list restic"
   static_busybox || list="$list busybox-static"
   sftp_server || list="$list openssh-sftp-server"
-  # For tests that log in to pods, and benchmarks that copy files.
+  # For hidden rentals and tests that log in to pods, and benchmarks that copy files.
   have scp || list="$list openssh-client"
   if [ "$for_tests" = yes ]; then
     postgres_server || list="$list postgresql"

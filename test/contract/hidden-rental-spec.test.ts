@@ -58,7 +58,7 @@ it('has only members that vary, or that equal those of an ordinary rental', () =
     return values.size === 1 && !values.has(JSON.stringify(ordinary[name]));
   });
   expect(constant).toEqual([]);
-  const varied = ['image', 'internal_ports', 'gpu_uuids', 'limits', 'ssh_public_keys', 'template'];
+  const varied = ['internal_ports', 'gpu_uuids', 'limits', 'ssh_public_keys'];
   for (const name of varied as (keyof PodSpecInput)[]) {
     expect(new Set(specs.map((spec) => JSON.stringify(spec[name]))).size).toBeGreaterThan(1);
   }

@@ -23,12 +23,21 @@ export function shellBlock(path: string, heading: string): string {
  * Pastes the blocks into one shell, in a folder whose `var` is the marketplace's home, and returns the standard output.
  * The commands share the shell's standard input: a command that reads the standard input consumes the lines after it.
  */
-export async function runSession(blocks: readonly string[], home: string): Promise<string> {
+export async function runSession(
+  blocks: readonly string[],
+  home: string,
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-session-'));
   try {
     symlinkSync(home, join(folder, 'var'));
     for (const name of CHECKOUT) symlinkSync(join(ROOT, name), join(folder, name));
-    const options = { cwd: folder, encoding: 'utf8', timeout: TIMEOUT_MS } as const;
+    const options = {
+      cwd: folder,
+      encoding: 'utf8',
+      timeout: TIMEOUT_MS,
+      env: environment,
+    } as const;
     const running = promisify(execFile)('bash', ['-s'], options);
     running.child.stdin?.end(blocks.join('\n'));
     return (await running).stdout;

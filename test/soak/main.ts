@@ -13,6 +13,7 @@ import { logFollowers } from './log-followers.soak.ts';
 import { fullKillMatrices, longTests } from './long-tests.soak.ts';
 import { moneyMatters } from './money.soak.ts';
 import { ledgerMove } from './move.soak.ts';
+import { hiddenAmongOrdinary } from './probes.soak.ts';
 import { randomOperations } from './random-operations.soak.ts';
 import { agentUpdate } from './update.soak.ts';
 
@@ -101,6 +102,10 @@ leaves out faults of chaos, such as clock,postgres. Prints a table and writes va
       update: rows(
         'an agent under systemd in a container (needs root) updates itself to the image of `npm run image`',
         () => agentUpdate(print),
+      ),
+      probes: rows(
+        '400 hidden and 400 ordinary rentals as hosts see them, separated by two classifiers (needs ssh)',
+        ({ seed }) => hiddenAmongOrdinary({ seed, print }),
       ),
     },
   },

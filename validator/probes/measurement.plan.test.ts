@@ -72,9 +72,7 @@ it('differs from measurement to measurement: order, spelling, words and amounts'
   expect(new Set(measurements.map(({ steps }) => steps[0]?.input)).size).toBe(50);
   const orders = measurements.map(({ steps }) => steps.map(({ command }) => command).join('\n'));
   expect(new Set(orders).size).toBe(50);
-  const words = measurements.map(
-    ({ steps }) => new Set(steps[0]?.input.match(/\b[a-z]{4,9}\b/g)),
-  );
+  const words = measurements.map(({ steps }) => new Set(steps[0]?.input.match(/\b[a-z]{4,9}\b/g)));
   const [first = new Set(), ...others] = words;
   const common = others.reduce((shared, each) => shared.intersection(each), first);
   // Only the words of the shell remain.

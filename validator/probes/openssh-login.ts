@@ -8,7 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { type CommandOptions, type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
+import {
+  type CommandOptions,
+  type CommandResult,
+  runCommand,
+} from '#shared/runtime/run-command.ts';
 import { type SshKeyPair, sshFingerprint } from '#shared/signing/openssh-key.ts';
 import type { OpenSocket, SshPlace } from '../inspection/rental-probe/ssh-session.ts';
 import { ProxyFailed } from './socks.ts';

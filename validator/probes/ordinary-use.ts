@@ -22,8 +22,14 @@ const Recorded = z.strictObject({
       }),
     )
     .min(1),
-  pod_names: z.array(z.strictObject({ count: Count, name: z.string() })).min(1),
-  /** `{hex}`, `{id}` and `{byte}` in a comment are parts that differ from computer to computer. */
+  /** Each name once: hosts do not see it, and most requests of tests have that of one fixture. */
+  pod_names: z.array(z.string()).min(1),
+  /** Names of owners of computers. */
+  users: z.array(z.string().min(1)).min(1),
+  /**
+   * `{user}` and `{User}` in a comment are a name of `users`; `{hex}`, `{id}` and `{byte}` are parts that differ from
+   * computer to computer.
+   */
   keys: z
     .array(
       z.strictObject({

@@ -1,6 +1,7 @@
 /** Hidden rentals as part of the validator. */
 import { expect, it } from 'vitest';
 import { createValidatorScene } from '../../test/fakes/scenes/validator-scene.ts';
+import { findEvidence } from '../evidence/evidence.store.ts';
 import { insertWaiting } from './hidden-rental.store.ts';
 
 it('reports in readiness that no hidden rentals are made without accounts', async () => {
@@ -29,13 +30,13 @@ it('fails an executor in the inspection after a hidden rental below the offer, w
     await scene.store.updateTable('hidden_rentals').set(result).execute();
     const lastDocument = async () => {
       await scene.cycle();
-      const { document } = await scene.store
+      const newest = scene.store
         .selectFrom('evidence')
-        .select('document')
+        .select('id')
         .orderBy('seq', 'desc')
-        .limit(1)
-        .executeTakeFirstOrThrow();
-      return document;
+        .limit(1);
+      const { id: evidenceId } = await newest.executeTakeFirstOrThrow();
+      return (await findEvidence(scene.store, evidenceId))?.document ?? '';
     };
     expect(await lastDocument()).not.toContain('RENTAL_BELOW_OFFER');
     await scene.store.updateTable('hidden_rentals').set({ ended_ms: nowMs }).execute();

@@ -52,9 +52,12 @@ export async function rentAndMeasure(
   const pod = await runningPod(ports, rental);
   const offer = offerOf(pod, startupCommands);
   await clock.sleep(plan.loginAfterMs, signal);
-  const first = await measureIn(ports, rental, offer);
+  const first = await measureIn(ports, { ...rental, pod, offer });
   await clock.sleep(plan.betweenMs, signal);
-  const second = await measureIn(ports, rental, offer);
+  // The pod may have been restarted.
+  const again = await ports.client.pod(rental.podId);
+  if (!isReachable(again)) throw new NotMeasured(`the pod is ${again.status}`);
+  const second = await measureIn(ports, { ...rental, pod: again, offer });
   return compareMeasurements(offer, [first.measurement, second.measurement], {
     downKbit: second.downKbit ?? first.downKbit,
     endedMs: clock.now(),
@@ -82,15 +85,11 @@ const isReachable = ({ status, ssh_connect_cmd: command }: RentedPod): boolean =
 
 type Measured = { measurement: Measurement; downKbit: number | null };
 
-/** Reads the pod's address anew, because the pod may have been restarted. */
-async function measureIn(
-  ports: RentalPorts,
-  rental: RunningRental,
-  offer: Offer,
-): Promise<Measured> {
-  const { client, random, signal } = ports;
-  const pod = await client.pod(rental.podId);
-  if (!isReachable(pod)) throw new NotMeasured(`the pod is ${pod.status}`);
+type Measurable = RunningRental & { pod: RentedPod; offer: Offer };
+
+async function measureIn(ports: RentalPorts, rental: Measurable): Promise<Measured> {
+  const { random, signal } = ports;
+  const { pod, offer } = rental;
   const session = sessionIn(ports, pod, rental);
   try {
     const plan = planMeasurement(random, offer);
@@ -133,7 +132,10 @@ function sessionIn(
   return logIn({ host, port }, { key, hostKeyFingerprint, locale, signal });
 }
 
-/** Runs the steps one after the other. The output of a step that fails is empty; rejects if no login is possible. */
+const isLoginError = (error: unknown): boolean =>
+  error instanceof LoginFailed || error instanceof LoginNotTried;
+
+/** Runs the steps one after the other. The output of a step that fails is empty; rejects if the first login fails. */
 async function carryOut(
   { clock, signal }: RentalPorts,
   session: RenterSession,
@@ -143,7 +145,7 @@ async function carryOut(
   for (const { pauseMs, command, input, read } of plan.steps) {
     await clock.sleep(pauseMs, signal);
     const output = await session.run(command, input, COMMAND_MS).catch((error: unknown) => {
-      if (error instanceof LoginFailed || error instanceof LoginNotTried) throw error;
+      if (reads.length === 0 && isLoginError(error)) throw error;
       return '';
     });
     signal.throwIfAborted();

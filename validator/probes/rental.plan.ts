@@ -51,12 +51,15 @@ export function planRental(random: Random, use: OrdinaryUse, choice: Choice): Re
   const least = { count: 1, template: 0, gpu_count: choice.minGpus };
   const { count, template, ...body } = drawn(random, fitting.length > 0 ? fitting : [least]);
   const { templateIds } = choice;
-  const { name } = drawn(random, use.pod_names);
   const { type, bits, comment } = drawn(random, use.keys);
   const course = drawn(random, use.courses);
   return {
-    body: { pod_name: name, template_id: templateIds[template] ?? templateIds[0], ...body },
-    key: { type, bits, comment: filled(random, comment) },
+    body: {
+      pod_name: podName(random, use),
+      template_id: templateIds[template] ?? templateIds[0],
+      ...body,
+    },
+    key: { type, bits, comment: filled(random, comment, use) },
     pollMs: course.poll_ms,
     loginAfterMs: course.login_after_ms,
     locale: course.locale,
@@ -64,6 +67,9 @@ export function planRental(random: Random, use: OrdinaryUse, choice: Choice): Re
     lingerMs: drawnMs(random, use.linger_ms),
   };
 }
+
+const podName = (random: Random, { pod_names: names }: OrdinaryUse): string =>
+  names[random.int(names.length)] ?? '';
 
 type Request = OrdinaryUse['requests'][number];
 
@@ -82,11 +88,15 @@ const HEX_CHARS = 12;
 const ID_CHARS = 7;
 const BYTE = 256;
 
-/** Fills the parts of a comment that differ from computer to computer. */
-function filled(random: Random, comment: string): string {
+/** Fills the parts of a comment that differ from owner to owner, or from computer to computer. */
+function filled(random: Random, comment: string, { users }: OrdinaryUse): string {
+  const user = users[random.int(users.length)] ?? '';
+  const capital = `${user.slice(0, 1).toUpperCase()}${user.slice(1)}`;
   const chars = (count: number, from: string) =>
     Array.from({ length: count }, () => from[random.int(from.length)]).join('');
   return comment
+    .replace('{user}', user)
+    .replace('{User}', capital)
     .replace('{hex}', () => chars(HEX_CHARS, HEX))
     .replace('{id}', () => chars(ID_CHARS, CAPITALS))
     .replaceAll('{byte}', () => String(random.int(BYTE)));

@@ -1,0 +1,10 @@
+/** `npm run record-use`: records ordinary rentals anew, and derives what hidden rentals copy. Needs root. */
+import { recordUse } from './record-use.ts';
+
+await recordUse({
+  seed: 1,
+  keys: 400,
+  rounds: 18,
+  tests: ['validator/central/market', 'validator/central/money', 'validator/central/backups'],
+  print: (line) => process.stdout.write(`${line}\n`),
+});
