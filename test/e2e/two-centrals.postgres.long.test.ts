@@ -85,9 +85,13 @@ const launches = (node: AddedNode, id: unknown) =>
   gateway.agents.host(node.id).calls.filter((call) => call === `put ${id}`).length;
 
 it('rents the last GPU to one of 50 concurrent requests to both processes', async () => {
+  // The launch lasts until every request is answered: once the pod runs, later requests find no free GPU.
+  const answered = Promise.withResolvers<void>();
+  gateway.beforePutAnswer = () => answered.promise;
   const answers = await Promise.all(
     Array.from({ length: 50 }, (_, index) => rent(index % 2 === 0 ? one : other, single)),
-  );
+  ).finally(answered.resolve);
+  gateway.beforePutAnswer = async () => undefined;
   const served = answers.filter(({ status }) => status === 200);
   expect(served).toHaveLength(1);
   for (const { status, body } of answers.filter((answer) => answer !== served[0])) {
