@@ -19,6 +19,8 @@ const POLL_MS = 2_000;
 /** States in which a pod remains without a request. */
 const AT_REST = ['running', 'reboot_failed', 'failed', 'broken', 'stopped', 'creation_failed'];
 const BANNER_WITHIN_MS = 15_000;
+const RESTORE_ATTEMPTS = 12;
+const RESTORE_PAUSE_MS = 10_000;
 const FOLLOWED_WITHIN_MS = 60_000;
 
 /** Violations by the kind of thing that should agree, such as containers or leases. */
@@ -147,12 +149,25 @@ export async function restoreAll(
         losses.push(`${backup.id} was COMPLETED and is ${row?.state}`);
         continue;
       }
-      const state = await renters.restore(pod as ChaosPod, backup);
+      const state = await restoreWhenFree(renters, pod as ChaosPod, backup);
       if (state !== 'COMPLETED') losses.push(`restore of ${backup.id}: ${state ?? 'refused'}`);
     }
     if (pod !== null) await renters.remove(pod);
   }
   return losses;
+}
+
+/** Repeats a request that was refused, because the cleanup of a repository refuses restores for a while. */
+async function restoreWhenFree(
+  renters: ChaosRenters,
+  pod: ChaosPod,
+  backup: ChaosBackup,
+): ReturnType<ChaosRenters['restore']> {
+  for (let attempt = 1; ; attempt += 1) {
+    const state = await renters.restore(pod, backup);
+    if (state !== null || attempt === RESTORE_ATTEMPTS) return state;
+    await systemClock.sleep(RESTORE_PAUSE_MS);
+  }
 }
 
 async function runningPodOf(
