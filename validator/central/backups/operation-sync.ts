@@ -8,17 +8,18 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { renterOn } from '../market/pods/node-renter.ts';
 import { findAnyPod } from '../market/pods/pod-access.ts';
+import { batchedRows } from '../platform/database/batched.ts';
 import type { Database, Pod } from '../platform/database/tables.ts';
 import { isSilent, operationStep } from './operation.plan.ts';
 import {
   clearAbandoned,
   hasOpenStartupRestore,
-  hasOperationsOn,
   listAbandonedOn,
   listOpenOn,
   listOrphans,
   listStrandedDrills,
   markSent,
+  nodesWithOperations,
 } from './operation.store.ts';
 import type { Operation } from './operation.ts';
 import { rulesOf } from './operation-kinds.ts';
@@ -49,6 +50,10 @@ export function createOperationSync(deps: {
   const { db, clock, log, repositories, trust } = deps;
   const record = createOperationRecorder(deps);
   const startedMs = clock.now();
+  const withOperations = batchedRows(
+    (ids) => nodesWithOperations(db, ids),
+    (id) => id,
+  );
 
   /** Present time, and the time since which this process has observed the nodes. */
   const watched = () => {
@@ -148,7 +153,7 @@ export function createOperationSync(deps: {
      * the agent no longer answers.
      */
     async pass(client: AgentClient, executorId: string): Promise<boolean> {
-      if (!(await hasOperationsOn(db, executorId))) return false;
+      if ((await withOperations(executorId)).length === 0) return false;
       const isPending = await cancelAbandoned(client, executorId);
       const operations = await listOpenOn(db, executorId);
       if (operations.length === 0) return isPending;

@@ -3,7 +3,7 @@
  */
 
 import type { SelectQueryBuilder, Updateable } from 'kysely';
-import { prepared, type Slots } from '../platform/database/prepared.ts';
+import { idsJson, jsonRows, prepared, type Slots } from '../platform/database/prepared.ts';
 import type { BackupLogsTable, OperationColumns } from '../platform/database/tables/backups.ts';
 import type {
   BackupDrill,
@@ -74,21 +74,32 @@ async function pageOf<Table extends 'backup_logs' | 'restore_logs'>(
   return { rows, total: Number(counted?.n ?? 0) };
 }
 
-const anyOn = prepared((db, { executorId }: Slots<{ executorId: string }>) => {
+const withAny = prepared((db, { ids }: Slots<{ ids: string }>) => {
   const [first, ...others] = KINDS.flatMap((kind) => {
-    const onNode = db.selectFrom(TABLES[kind]).select('id').where('executor_id', '=', executorId);
+    const onNodes = db
+      .selectFrom(TABLES[kind])
+      .select('executor_id')
+      .where('executor_id', 'in', (eb) =>
+        eb.selectFrom(jsonRows(db, ids, { id: 'text' }).as('input')).select('id'),
+      );
     return [
-      onNode.where('completed_at', 'is', null),
-      onNode.where('abandoned_at', 'is not', null),
+      onNodes.where('completed_at', 'is', null),
+      onNodes.where('abandoned_at', 'is not', null),
     ] as const;
   });
   if (first === undefined) throw new Error('there are no kinds of operations');
-  return others.reduce((all, each) => all.unionAll(each), first).limit(1);
+  return others.reduce((all, each) => all.union(each), first);
 });
 
-/** Returns true if a node has open or abandoned operations. Most nodes have none. Queried in every pass of the sync. */
-export async function hasOperationsOn(db: Db, executorId: string): Promise<boolean> {
-  return (await anyOn(db, { executorId })).rows.length > 0;
+/**
+ * Returns the nodes that have open or abandoned operations. Most nodes have none. Queried in every pass of the sync.
+ */
+export async function nodesWithOperations(
+  db: Db,
+  executorIds: readonly string[],
+): Promise<string[]> {
+  const { rows } = await withAny(db, { ids: idsJson(executorIds) });
+  return rows.map((row) => row.executor_id);
 }
 
 /**

@@ -18,12 +18,13 @@ import type { Random } from '#shared/runtime/random.ts';
 import { withRequestId } from '#shared/runtime/request-context.ts';
 import { newestRequestId } from '../../delivery/events/event.service.ts';
 import type { Mails } from '../../delivery/mail/mail.service.ts';
+import { batchedRows } from '../../platform/database/batched.ts';
 import type { Database, Db, Pod } from '../../platform/database/tables.ts';
 import type { Agents } from '../../platform/ports.ts';
 import { type DriftKind, recordDrift } from './drift.ts';
 import { isLaunchLate } from './launch-limit.ts';
 import { podStateOf } from './pod.state.ts';
-import { changePod, findPod, isBeingCreated, listUnendedOn } from './pod.store.ts';
+import { changePod, findPod, isBeingCreated, listUnendedOnNodes } from './pod.store.ts';
 import { createLostContact, isUnanswered, type LostContactDeps } from './pod-contact.ts';
 import { createIdleCheck } from './pod-idle.ts';
 import type { NotebookTokenOf } from './pod-notebook.ts';
@@ -112,6 +113,10 @@ export type PassResult = { result: SyncResult; isEmpty: boolean };
 export function createPodSync(deps: SyncDeps) {
   const { db, clock, log, trust } = deps;
   const { restoresAtStart } = deps.operations;
+  const unendedOn = batchedRows(
+    (ids) => listUnendedOnNodes(db, ids),
+    (pod) => pod.executor_id,
+  );
   const record = createPodRecorder({ ...deps, restoresAtStart });
   const lostContact = createLostContact({ ...deps, failCreation: record.failCreation });
   const checkIdle = createIdleCheck(deps);
@@ -257,11 +262,11 @@ export function createPodSync(deps: SyncDeps) {
    * that the agent reports as running is not late.
    */
   async function endLateLaunches(executorId: string): Promise<Pod[]> {
-    const pods = await listUnendedOn(db, executorId);
+    const pods = await unendedOn(executorId);
     const late = trust.isSuspect() ? [] : pods.filter((pod) => isLaunchLate(pod, clock.now()));
     if (late.length === 0) return pods;
     for (const pod of late) await record.launchTimedOut(pod);
-    return listUnendedOn(db, executorId);
+    return unendedOn(executorId);
   }
 
   async function isEmpty(executorId: string, pods: readonly Pod[]): Promise<boolean> {
@@ -271,7 +276,7 @@ export function createPodSync(deps: SyncDeps) {
   async function syncExecutor(executorId: string): Promise<PassResult> {
     if (trust.isStepping()) return { result: 'refused', isEmpty: false };
     const client = deps.agents.clientOf(executorId);
-    const pods = await listUnendedOn(db, executorId);
+    const pods = await unendedOn(executorId);
     let isAllDone: boolean;
     let isWorking: boolean;
     try {

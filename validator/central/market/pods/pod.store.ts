@@ -1,7 +1,13 @@
 /** All queries on pods. A state changes only if the row is still in a state that allows the move. */
 import { sql, type Updateable } from 'kysely';
 import { type Metered, meterTransition } from '../../money/metering/usage.service.ts';
-import { insertOne, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import {
+  idsJson,
+  insertOne,
+  jsonRows,
+  prepared,
+  type Slots,
+} from '../../platform/database/prepared.ts';
 import { sealed } from '../../platform/database/sealed-columns.ts';
 import type { PodsTable } from '../../platform/database/tables/market.ts';
 import type { Db, Pod } from '../../platform/database/tables.ts';
@@ -43,7 +49,7 @@ const known = prepared((db, { ids }: Slots<{ ids: string }>) =>
 /** Finds the columns with which reports of nodes are compared, of pods in any state. Queried in every pass. */
 export async function findKnown(db: Db, ids: readonly string[]): Promise<KnownPod[]> {
   if (ids.length === 0) return [];
-  return (await known(db, { ids: JSON.stringify(ids.map((id) => ({ id }))) })).rows;
+  return (await known(db, { ids: idsJson(ids) })).rows;
 }
 
 /**
@@ -82,18 +88,25 @@ export async function listLiveOn(db: Db, accountId: string, executorId: string):
     .execute();
 }
 
-const unendedOn = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
+const unendedOn = prepared((db, { ids }: Slots<{ ids: string }>) =>
   db
     .selectFrom('pods')
     .selectAll()
-    .where('executor_id', '=', executorId)
+    .where('executor_id', 'in', (eb) =>
+      eb.selectFrom(jsonRows(db, ids, { id: 'text' }).as('input')).select('id'),
+    )
     .where('ended_at', 'is', null)
     .orderBy('created_at'),
 );
 
-/** Pods on a node that have not ended. Queried in every pass over the node. */
-export async function listUnendedOn(db: Db, executorId: string): Promise<Pod[]> {
-  return (await unendedOn(db, { executorId })).rows;
+/** Pods on these nodes that have not ended, oldest first. Queried in every pass over the nodes. */
+export async function listUnendedOnNodes(db: Db, executorIds: readonly string[]): Promise<Pod[]> {
+  return (await unendedOn(db, { ids: idsJson(executorIds) })).rows;
+}
+
+/** Pods on a node that have not ended, oldest first. */
+export function listUnendedOn(db: Db, executorId: string): Promise<Pod[]> {
+  return listUnendedOnNodes(db, [executorId]);
 }
 
 /** Returns true if a pod on the node is being created. */

@@ -1,7 +1,7 @@
 /** Queries on sync_turns, the queue of executors that the pod sync of all processes polls. */
 import { type SqlBool, sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
-import { jsonRows } from '../../platform/database/prepared.ts';
+import { idsJson, jsonRows } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lockFreeRows } from '../../platform/database/transactions.ts';
 
@@ -67,8 +67,7 @@ export async function lockedAmong(tx: Db, ids: readonly string[]): Promise<Reado
 }
 
 function idRows(db: Db, ids: readonly string[]) {
-  const given = JSON.stringify(ids.map((id) => ({ id })));
-  return jsonRows(db, sql`${given}`, { id: 'text' }).as('input');
+  return jsonRows(db, sql`${idsJson(ids)}`, { id: 'text' }).as('input');
 }
 
 /** An entry that is due already keeps its time, from which its delay is measured. */

@@ -9,14 +9,15 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { recordAudit } from '../../platform/audit/audit.service.ts';
-import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import { batchedRows } from '../../platform/database/batched.ts';
+import { idsJson, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Database, Db, Pod, UnknownPod } from '../../platform/database/tables.ts';
 import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { recordDrift } from './drift.ts';
 import { acknowledgeGeneration, findKnown, findPod } from './pod.store.ts';
 import { beginRemoval } from './pod-removal.ts';
-import { type KnownPod, unknownAmong } from './unknown-pods.plan.ts';
+import { unknownAmong } from './unknown-pods.plan.ts';
 
 export type UnknownPods = ReturnType<typeof createUnknownPods>;
 
@@ -34,6 +35,37 @@ export function createUnknownPods(deps: {
   wake(executorId: string): void;
 }) {
   const { db, clock, log } = deps;
+  const knownPod = batchedRows(
+    (ids) => findKnown(db, ids),
+    (pod) => pod.id,
+  );
+  const recordsOn = batchedRows(
+    (ids) => listRecords(db, ids),
+    (record) => record.executor_id,
+  );
+
+  /** Replaces the records of the node by those of its present unknown pods. `added` are the new ones. */
+  async function record(
+    executorId: string,
+    views: readonly PodView[],
+  ): Promise<{ unknown: UnknownPod[]; added: UnknownPod[] }> {
+    const running = views.filter(({ desired }) => desired === 'running');
+    // Rows are read after the views: the row of a pod is written before the node receives the pod.
+    const rows = (await Promise.all(running.map(({ id }) => knownPod(id)))).flat();
+    const found = unknownAmong(views, executorId, new Map(rows.map((row) => [row.id, row])));
+    const records = await recordsOn(executorId);
+    const before = new Map(records.map((row) => [row.pod_id, row]));
+    if (found.length === 0 && before.size === 0) return { unknown: [], added: [] };
+    const nowMs = clock.now();
+    const unknown = found.map((pod): UnknownPod => {
+      const { found_at = nowMs, remove_requested_at = null } = before.get(pod.pod_id) ?? {};
+      return { ...pod, found_at, remove_requested_at };
+    });
+    const added = unknown.filter((pod) => !before.has(pod.pod_id));
+    const isSame = added.length === 0 && unknown.length === before.size;
+    if (!isSame) await db.transaction().execute((tx) => replace(tx, executorId, unknown));
+    return { unknown, added };
+  }
 
   async function announce(found: readonly UnknownPod[]): Promise<void> {
     for (const { pod_id, executor_id, kind } of found.slice(0, MAX_ANNOUNCED)) {
@@ -84,7 +116,7 @@ export function createUnknownPods(deps: {
       executorId: string,
       views: readonly PodView[],
     ): Promise<ReadonlyMap<string, UnknownPod>> {
-      const { unknown, added } = await record(db, executorId, views, clock.now());
+      const { unknown, added } = await record(executorId, views);
       await announce(added);
       await removeRequested(client, unknown);
       return new Map(unknown.map((pod) => [pod.pod_id, pod]));
@@ -161,27 +193,6 @@ function findUnknown(db: Db, executorId: string, podId: string): Promise<Unknown
     .executeTakeFirst();
 }
 
-/** Replaces the records of the node by those of its present unknown pods. `added` are the new ones. */
-async function record(
-  db: Database,
-  executorId: string,
-  views: readonly PodView[],
-  nowMs: number,
-): Promise<{ unknown: UnknownPod[]; added: UnknownPod[] }> {
-  // Rows are read after the views: the row of a pod is written before the node receives the pod.
-  const found = unknownAmong(views, executorId, await rowsOf(db, views));
-  const before = await recordsOf(db, executorId);
-  if (found.length === 0 && before.size === 0) return { unknown: [], added: [] };
-  const unknown = found.map((pod): UnknownPod => {
-    const { found_at = nowMs, remove_requested_at = null } = before.get(pod.pod_id) ?? {};
-    return { ...pod, found_at, remove_requested_at };
-  });
-  const added = unknown.filter((pod) => !before.has(pod.pod_id));
-  const isSame = added.length === 0 && unknown.length === before.size;
-  if (!isSame) await db.transaction().execute((tx) => replace(tx, executorId, unknown));
-  return { unknown, added };
-}
-
 async function replace(tx: Db, executorId: string, unknown: readonly UnknownPod[]): Promise<void> {
   await lockRow(tx, 'executors', executorId);
   const ids = unknown.map((pod) => pod.pod_id);
@@ -202,26 +213,24 @@ async function replace(tx: Db, executorId: string, unknown: readonly UnknownPod[
 
 /** Stores the number of the node's unknown pods in its row, which the market reads. */
 async function countAgain(tx: Db, executorId: string): Promise<void> {
-  const { size } = await recordsOf(tx, executorId);
+  const { length } = await listRecords(tx, [executorId]);
   await tx
     .updateTable('executors')
-    .set({ unknown_pods: size })
+    .set({ unknown_pods: length })
     .where('id', '=', executorId)
-    .where('unknown_pods', '<>', size)
+    .where('unknown_pods', '<>', length)
     .execute();
 }
 
-const recordsOn = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
-  db.selectFrom('unknown_pods').selectAll().where('executor_id', '=', executorId),
+const records = prepared((db, { ids }: Slots<{ ids: string }>) =>
+  db
+    .selectFrom('unknown_pods')
+    .selectAll()
+    .where('executor_id', 'in', (eb) =>
+      eb.selectFrom(jsonRows(db, ids, { id: 'text' }).as('input')).select('id'),
+    ),
 );
 
-async function recordsOf(db: Db, executorId: string): Promise<ReadonlyMap<string, UnknownPod>> {
-  const { rows } = await recordsOn(db, { executorId });
-  return new Map(rows.map((row) => [row.pod_id, row]));
-}
-
-async function rowsOf(db: Db, views: readonly PodView[]): Promise<ReadonlyMap<string, KnownPod>> {
-  const ids = views.filter(({ desired }) => desired === 'running').map(({ id }) => id);
-  const rows = await findKnown(db, ids);
-  return new Map(rows.map((row) => [row.id, row]));
+async function listRecords(db: Db, executorIds: readonly string[]): Promise<UnknownPod[]> {
+  return (await records(db, { ids: idsJson(executorIds) })).rows;
 }

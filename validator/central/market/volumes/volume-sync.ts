@@ -9,13 +9,14 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError, type ErrorCode, messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
+import { batchedRows } from '../../platform/database/batched.ts';
 import type { Database, Pod, VolumeCopy } from '../../platform/database/tables.ts';
 import { renterOn } from '../pods/node-renter.ts';
 import { findAnyPod } from '../pods/pod-access.ts';
 import type { PodsAwaitingVolumes, VolumePasses } from '../pods/pod-sync.ts';
 import { acceptsSnapshot, cannotRestore, copyStep, PARTIAL } from './volume.plan.ts';
 import { GIVE_UP_MS } from './volume.state.ts';
-import { deleteCopy, findVolume, listCopiesOn, listSilentCopies } from './volume.store.ts';
+import { deleteCopy, findVolume, listCopiesOnNodes, listSilentCopies } from './volume.store.ts';
 import { createVolumeRecorder, DELAYED } from './volume-recorder.ts';
 import type { VolumeRepositories } from './volume-repository.ts';
 
@@ -44,6 +45,10 @@ export type VolumeSync = ReturnType<typeof createVolumeSync>;
 export function createVolumeSync(deps: VolumeSyncDeps) {
   const { db, clock, random, log, repositories } = deps;
   const record = createVolumeRecorder(deps);
+  const copiesOn = batchedRows(
+    (ids) => listCopiesOnNodes(db, ids),
+    (copy) => copy.executor_id,
+  );
 
   /** Sends the copy's operation to the node. Idempotent, because the operation's id was stored before it is sent. */
   async function send(client: AgentClient, copy: VolumeCopy): Promise<void> {
@@ -180,7 +185,7 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
 
   const passes: VolumePasses = {
     async pass(client, executorId) {
-      const copies = await listCopiesOn(db, executorId);
+      const copies = await copiesOn(executorId);
       // Most nodes have no copies.
       if (copies.length === 0) return null;
       const listed = await nullIfNotFound(client.listVolumes());
@@ -191,15 +196,15 @@ export function createVolumeSync(deps: VolumeSyncDeps) {
         const done = listed === null ? refuse(copy) : perform(client, copy, facts);
         await done.catch((error: unknown) => recordFailure(copy, error));
       }
-      return podsAwaiting(await listCopiesOn(db, executorId));
+      return podsAwaiting(await copiesOn(executorId));
     },
 
     isWorking: async (executorId) =>
-      (await listCopiesOn(db, executorId)).some(
+      (await copiesOn(executorId)).some(
         ({ state, operation_id: operationId }) => state !== 'attached' || operationId !== null,
       ),
 
-    hasCopies: async (executorId) => (await listCopiesOn(db, executorId)).length > 0,
+    hasCopies: async (executorId) => (await copiesOn(executorId)).length > 0,
   };
 
   return {

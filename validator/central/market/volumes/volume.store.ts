@@ -4,7 +4,7 @@
  */
 
 import type { Updateable } from 'kysely';
-import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import { idsJson, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { VolumeCopiesTable, VolumesTable } from '../../platform/database/tables/backups.ts';
 import type { Db, Volume, VolumeCopy } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
@@ -83,18 +83,23 @@ export async function listCopiesOf(db: Db, volumeIds: readonly string[]): Promis
   return liveCopies(db).where('volume_id', 'in', volumeIds).execute();
 }
 
-const onNode = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
+const onNodes = prepared((db, { ids }: Slots<{ ids: string }>) =>
   db
     .selectFrom('volume_copies')
     .selectAll()
-    .where('executor_id', '=', executorId)
+    .where('executor_id', 'in', (eb) =>
+      eb.selectFrom(jsonRows(db, ids, { id: 'text' }).as('input')).select('id'),
+    )
     .orderBy('created_at')
     .orderBy('id'),
 );
 
-/** All copies on a node, oldest first. Queried in every pass over the node. */
-export async function listCopiesOn(db: Db, executorId: string): Promise<VolumeCopy[]> {
-  return (await onNode(db, { executorId })).rows;
+/** All copies on these nodes, oldest first. Queried in every pass over the nodes. */
+export async function listCopiesOnNodes(
+  db: Db,
+  executorIds: readonly string[],
+): Promise<VolumeCopy[]> {
+  return (await onNodes(db, { ids: idsJson(executorIds) })).rows;
 }
 
 /** Returns true if the node has a live copy that was updated after `sinceMs`. */

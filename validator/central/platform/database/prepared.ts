@@ -89,6 +89,11 @@ type RowOf<C extends Record<string, ColumnType>> = {
   [Name in keyof C]: C[Name] extends 'text' ? string : number;
 };
 
+/** Returns the ids as rows with the column `id`, for `jsonRows`. */
+export function idsJson(ids: readonly string[]): string {
+  return JSON.stringify(ids.map((id) => ({ id })));
+}
+
 /** Returns a table expression over `json`, an array of objects with these members. */
 export function jsonRows<C extends Record<string, ColumnType>>(
   db: Db,
