@@ -1,15 +1,13 @@
 /** Resident memory of an idle agent, compared with an idle Node process. */
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agents/agent-process.ts';
+import { residentMb } from '../measure/process-usage.ts';
 import { type Row, valueAtMost } from '../measure/row.ts';
 
 const CEILING_MB = 110;
 /** Wait before the measurement, for several reconciles and for the collection of garbage from the start. */
 const SETTLE_MS = 30_000;
-const BYTES_PER_KB = 1024;
-const BYTES_PER_MB = 1_000_000;
 
 export async function agentIdleMemory({ child, client }: AgentProcess): Promise<Row> {
   await client.inventory();
@@ -26,11 +24,4 @@ export async function agentIdleMemory({ child, client }: AgentProcess): Promise<
   } finally {
     idle.kill();
   }
-}
-
-/** VmRSS of /proc, in units of 10^6 bytes. */
-export function residentMb(pid: number | undefined): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const kilobytes = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
-  return (kilobytes * BYTES_PER_KB) / BYTES_PER_MB;
 }

@@ -2,7 +2,6 @@
  * Many nodes with one running pod each, polled by real processes of the central API through a gateway that answers at
  * once: the longest time between two polls of a node, the processor time, and a rental among the busy nodes.
  */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { COLLECT_INTERVAL_MS } from '../../validator/central/market/metric-history/collect.ts';
@@ -12,6 +11,7 @@ import { createDatabaseIn, startPostgresServer } from '../fakes/external/postgre
 import { type CentralProcess, startCentralProcess } from '../fakes/scenes/central-process.ts';
 import { type AddedNode, DEFAULT_TEMPLATE } from '../fakes/scenes/market-fixture.ts';
 import { createServedMarket, type ServedMarket } from '../fakes/scenes/served-market.ts';
+import { cpuSeconds } from '../measure/process-usage.ts';
 import { median, type Row, ratioAtMost } from '../measure/row.ts';
 import { startBusyGateway } from './busy-gateway.ts';
 import { seedMarket } from './market-seed.ts';
@@ -30,8 +30,6 @@ const MEASURED_SECONDS = 60;
 /** Intervals within which every node must be polled. */
 const LATEST = 2;
 const MS_PER_SECOND = 1_000;
-/** Unit of processor times in /proc. */
-const TICKS_PER_SECOND = 100;
 
 type Market = ServedMarket<AddedNode[]>;
 type Load = { name: string; nodes: number; intervalSeconds: number; processes: number };
@@ -109,7 +107,8 @@ async function measureBusy(
   await eventually('every node is polled', isPolled, FIRST_ROUND_MS);
   await systemClock.sleep(WARM_UP_SECONDS * MS_PER_SECOND);
   const beganMs = performance.now();
-  const cpuBefore = cpuSeconds(centrals);
+  const cpuSoFar = () => centrals.reduce((sum, { child }) => sum + cpuSeconds(child.pid), 0);
+  const cpuBefore = cpuSoFar();
   const seconds = Math.max(MEASURED * intervalSeconds, MEASURED_SECONDS);
   const untilMs = beganMs + seconds * MS_PER_SECOND;
   let longestMs = 0;
@@ -118,7 +117,7 @@ async function measureBusy(
     await systemClock.sleep(SAMPLE_MS);
   }
   const elapsed = (performance.now() - beganMs) / MS_PER_SECOND;
-  const cpu = cpuSeconds(centrals) - cpuBefore;
+  const cpu = cpuSoFar() - cpuBefore;
   const amongBusy = await rentals(first, market, market.nodes.slice(RENTALS));
   const polled = { ours: longestMs / MS_PER_SECOND, reference: intervalSeconds };
   const used = { ours: cpu, reference: elapsed };
@@ -209,14 +208,4 @@ async function longestSincePoll(db: Db): Promise<number> {
     .where('ended_at', 'is', null)
     .executeTakeFirstOrThrow();
   return systemClock.now() - Number(oldest);
-}
-
-/** Processor time of the processes so far. */
-function cpuSeconds(processes: readonly CentralProcess[]): number {
-  const ticks = processes.map(({ child }) => {
-    // The name of the program is in brackets and may contain spaces.
-    const fields = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-    return Number(fields[11]) + Number(fields[12]);
-  });
-  return ticks.reduce((sum, each) => sum + each, 0) / TICKS_PER_SECOND;
 }

@@ -1,8 +1,8 @@
 /** Memory that the agent needs for one follower that stops reading while its pod writes without end. */
 import { systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agents/agent-process.ts';
+import { residentMb } from '../measure/process-usage.ts';
 import { type Row, valueAtMost } from '../measure/row.ts';
-import { residentMb } from './agent-memory.bench.ts';
 import { openLog, removeLogPod, startLogPod } from './log-pod.ts';
 
 const CEILING_MB = 8;

@@ -13,6 +13,7 @@ import { logFlood } from './log-flood.bench.ts';
 import { logLatency } from './log-latency.bench.ts';
 import { logMemory } from './log-memory.bench.ts';
 import { logRead } from './log-read.bench.ts';
+import { manyPods } from './many-pods.bench.ts';
 import { metering } from './metering.bench.ts';
 import { metricHistory } from './metric-history.bench.ts';
 import { metricsCost } from './metrics.bench.ts';
@@ -62,6 +63,7 @@ await measure(
     parts: {
       agent,
       flood,
+      pods: rows('a hundred pods on one agent', manyPods),
       list: rows('pages and filters of the node list', executorList),
       requests: rows('requests and rentals of the central API', centralRequests),
       proof: rows('verification of a proof of work', proofOfWork),

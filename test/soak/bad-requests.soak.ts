@@ -5,10 +5,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { residentMb } from '../bench/agent-memory.bench.ts';
 import { createFuzz, FUZZ_STATUSES, type FuzzRequest, isEndless } from '../fakes/faults/fuzz.ts';
 import { type CentralProcess, startCentralProcess } from '../fakes/scenes/central-process.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
+import { residentMb } from '../measure/process-usage.ts';
 import { figureAtMost, median, type Row } from '../measure/row.ts';
 
 /** Requests before the measurement, during which caches and heaps reach their usual size. */

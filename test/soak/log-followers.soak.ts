@@ -2,9 +2,9 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { residentMb } from '../bench/agent-memory.bench.ts';
 import { openLog, removeLogPod, startLogPod } from '../bench/log-pod.ts';
 import type { AgentProcess } from '../fakes/agents/agent-process.ts';
+import { residentMb } from '../measure/process-usage.ts';
 import { figureAtMost, finding, growth, median, type Row, type Sample } from '../measure/row.ts';
 
 const PODS = 8;

@@ -109,7 +109,7 @@ const noAgents: Agents = {
 };
 
 /** Returns a handle that opens sealed columns, for tests that call stores and services themselves. */
-function openedBy(db: Database, secret: Uint8Array): Database {
+export function openedBy(db: Database, secret: Uint8Array): Database {
   const key = deriveKey(secret, 'environment-sealing');
   const opened = withSealedColumns(db, createSealing({ key, random: systemRandom }));
   return Object.assign(opened, { destroy: () => db.destroy() });

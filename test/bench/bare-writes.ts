@@ -1,0 +1,45 @@
+/**
+ * Reference for work that writes to SQLite: the rows that the work inserts and changes are recorded on a copy of the
+ * database, and then written to another copy without any other work, in as many commits.
+ */
+import { copyFileSync } from 'node:fs';
+import { constants } from 'node:sqlite';
+import { Kysely } from 'kysely';
+import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
+import type { Database, Tables } from '../../validator/central/platform/database/tables.ts';
+import { dialectOver } from '../../validator/database/node-sqlite-dialect.ts';
+import { openedBy, TEST_SECRET } from '../fakes/scenes/central-fixture.ts';
+
+/** A database through both of its handles. `db.destroy` closes both. */
+export type Copy = { file: DatabaseSync; db: Database };
+
+/** Copies a database of the central API with all committed rows. */
+export function copyOf(from: string, to: string): Copy {
+  const source = openSqlite(from);
+  source.exec('pragma wal_checkpoint(truncate)');
+  source.close();
+  copyFileSync(from, to);
+  const file = openSqlite(to);
+  return { file, db: openedBy(new Kysely<Tables>({ dialect: dialectOver(file) }), TEST_SECRET) };
+}
+
+/** Does each piece of work in turn and returns the rows that each has inserted and changed. */
+export async function changesOf(
+  { file, db }: Copy,
+  work: readonly ((db: Database) => Promise<unknown>)[],
+): Promise<Uint8Array[]> {
+  const changes: Uint8Array[] = [];
+  for (const each of work) {
+    const session = file.createSession();
+    await each(db);
+    changes.push(session.changeset());
+    session.close();
+  }
+  return changes;
+}
+
+/** Writes recorded rows in one transaction. */
+export function writeBare({ file }: Copy, change: Uint8Array): void {
+  const onConflict = () => constants.SQLITE_CHANGESET_ABORT;
+  if (!file.applyChangeset(change, { onConflict })) throw new Error('the rows do not fit');
+}
