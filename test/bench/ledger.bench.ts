@@ -1,16 +1,21 @@
 /**
- * Cost of the money ledger: reading a balance compared with the bare SQL statement, and postings in batches of a
- * thousand.
+ * Cost of the money ledger: reading a balance compared with the bare SQL statement, postings in batches of a thousand,
+ * and an audit.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { openSqlite } from '#shared/runtime/sqlite.ts';
+import { auditLedger } from '../../validator/central/money/ledger/audit.service.ts';
 import { postGroups } from '../../validator/central/money/ledger/ledger.service.ts';
 import { paidAccount, walletOf } from '../../validator/central/money/ledger/wallet.service.ts';
-import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
+import {
+  openCentralDatabase,
+  readCentralDatabase,
+} from '../../validator/central/platform/database/database.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
+import { addLedgerRows } from '../fakes/scenes/ledger-rows.ts';
 import { testCause } from '../fakes/scenes/wallet.ts';
 import { median, type Row, ratioAtLeast, ratioAtMost } from '../measure/row.ts';
 import { changesOf, copyOf, writeBare } from './bare-writes.ts';
@@ -25,6 +30,11 @@ const BATCHES = 20;
 const MOST_RATIO = 2;
 const LEAST_SHARE = 0.5;
 const MS_PER_SECOND = 1_000;
+const AUDITED = 1_000_000;
+const MAX_AUDIT_RATIO = 3;
+/** Transfers with the columns of their groups, as an audit reads them. */
+const BARE_READ = `select transfers.*, cause_type, cause_id, actor, request_id, at_ms
+  from transfers join ledger_groups on ledger_groups.id = group_id order by seq`;
 const US_PER_MS = 1_000;
 /** Statement with which the ledger reads a balance. */
 const RAW =
@@ -40,7 +50,7 @@ export async function ledgerCosts(): Promise<Row[]> {
     const db = await openCentralDatabase(file);
     try {
       await fund(db);
-      return [await balanceRead(db, file), await postings(file, folder)];
+      return [await balanceRead(db, file), await postings(file, folder), await audit(folder)];
     } finally {
       await db.destroy();
     }
@@ -129,4 +139,25 @@ function groupsOfBatch() {
     ],
     cause: testCause(),
   }));
+}
+
+/** Seconds of an audit of many transfers, compared with a bare read of the same rows. */
+async function audit(folder: string): Promise<Row> {
+  const file = join(folder, 'audited.db');
+  await (await openCentralDatabase(file)).destroy();
+  addLedgerRows(file, AUDITED);
+  const bare = openSqlite(file);
+  let beganMs = systemClock.monotonicMs();
+  let rows = 0;
+  for (const _ of bare.prepare(BARE_READ).iterate()) rows += 1;
+  const reference = (systemClock.monotonicMs() - beganMs) / MS_PER_SECOND;
+  bare.close();
+  const place = { address: file, variable: 'bench' };
+  beganMs = systemClock.monotonicMs();
+  const { transfers, findings } = await readCentralDatabase(place, (copy) => auditLedger(copy));
+  const ours = (systemClock.monotonicMs() - beganMs) / MS_PER_SECOND;
+  if (transfers !== rows || findings.length > 0) throw new Error(JSON.stringify(findings[0]));
+  const name = `ledger verify of ${AUDITED} transfers`;
+  const against = 'a bare read of the same rows';
+  return ratioAtMost(name, 's', against, { ours, reference }, MAX_AUDIT_RATIO);
 }
