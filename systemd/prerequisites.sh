@@ -28,8 +28,8 @@ busybox-static, openssh-sftp-server, iptables, ca-certificates, libatomic1, and 
 openssh-client, dropbear-bin (without its service) and rsync. Then starts the engine if it is not
 running. DOCKER_HOST selects another engine, which is checked but never started.
 
-  --tests    also install what the tests need: g++, shellcheck, e2fsprogs, PostgreSQL, Prometheus, docker-registry
-             and systemd (none of these services is started)
+  --tests    also install what the tests need: g++, shellcheck, e2fsprogs, PostgreSQL, PgBouncer, Prometheus,
+             docker-registry and systemd (none of these services is started)
   --check    print what is missing without changing anything; exit status 0 if nothing is, else 1
   --dry-run  print what would be done without changing anything
   --help     print this text
@@ -110,6 +110,7 @@ missing_packages() {
   have scp || list="$list openssh-client"
   if [ "$for_tests" = yes ]; then
     postgres_server || list="$list postgresql"
+    have pgbouncer || list="$list pgbouncer"
     have shellcheck || list="$list shellcheck"
     { have systemd-analyze && [ -x /lib/systemd/systemd ]; } || list="$list systemd"
     { have prometheus && have promtool; } || list="$list prometheus"
@@ -307,7 +308,7 @@ apt_quietly() {
 
 # Disables the services that these packages start.
 without_new_services() {
-  for name in prometheus docker-registry; do
+  for name in prometheus docker-registry pgbouncer; do
     case " $* " in *" $name "*) ;; *) continue ;; esac
     ! systemd_runs || systemctl disable --now "$name" >"$apt_log" 2>&1 || apt_failed
   done

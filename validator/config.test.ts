@@ -1,5 +1,8 @@
-import { expect, it } from 'vitest';
-import { inspectConfig } from '#shared/runtime/config.ts';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { configuredSecrets, inspectConfig } from '#shared/runtime/config.ts';
 import { CENTRAL_CONFIG } from './central/config.ts';
 import { VALIDATOR_CONFIG } from './config.ts';
 
@@ -22,6 +25,17 @@ it.each<[string, string, RegExp | null]>([
     'postgres://me:hush@db.example:99999/podwright',
     /not the address of a PostgreSQL server/,
   ],
+  ['DATABASE_POOL_SIZE', '100', null],
+  ['DATABASE_POOL_SIZE', '3', /DATABASE_POOL_SIZE \("3"\): .*>=4/],
+  ['DATABASE_POOL_SIZE', '501', /DATABASE_POOL_SIZE \("501"\): .*<=500/],
+  ['DATABASE_STATEMENT_SECONDS', '300', null],
+  ['DATABASE_STATEMENT_SECONDS', '0', /DATABASE_STATEMENT_SECONDS \("0"\): .*>=1/],
+  ['DATABASE_LOCK_SECONDS', '29', null],
+  [
+    'DATABASE_LOCK_SECONDS',
+    '30',
+    /DATABASE_LOCK_SECONDS \(30\): must be less than .*_DATABASE_STATEMENT_SECONDS \(30\)/,
+  ],
   ['METRICS_LISTEN', '127.0.0.1:9101', null],
   ['METRICS_LISTEN', '127.0.0.2:8000', null],
   ['METRICS_LISTEN', '0.0.0.0:8000', /port 8000 is already used by .*_HOST and .*_PORT/],
@@ -40,3 +54,35 @@ it.each<[string, string, RegExp | null]>([
   expect(problems).toEqual(expected);
   expect(problems.join()).not.toContain('hush');
 });
+
+const SECRET_TEXT = 'postgres://me:hush@db.example:5432/podwright';
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'podwright-secrets-'));
+  writeFileSync(join(folder, 'secret'), `${SECRET_TEXT}\n`, { mode: 0o600 });
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Names of variables that contain a secret, except those that name a file. */
+const SECRET_NAME = /(?:SECRET|PASSWORD|TOKEN|PASSPHRASE|_DATABASE$|SMTP_URL|ACCESS_KEY$)/;
+const OF_FILES = /_(?:FILE|URL)$/;
+
+it.each([CENTRAL_CONFIG, VALIDATOR_CONFIG])(
+  'reads every secret of $prefix from a file, and never prints it',
+  ({ schema, prefix }) => {
+    const spec = { schema, prefix } as typeof CENTRAL_CONFIG;
+    const names = Object.keys(schema.shape).filter(
+      (name) => SECRET_NAME.test(name) && (!OF_FILES.test(name) || name === 'CENTRAL_SMTP_URL'),
+    );
+    expect(names).toContain(`${prefix}DATABASE`);
+    for (const name of names) {
+      const environment = { [`${name}_FILE`]: join(folder, 'secret') };
+      const { settings, warnings } = inspectConfig(spec, environment);
+      const setting = settings.find((each) => each.name === name);
+      expect(setting).toEqual({ name, source: 'file', value: expect.any(String) });
+      expect(setting?.value).not.toContain('hush');
+      expect(configuredSecrets(spec, environment)).toContain(SECRET_TEXT);
+      expect(warnings).toEqual([]);
+    }
+  },
+);

@@ -23,6 +23,14 @@ import {
 } from '#shared/updates/update-manifest.ts';
 import type { BackupPlan } from './database/database-watch.ts';
 import { databaseProblems } from './database/open-database.ts';
+import {
+  LockSeconds,
+  PoolSize,
+  type ServerLimits,
+  StatementSeconds,
+  serverLimitProblems,
+  serverLimitsOf,
+} from './database/server-limits.ts';
 
 const DEFAULT_HOME = '/var/lib/podwright-validator';
 
@@ -50,6 +58,12 @@ const Schema = z.object({
   VALIDATOR_HOME: z.string().default(DEFAULT_HOME),
   /** Evidence store: `postgres://…` for several processes of one validator; default: ledger.db in VALIDATOR_HOME. */
   VALIDATOR_DATABASE: secret(z.string().min(1).optional()),
+  /** Maximum number of connections of a process to a PostgreSQL server. */
+  VALIDATOR_DATABASE_POOL_SIZE: PoolSize,
+  /** Time limit of a query on a PostgreSQL server in seconds. */
+  VALIDATOR_DATABASE_STATEMENT_SECONDS: StatementSeconds,
+  /** Time limit of the wait for a lock on a PostgreSQL server in seconds. */
+  VALIDATOR_DATABASE_LOCK_SECONDS: LockSeconds,
   ...BackupShape,
   /** Seed of the hotkey, mode 0600; created on the first start. Default: hotkey.seed in VALIDATOR_HOME. */
   VALIDATOR_SEED_FILE: z.string().optional(),
@@ -140,6 +154,10 @@ export const VALIDATOR_CONFIG: ConfigSpec<typeof Schema.shape> = {
   rules: (right, isSet) => [
     ...keyProblems(isSet),
     ...databaseProblems('VALIDATOR_DATABASE', right.VALIDATOR_DATABASE),
+    ...serverLimitProblems('VALIDATOR', {
+      statementSeconds: right.VALIDATOR_DATABASE_STATEMENT_SECONDS,
+      lockSeconds: right.VALIDATOR_DATABASE_LOCK_SECONDS,
+    }),
     ...portConflict('VALIDATOR_METRICS_LISTEN', right.VALIDATOR_METRICS_LISTEN, {
       host: right.VALIDATOR_HOST,
       port: right.VALIDATOR_PORT,
@@ -216,6 +234,15 @@ export function storeBackups(config: Pick<ValidatorConfig, keyof typeof BackupSh
     keep: config.VALIDATOR_DATABASE_BACKUP_KEEP,
     folder: config.VALIDATOR_DATABASE_BACKUP_DIR,
   };
+}
+
+/** Returns the limits of the store's connections to a PostgreSQL server. */
+export function storeLimits(config: ValidatorConfig): ServerLimits {
+  return serverLimitsOf({
+    poolSize: config.VALIDATOR_DATABASE_POOL_SIZE,
+    statementSeconds: config.VALIDATOR_DATABASE_STATEMENT_SECONDS,
+    lockSeconds: config.VALIDATOR_DATABASE_LOCK_SECONDS,
+  });
 }
 
 /** Plan of the store's backups, for commands that need no other configuration. */

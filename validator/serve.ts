@@ -12,7 +12,13 @@ import { createServiceManager } from '#shared/runtime/service-manager.ts';
 import { startTracing } from '#shared/telemetry/tracing.ts';
 import { createValidator } from './app.ts';
 import type { CheckPolicy } from './checks/check-policy.ts';
-import { storeBackups, storeTarget, VALIDATOR_CONFIG, type ValidatorConfig } from './config.ts';
+import {
+  storeBackups,
+  storeLimits,
+  storeTarget,
+  VALIDATOR_CONFIG,
+  type ValidatorConfig,
+} from './config.ts';
 import { openWatchedDatabase } from './database/database-watch.ts';
 import { lockHome, requireKeyFile } from './database/open-database.ts';
 import { gatewayCertificates } from './gateway/gateway-certificate.ts';
@@ -89,7 +95,7 @@ export async function serve(
       clock: guard.clock,
       log,
     },
-    (damage) => openEvidenceStore(target, variable, damage),
+    (damage) => openEvidenceStore(target, variable, { damage, limits: storeLimits(config) }),
   );
   const { db: store, health: storeHealth } = database;
   const validator = createValidator({

@@ -20,6 +20,11 @@ const LOG_LEVEL = '`fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent
 const WITH_PARENT = 'exits when the parent process exits (`npm start`)';
 const LOGIN_FILE =
   'JSON file, mode 0600, with `username` and `password` for the registry of the agent’s image';
+const POOL_SIZE =
+  'PostgreSQL: maximum number of connections of the process, 4 to 500; the central API has one more for notifications';
+const STATEMENT_SECONDS = 'PostgreSQL: time limit of a query in seconds, 1 to 3600';
+const LOCK_SECONDS =
+  'PostgreSQL: time limit of the wait for a lock in seconds, 1 to 600, less than that of a query';
 const BACKUP_CREDENTIAL =
   'nodes pass this value to restic, in the variable without the prefix `CENTRAL_BACKUP_`';
 
@@ -130,6 +135,9 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
     meaning: '`postgres://user:password@host:port/database` or a SQLite file; also for `npm start`',
     unset: '`central.db` in the home',
   },
+  CENTRAL_DATABASE_POOL_SIZE: `${POOL_SIZE}; also for \`npm start\``,
+  CENTRAL_DATABASE_STATEMENT_SECONDS: STATEMENT_SECONDS,
+  CENTRAL_DATABASE_LOCK_SECONDS: LOCK_SECONDS,
   CENTRAL_DATABASE_BACKUP_HOURS:
     'hours between two backups of a SQLite database; 0: none; also for `npm start`',
   CENTRAL_DATABASE_BACKUP_KEEP: 'number of newest backups of the database that are kept',
@@ -306,6 +314,9 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
       'evidence store (named `ledger.db` for compatibility): `postgres://user:password@host:port/database` or a SQLite file',
     unset: '`ledger.db` in the home',
   },
+  VALIDATOR_DATABASE_POOL_SIZE: POOL_SIZE,
+  VALIDATOR_DATABASE_STATEMENT_SECONDS: STATEMENT_SECONDS,
+  VALIDATOR_DATABASE_LOCK_SECONDS: LOCK_SECONDS,
   VALIDATOR_DATABASE_BACKUP_HOURS:
     'hours between two backups of an evidence store in a SQLite file; 0: none',
   VALIDATOR_DATABASE_BACKUP_KEEP: 'number of newest backups of the store that are kept',

@@ -8,7 +8,12 @@ import { Pin } from '#shared/tls/peer.ts';
 import { isSecureUrl } from '#shared/tls/tls-mode.ts';
 import { databaseProblems } from '../database/open-database.ts';
 import { ADAPTER_VARIABLES, adapterProblems, loopbackProblems } from './adapters-config.ts';
-import { DatabaseBackupVariables, DatabasePlace } from './platform/central-home.ts';
+import {
+  DatabaseBackupVariables,
+  DatabaseLimitVariables,
+  DatabasePlace,
+  databaseLimitProblems,
+} from './platform/central-home.ts';
 import { CorsVariables } from './platform/edge/cors.ts';
 import { RateLimitVariables } from './platform/rate-limits/policies.ts';
 
@@ -25,6 +30,7 @@ export const MetricsVariable = z.object({ CENTRAL_METRICS_LISTEN: ListenAddress.
 
 const Schema = z.object({
   ...DatabasePlace.shape,
+  ...DatabaseLimitVariables.shape,
   ...DatabaseBackupVariables.shape,
   CENTRAL_HOST: z.string().default('127.0.0.1'),
   CENTRAL_PORT: z.coerce.number().int().min(0).max(65_535).default(8000),
@@ -67,6 +73,7 @@ export const CENTRAL_CONFIG: ConfigSpec<typeof Schema.shape> = {
     ...adapterProblems(right, isSet),
     ...loopbackProblems(right, right.CENTRAL_HOST),
     ...databaseProblems('CENTRAL_DATABASE', right.CENTRAL_DATABASE),
+    ...databaseLimitProblems(right),
     ...portConflict('CENTRAL_METRICS_LISTEN', right.CENTRAL_METRICS_LISTEN, {
       host: right.CENTRAL_HOST,
       port: right.CENTRAL_PORT,

@@ -31,7 +31,12 @@ import { auditInThread } from './money/ledger/ledger-audit.ts';
 import { createGatewayAgents } from './platform/adapters/gateway-agents.ts';
 import { gatewayTransport } from './platform/adapters/gateway-transport.ts';
 import type { CentralOptions } from './platform/central-deps.ts';
-import { centralDatabaseOf, centralSecret, databaseBackupsOf } from './platform/central-home.ts';
+import {
+  centralDatabaseOf,
+  centralSecret,
+  databaseBackupsOf,
+  databaseLimitsOf,
+} from './platform/central-home.ts';
 import { openCentralDatabase } from './platform/database/database.ts';
 import { openNotifier } from './platform/database/notifier.ts';
 import { corsOriginsFrom } from './platform/edge/cors.ts';
@@ -76,6 +81,7 @@ export async function serve(
   const { clock } = guard;
   const target = centralDatabaseOf(config);
   const variable = 'CENTRAL_DATABASE';
+  const limits = databaseLimitsOf(config);
   const homeLock = lockHome(
     { address: inHome('central.db'), variable: 'CENTRAL_HOME', kind: 'central' },
     target,
@@ -99,7 +105,7 @@ export async function serve(
       clock,
       log,
     },
-    (damage) => openCentralDatabase(target, variable, damage),
+    (damage) => openCentralDatabase(target, variable, { damage, limits }),
   );
   const { db, health: databaseHealth } = database;
   const notifier = openNotifier({ target, clock, log });
@@ -116,7 +122,7 @@ export async function serve(
         db,
         databaseHealth,
         notifier,
-        auditLedger: (signal) => auditInThread({ address: target, variable }, signal),
+        auditLedger: (signal) => auditInThread({ address: target, variable, limits }, signal),
         log,
         clock,
         guard,

@@ -23,6 +23,7 @@ import { isDamage, stopWrites } from './engine.ts';
 import { inFileThread } from './file-thread.ts';
 import { dialectOver, nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { type DatabaseLocation, KINDS, requireOwnDatabase } from './ownership.ts';
+import type { ServerLimits } from './server-limits.ts';
 
 export type DatabaseTarget = DatabaseLocation & {
   /** Name shown in pg_stat_activity. */
@@ -31,6 +32,8 @@ export type DatabaseTarget = DatabaseLocation & {
   readOnly?: true;
   /** Receives the damage that queries find. A damaged file is not written to any more. */
   damage?: DatabaseDamage | undefined;
+  /** Limits of the connections to a PostgreSQL server; undefined: the defaults. */
+  limits?: ServerLimits | undefined;
 };
 
 /** Error codes of a path that this user cannot create or write, now or after a restart. */

@@ -1,26 +1,16 @@
 /** Connects to a PostgreSQL server. Loaded only when the configuration names one. */
-import {
-  type Dialect,
-  type PostgresCursor,
-  PostgresDialect,
-  type PostgresPool,
-  type PostgresPoolClient,
-  type PostgresQueryResult,
-} from 'kysely';
-import { Client, type ClientConfig, DatabaseError, Pool, types } from 'pg';
+import { type Dialect, PostgresDialect } from 'kysely';
+import { Client, type ClientConfig, Pool, types } from 'pg';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { messageOf, OverloadError } from '#shared/runtime/errors.ts';
+import { hasCode, messageOf } from '#shared/runtime/errors.ts';
 import type { DatabaseTarget } from './open-database.ts';
+import { DEFAULT_SERVER_LIMITS, type ServerLimits } from './server-limits.ts';
+import { isTransient, withOverload } from './server-overload.ts';
 
-/** Maximum number of connections per process; a server accepts 100 in total by default. */
-const MAX_CONNECTIONS = 20;
 const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_CONNECTION_MS = 60_000;
-/** Time limit of a query. Our queries are short, and a slow one must not hold its locks. */
-const STATEMENT_TIMEOUT_MS = 30_000;
-const LOCK_TIMEOUT_MS = 10_000;
-/** Time after which the client gives up a query that the server has not ended at STATEMENT_TIMEOUT_MS. */
-const ANSWER_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 5_000;
+/** Time after the limit of a statement at which the client gives up a query that the server has not ended. */
+const ANSWER_GRACE_MS = 5_000;
 /** Time after which the server ends a transaction of a process that hangs, which releases its locks. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 
@@ -36,130 +26,81 @@ const REQUIRED_SETTINGS = [
 /** 64-bit integers and their sums, which are parsed as JavaScript numbers. */
 const WHOLE_NUMBER_TYPES: readonly number[] = [types.builtins.INT8, types.builtins.NUMERIC];
 
-/** Settings of every connection. */
-function clientConfig(url: string, applicationName: string): ClientConfig {
+/**
+ * Settings of every connection. The limits of the server are not among them: a pooler in transaction mode refuses or
+ * ignores them.
+ */
+function clientConfig(
+  url: string,
+  applicationName: string,
+  { statementMs }: ServerLimits = DEFAULT_SERVER_LIMITS,
+): ClientConfig {
   return {
     connectionString: url,
     application_name: applicationName,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
-    query_timeout: ANSWER_TIMEOUT_MS,
-    lock_timeout: LOCK_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    query_timeout: statementMs + ANSWER_GRACE_MS,
     types: { getTypeParser: parserOf },
+  };
+}
+
+function serverSettings({ statementMs, lockMs }: ServerLimits) {
+  return {
+    statement_timeout: statementMs,
+    lock_timeout: lockMs,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
   };
 }
 
 /**
  * Checks the server and opens a pool. Rejects if the server cannot be used: with ConfigError, or with another error if
  * a retry may succeed. The message names the server and never the password.
+ * On a direct connection, the limits are settings of the session. Behind a pooler, a session is not ours, so each
+ * transaction begins with the limits; single statements then have those of the database's role.
  */
 export async function postgresDialect(target: DatabaseTarget): Promise<Dialect> {
-  await checkServer(target);
+  const { pooled } = await checkServer(target);
+  const limits = target.limits ?? DEFAULT_SERVER_LIMITS;
+  const settings = serverSettings(limits);
   const pool = new Pool({
-    ...clientConfig(target.address, target.applicationName),
-    max: MAX_CONNECTIONS,
+    ...clientConfig(target.address, target.applicationName, limits),
+    ...(pooled ? {} : settings),
+    max: limits.poolSize,
     idleTimeoutMillis: IDLE_CONNECTION_MS,
   });
   // Without listeners Node would throw these errors. The current or next query reports the lost connection.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
-  return new PostgresDialect({ pool: withOverload(pool) });
+  const local = Object.entries(settings).map(([name, value]) => `set local ${name} = ${value}`);
+  return new PostgresDialect({ pool: withOverload(pool, pooled ? local.join(';') : null) });
 }
 
-/**
- * Returns a pool whose `connect` rejects with OverloadError if no connection becomes free in time, or the server
- * accepts none, and whose queries reject with OverloadError at a time limit, on a read-only server, and if the
- * connection is lost.
- */
-function withOverload(pool: PostgresPool): PostgresPool {
-  return {
-    ...(pool.Client === undefined ? {} : { Client: pool.Client }),
-    options: pool.options,
-    async connect() {
-      try {
-        return withQueryOverload(await pool.connect());
-      } catch (cause) {
-        if (!isTransient(cause)) throw cause;
-        throw new OverloadError('The database has no free connection', { cause });
-      }
-    },
-    end: () => pool.end(),
-  };
-}
-
-/** Messages for the SQLSTATEs of LOCK_TIMEOUT_MS and STATEMENT_TIMEOUT_MS. The server has undone the query. */
-const TIMEOUTS: Record<string, string> = {
-  '55P03': 'The database did not release a lock in time',
-  '57014': 'The database did not answer in time',
-};
-
-/**
- * SQLSTATE of a write on a read-only server, such as a primary that became a standby. A new connection may reach
- * the new primary.
- */
-const READ_ONLY = '25006';
-/** SQLSTATEs after which the server closes the connection. */
-const CLOSING = /^(?:08|57P|25P03)/;
-/** Errors of the client for a lost connection, which have no code. */
-const LOST = /^(?:Connection terminated|Client (?:has encountered|was closed)|Query read timeout)/;
-/** Queries that a lost connection cannot have saved, if no transaction has begun. */
-const UNSAVED = /^(?:begin|start|select|set|show)\b/i;
-
-function withQueryOverload(client: PostgresPoolClient): PostgresPoolClient {
-  let inTransaction = false;
-  /** Error of the lost connection. The rollback reports it too, because its error replaces the error of the query. */
-  let lost: OverloadError | null = null;
-
-  function overloadOf(cause: unknown, sql: string): unknown {
-    const code = cause instanceof DatabaseError ? (cause.code ?? '') : null;
-    const timeout = TIMEOUTS[code ?? ''];
-    if (timeout !== undefined) return new OverloadError(timeout, { cause });
-    if (code === READ_ONLY) lost = new OverloadError('The database is read-only', { cause });
-    else if (code === null ? isLostConnection(cause) : CLOSING.test(code)) {
-      const mayBeSaved = sql === 'commit' || !(inTransaction || UNSAVED.test(sql));
-      lost = new OverloadError(mayBeSaved ? MAY_BE_SAVED : NOT_SAVED, { cause });
-    }
-    return lost ?? cause;
-  }
-
-  async function run<R>(sql: string, parameters: readonly unknown[]) {
-    if (lost !== null) throw lost;
-    try {
-      const result = await client.query<R>(sql, parameters);
-      if (sql === 'begin') inTransaction = true;
-      if (sql === 'commit' || sql === 'rollback') inTransaction = false;
-      return result;
-    } catch (cause) {
-      throw overloadOf(cause, sql);
-    }
-  }
-
-  function query<R>(sql: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>>;
-  function query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>;
-  function query<R>(what: string | PostgresCursor<R>, parameters: readonly unknown[] = []) {
-    return typeof what === 'string' ? run<R>(what, parameters) : client.query(what);
-  }
-  return { query, release: (destroy) => client.release(destroy === true || lost !== null) };
-}
-
-const NOT_SAVED = 'The connection to the database was lost';
-const MAY_BE_SAVED =
-  'The connection to the database was lost while it saved the change, so the change may have taken effect: repeat the request with its Idempotency-Key, or read the state first';
-
-/** Returns true for an error of the client that the server did not send: the connection is lost or does not answer. */
-function isLostConnection(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return LOST.test(error.message) || ('syscall' in error && 'code' in error);
-}
-
-/** Opens a connection outside the pool; the event `end` reports its loss. */
-export async function connectClient(url: string, applicationName: string): Promise<Client> {
+/** Opens a connection outside the pool; the event `end` reports its loss. `pooled`: see `isPooled`. */
+export async function connectClient(
+  url: string,
+  applicationName: string,
+): Promise<{ client: Client; pooled: boolean }> {
   const client = new Client(clientConfig(url, applicationName));
   client.on('error', () => undefined);
   await client.connect();
-  return client;
+  try {
+    return { client, pooled: await isPooled(client) };
+  } catch (error) {
+    await client.end().catch(() => undefined);
+    throw error;
+  }
+}
+
+/**
+ * Returns true if a pooler such as PgBouncer is between this process and the server: it announces a process id of its
+ * own to the client. The server then need not keep the state of a session, such as LISTEN, between two transactions.
+ */
+async function isPooled(client: Client): Promise<boolean> {
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+  // The types lack this member.
+  const { processID } = client as Client & { processID: number | null };
+  return rows[0]?.pid !== processID;
 }
 
 /** pg's parsers, except that whole numbers beyond the safe range are rejected instead of rounded. */
@@ -173,7 +114,7 @@ function safeInteger(text: string): number {
   throw new RangeError(`the database holds ${text}, which is not a safe integer`);
 }
 
-async function checkServer(target: DatabaseTarget): Promise<void> {
+async function checkServer(target: DatabaseTarget): Promise<{ pooled: boolean }> {
   const client = clientFor(target);
   client.on('error', () => undefined);
   try {
@@ -185,10 +126,12 @@ async function checkServer(target: DatabaseTarget): Promise<void> {
         throw new ConfigError(`its ${setting} is ${present}, it must be ${value}`);
       }
     }
+    return { pooled: await isPooled(client) };
   } catch (cause) {
     const what = `${target.variable}: PostgreSQL at ${placeOf(client)} cannot be used: ${reasonOf(cause)}`;
     const remedy =
       'start the server, or correct the address (postgres://user:password@host:port/database)';
+    if (isTlsRefusal(cause)) throw new ConfigError(`${what}; ${TLS_REMEDY}`, { cause });
     throw isTransient(cause)
       ? new Error(`${what}; ${remedy}`, { cause })
       : new ConfigError(`${what}; ${remedy}`, { cause });
@@ -197,16 +140,30 @@ async function checkServer(target: DatabaseTarget): Promise<void> {
   }
 }
 
-/** Returns true if the server does not answer, or is starting, stopping or full (SQLSTATE classes 08, 53 and 57). */
-function isTransient(error: unknown): boolean {
-  if (error instanceof DatabaseError) return /^(08|53|57)/.test(error.code ?? '');
-  return !(error instanceof ConfigError);
+/** Codes of TLS errors: the certificate is not valid for the address, or no trusted authority has signed it. */
+const CERTIFICATE_ERROR = /^(?:CERT_|DEPTH_ZERO_|ERR_TLS_CERT_|SELF_SIGNED_|UNABLE_TO_)/;
+/** Message of pg if the address requires TLS. */
+const NO_TLS = 'The server does not support SSL connections';
+const TLS_REMEDY =
+  'sslrootcert of the address must name the certificate of the authority that signed the server’s certificate, ' +
+  'and the certificate must be valid for the host of the address';
+
+/** Returns true if the server's certificate is refused, or the server has none. A retry does not help. */
+function isTlsRefusal(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as { code?: unknown };
+  return error.message === NO_TLS || (typeof code === 'string' && CERTIFICATE_ERROR.test(code));
 }
 
 function clientFor({ address, variable, applicationName }: DatabaseTarget): Client {
   try {
     return new Client(clientConfig(address, `${applicationName}-start`));
-  } catch {
+  } catch (error) {
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'EACCES')) {
+      throw new ConfigError(
+        `${variable}: a file of sslrootcert, sslcert or sslkey: ${messageOf(error)}`,
+      );
+    }
     // The original message would contain the address, password included.
     throw new ConfigError(
       `${variable} is not the address of a PostgreSQL server: write postgres://user:password@host:port/database`,

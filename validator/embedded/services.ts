@@ -9,7 +9,11 @@ import type { Validator } from '../app.ts';
 import type { Central } from '../central/app.ts';
 import { auditInThread } from '../central/money/ledger/ledger-audit.ts';
 import type { CentralPorts } from '../central/platform/central-deps.ts';
-import { type CentralPlace, databaseBackupsIn } from '../central/platform/central-home.ts';
+import {
+  type CentralPlace,
+  databaseBackupsIn,
+  databaseLimitsIn,
+} from '../central/platform/central-home.ts';
 import { openCentralDatabase } from '../central/platform/database/database.ts';
 import { openNotifier } from '../central/platform/database/notifier.ts';
 import {
@@ -73,7 +77,8 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
   };
   const database = await openWatchedDatabase(
     { ...watching, location: { ...place, kind: 'central' } },
-    (damage) => openCentralDatabase(place.address, place.variable, damage),
+    (damage) =>
+      openCentralDatabase(place.address, place.variable, { damage, limits: place.limits }),
   );
   const notifier = openNotifier({ target: place.address, clock: parts.clock, log: parts.log });
   let evidence: WatchedDatabase<EvidenceStore> | null = null;
@@ -85,7 +90,7 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
   try {
     const location = { address: validatorStore, variable: '--home', kind: 'evidence' } as const;
     evidence = await openWatchedDatabase({ ...watching, location }, (damage) =>
-      openEvidenceStore(validatorStore, '--home', damage),
+      openEvidenceStore(validatorStore, '--home', { damage }),
     );
     const services = await startOn(
       {
@@ -113,10 +118,10 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
   }
 }
 
-/** Place of the central API's database, and the option or variable that names it. */
-function placeOf({ database, home }: ServicesOptions): CentralPlace {
+/** Place of the central API's database, the option or variable that names it, and the limits of its connections. */
+function placeOf({ database, home, environment }: ServicesOptions): CentralPlace {
   const variable = database === home.centralDatabase ? '--home' : 'CENTRAL_DATABASE';
-  return { address: database, variable };
+  return { address: database, variable, limits: databaseLimitsIn(environment) };
 }
 
 type Storage = Required<

@@ -5,7 +5,6 @@
 import { existsSync } from 'node:fs';
 import { sql } from 'kysely';
 import { ConfigError } from '#shared/runtime/config.ts';
-import type { DatabaseDamage } from '#shared/runtime/database-damage.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { isDiskFull } from '#shared/runtime/sqlite.ts';
 import { isPostgres } from '../database/engine.ts';
@@ -28,16 +27,15 @@ export type StoreLocation = Pick<DatabaseTarget, 'address' | 'variable'>;
 
 /**
  * Opens and migrates the store at `address`: a file, `:memory:` or `postgres://…`. The caller closes it with
- * `destroy()`. `damage` receives the damage that queries find. Rejects as `openDatabase` does, and with ConfigError for
- * a store of a newer version.
+ * `destroy()`. Rejects as `openDatabase` does, and with ConfigError for a store of a newer version.
  */
 export async function openEvidenceStore(
   address: string,
   variable = 'VALIDATOR_DATABASE',
-  damage?: DatabaseDamage,
+  options: Pick<DatabaseTarget, 'damage' | 'limits'> = {},
 ): Promise<EvidenceStore> {
   const target = { address, variable, ...IDENTITY };
-  const store = await openDatabase<Tables>({ ...target, damage });
+  const store = await openDatabase<Tables>({ ...target, ...options });
   try {
     await migrate(store, target);
     markCreated(target);

@@ -11,6 +11,7 @@ import {
   readFileSync,
   readlinkSync,
   rmSync,
+  writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -22,7 +23,7 @@ const POLL_MS = 50;
 /** Folders of the server's programs, which Debian keeps off PATH. */
 const DEBIAN_PROGRAMS = '/usr/lib/postgresql/*/bin';
 /** Superuser that initdb creates. It has no password: only the permissions of the socket's folder restrict access. */
-const SUPERUSER = 'podwright';
+export const SUPERUSER = 'podwright';
 /** Settings of every server. Its data need not survive a crash of the host. */
 const SETTINGS = [
   'listen_addresses=',
@@ -33,7 +34,10 @@ const SETTINGS = [
   'autovacuum=off',
 ];
 
-type Owner = { uid: number; gid: number };
+export type Owner = { uid: number; gid: number };
+
+/** Listener with TLS: `port` on 127.0.0.1, and the socket of this number; PEM texts. */
+export type TlsListener = { port: number; certificate: string; key: string };
 
 export type PostgresServer = {
   /** Folder of the socket. */
@@ -50,14 +54,17 @@ export type PostgresServer = {
 
 /**
  * Starts a server; resolves when it answers. With `keepsCommits`, a committed transaction survives `kill`; without, the
- * server is faster. With `primary`, the folder of another server, it is a standby that copies this server.
+ * server is faster. With `primary`, the folder of another server, it is a standby that copies this server. With `tls`,
+ * it also listens on 127.0.0.1.
  */
 export async function startPostgresServer({
   keepsCommits,
   primary,
+  tls,
 }: {
   keepsCommits: boolean;
   primary?: string;
+  tls?: TlsListener;
 }): Promise<PostgresServer> {
   const programs = programsFolder();
   const owner = unprivilegedOwner();
@@ -71,10 +78,11 @@ export async function startPostgresServer({
       ...SETTINGS,
       `synchronous_commit=${keepsCommits ? 'on' : 'off'}`,
       `unix_socket_directories=${folder}`,
+      ...(tls === undefined ? [] : tlsSettings(folder, tls)),
     ];
     const args = ['-D', data, ...settings.flatMap((setting) => ['-c', setting])];
     server = spawn(join(programs, 'postgres'), args, { ...owner, cwd: folder, stdio: 'ignore' });
-    await untilAnswers(folder, server);
+    await untilAnswers(postgresUrl(folder, 'postgres', tls?.port), server);
   }
 
   /** Sends the signal, and resolves when the server's first process has ended. */
@@ -88,6 +96,7 @@ export async function startPostgresServer({
 
   try {
     if (owner !== null) chownSync(folder, owner.uid, owner.gid);
+    if (tls !== undefined) writeTlsFiles(folder, tls, owner);
     const [program, args] =
       primary === undefined
         ? ['initdb', ['-A', 'trust', '-E', 'UTF8', '--locale=C', '-N']]
@@ -118,9 +127,32 @@ export async function startPostgresServer({
   };
 }
 
-/** Returns the URL of a database of the server in `folder`. */
-export function postgresUrl(folder: string, database: string): string {
-  return `postgres://${SUPERUSER}@localhost/${database}?host=${encodeURIComponent(folder)}`;
+function tlsSettings(folder: string, { port }: TlsListener): string[] {
+  const { certificate, key } = tlsFiles(folder);
+  return [
+    'listen_addresses=127.0.0.1',
+    `port=${port}`,
+    'ssl=on',
+    `ssl_cert_file=${certificate}`,
+    `ssl_key_file=${key}`,
+  ];
+}
+
+function tlsFiles(folder: string) {
+  return { certificate: join(folder, 'server.crt'), key: join(folder, 'server.key') };
+}
+
+function writeTlsFiles(folder: string, tls: TlsListener, owner: Owner | null): void {
+  const files = tlsFiles(folder);
+  for (const name of ['certificate', 'key'] as const) {
+    writeFileSync(files[name], tls[name], { mode: 0o600 });
+    if (owner !== null) chownSync(files[name], owner.uid, owner.gid);
+  }
+}
+
+/** Returns the URL of a database of the server in `folder`. `port` is the number of its socket. */
+export function postgresUrl(folder: string, database: string, port = 5432): string {
+  return `postgres://${SUPERUSER}@localhost:${port}/${database}?host=${encodeURIComponent(folder)}`;
 }
 
 /** Creates an empty database and returns its URL. */
@@ -149,8 +181,8 @@ function byVersion(a: string, b: string): number {
   return b.localeCompare(a, 'en', { numeric: true });
 }
 
-/** PostgreSQL refuses to run as root: returns Debian's user for it, or `nobody`. Null when we are not root. */
-function unprivilegedOwner(): Owner | null {
+/** PostgreSQL and PgBouncer refuse to run as root: returns Debian's user for it, or `nobody`. Null when we are not root. */
+export function unprivilegedOwner(): Owner | null {
   if (process.getuid?.() !== 0) return null;
   const users = readFileSync('/etc/passwd', 'utf8')
     .split('\n')
@@ -163,10 +195,10 @@ function unprivilegedOwner(): Owner | null {
   return { uid: Number(uid), gid: Number(gid) };
 }
 
-async function untilAnswers(folder: string, server: ChildProcess): Promise<void> {
+async function untilAnswers(url: string, server: ChildProcess): Promise<void> {
   const giveUpMs = systemClock.monotonicMs() + STARTS_WITHIN_MS;
   for (;;) {
-    const client = new Client({ connectionString: postgresUrl(folder, 'postgres') });
+    const client = new Client({ connectionString: url });
     client.on('error', () => undefined);
     const problem = await client.connect().then(
       () => null,

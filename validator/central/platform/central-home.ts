@@ -1,11 +1,25 @@
 /** Location of the central API's database and secret, for the central API and for commands that open its database. */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ConfigError, type Environment, parseConfig, secret } from '#shared/runtime/config.ts';
+import {
+  ConfigError,
+  type ConfigProblem,
+  type Environment,
+  parseConfig,
+  secret,
+} from '#shared/runtime/config.ts';
 import { isBlank, readOrCreatePrivateFile, readPrivateFile } from '#shared/runtime/files.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { BackupPlan } from '../../database/database-watch.ts';
 import { isPostgresAddress } from '../../database/open-database.ts';
+import {
+  LockSeconds,
+  PoolSize,
+  type ServerLimits,
+  StatementSeconds,
+  serverLimitProblems,
+  serverLimitsOf,
+} from '../../database/server-limits.ts';
 
 /** `npm start` also reads this variable. */
 export const DatabaseVariable = z.object({ CENTRAL_DATABASE: secret(z.string().optional()) });
@@ -38,6 +52,44 @@ export function databaseBackupsIn(environment: Environment): BackupPlan {
   return databaseBackupsOf(parseConfig(spec, environment));
 }
 
+/** Limits of the connections to a PostgreSQL server. `npm start` also reads these variables. */
+export const DatabaseLimitVariables = z.object({
+  /** Maximum number of connections of a process. */
+  CENTRAL_DATABASE_POOL_SIZE: PoolSize,
+  /** Time limit of a query in seconds. */
+  CENTRAL_DATABASE_STATEMENT_SECONDS: StatementSeconds,
+  /** Time limit of the wait for a lock in seconds. */
+  CENTRAL_DATABASE_LOCK_SECONDS: LockSeconds,
+});
+
+type LimitVariables = z.output<typeof DatabaseLimitVariables>;
+
+/** Problems of the limits in combination; for `rules`. */
+export function databaseLimitProblems(right: Partial<LimitVariables>): ConfigProblem[] {
+  const { CENTRAL_DATABASE_STATEMENT_SECONDS: statement, CENTRAL_DATABASE_LOCK_SECONDS: lock } =
+    right;
+  return serverLimitProblems('CENTRAL', { statementSeconds: statement, lockSeconds: lock });
+}
+
+/** Returns the limits of the connections to a PostgreSQL server. */
+export function databaseLimitsOf(variables: LimitVariables): ServerLimits {
+  return serverLimitsOf({
+    poolSize: variables.CENTRAL_DATABASE_POOL_SIZE,
+    statementSeconds: variables.CENTRAL_DATABASE_STATEMENT_SECONDS,
+    lockSeconds: variables.CENTRAL_DATABASE_LOCK_SECONDS,
+  });
+}
+
+/** Returns the limits that the environment configures. */
+export function databaseLimitsIn(environment: Environment): ServerLimits {
+  const spec = {
+    schema: DatabaseLimitVariables,
+    prefix: 'CENTRAL_DATABASE_',
+    rules: databaseLimitProblems,
+  };
+  return databaseLimitsOf(parseConfig(spec, environment));
+}
+
 export const DatabasePlace = z.object({
   /** Folder of the SQLite database, the seed and the secret. */
   CENTRAL_HOME: z.string().default('/var/lib/podwright-central'),
@@ -55,8 +107,8 @@ export function centralDatabaseIn(environment: Environment): string {
   return centralDatabaseOf(parseConfig({ schema: DatabasePlace, prefix: 'CENTRAL_' }, environment));
 }
 
-/** Address of a database, and the variable or option that error messages name. */
-export type CentralPlace = { address: string; variable: string };
+/** Address of a database, the variable or option that error messages name, and the limits of a server's connections. */
+export type CentralPlace = { address: string; variable: string; limits?: ServerLimits };
 
 export type NamedDatabase = {
   /** File of `--database`; null: the database that the environment configures. */

@@ -12,6 +12,8 @@ import { placeEvents } from './event-feed.store.ts';
  */
 const CALM_PAUSE_MS = 30_000;
 const CALM_JITTER_MS = 10_000;
+/** Polling interval while notifications of other processes cannot arrive. */
+const DEAF_PAUSE_MS = 2_000;
 /**
  * First pause after a notification. The notification is sent before its event is committed, so polling continues with
  * growing pauses until a slow commit is visible.
@@ -84,7 +86,10 @@ function startWatch(deps: EventWatchDeps, accountId: string, closing: AbortSigna
    */
   function pauseMs(): number {
     const sinceMs = clock.monotonicMs() - notifiedAtMs;
-    return Math.min(Math.max(sinceMs, FIRST_PAUSE_MS), CALM_PAUSE_MS - random.int(CALM_JITTER_MS));
+    const calmMs = notifier.receivesOthers()
+      ? CALM_PAUSE_MS - random.int(CALM_JITTER_MS)
+      : DEAF_PAUSE_MS;
+    return Math.min(Math.max(sinceMs, FIRST_PAUSE_MS), calmMs);
   }
 
   async function run(): Promise<void> {

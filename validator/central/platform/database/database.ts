@@ -2,7 +2,6 @@
 import { existsSync } from 'node:fs';
 import { sql } from 'kysely';
 import { ConfigError } from '#shared/runtime/config.ts';
-import type { DatabaseDamage } from '#shared/runtime/database-damage.ts';
 import { isPostgres } from '../../../database/engine.ts';
 import {
   type DatabaseTarget,
@@ -141,16 +140,15 @@ const KNOWN_AS = {
 
 /**
  * Opens the database at `target`: `postgres://…`, a SQLite file or `:memory:`. The caller must call `destroy()`.
- * `damage` receives the damage that queries find.
  * Rejects as `openDatabase` does, and with a ConfigError if a newer version has written the database.
  */
 export async function openCentralDatabase(
   target: string,
   variable = 'CENTRAL_DATABASE',
-  damage?: DatabaseDamage,
+  options: Pick<DatabaseTarget, 'damage' | 'limits'> = {},
 ): Promise<Database> {
   const place = { address: target, variable, ...KNOWN_AS };
-  const db = await openDatabase<Tables>({ ...place, damage });
+  const db = await openDatabase<Tables>({ ...place, ...options });
   try {
     await migrate(db, place);
     markCreated(place);

@@ -23,6 +23,11 @@ export type Listener = (atMs: number) => void;
 export type Notifier = {
   /** True if other processes may use the same database. */
   isShared: boolean;
+  /**
+   * Returns false while notifications of other processes cannot arrive, because the connection is lost or the database
+   * is behind a pooler. Listeners then poll more often.
+   */
+  receivesOthers(): boolean;
   notify(topic: Topic, atMs?: number): void;
   /**
    * Calls `listener` for every notification of the topic, and once after each connection to PostgreSQL, because
@@ -34,6 +39,7 @@ export type Notifier = {
 
 /** Delivers topics to the other processes. */
 type Channel = {
+  isOpen(): boolean;
   send(topic: string): void;
   close(): Promise<void>;
 };
@@ -90,6 +96,7 @@ export function createNotifier(
 
   return {
     isShared: others !== null,
+    receivesOthers: () => others?.isOpen() ?? true,
     notify(topic, atMs = Number.NaN) {
       if (topic !== 'sync') run(topic, atMs);
       if (isShared(topic)) notifyOthers(topic);
@@ -132,6 +139,7 @@ export function notifyFrom(db: Db, topic: Topic, atMs?: number): void {
 
 /**
  * Opens a channel that uses LISTEN and NOTIFY on one connection. The connection is opened again whenever it is lost.
+ * Behind a pooler, the channel stays silent.
  */
 function openChannel(
   { target, clock, log }: NotifierDeps,
@@ -140,10 +148,18 @@ function openChannel(
   const closing = new AbortController();
   let client: Client | null = null;
 
-  /** Resolves when the connection is lost. Rejects if the connection could not be made. */
-  async function listen(): Promise<void> {
+  /**
+   * Resolves with true when the connection is lost, and with false if a pooler is in between, which would lose the
+   * LISTEN after its transaction. Rejects if the connection could not be made.
+   */
+  async function listen(): Promise<boolean> {
     const { connectClient } = await import('../../../database/postgres.ts');
-    const connected = await connectClient(target, 'podwright-central-signals');
+    const { client: connected, pooled } = await connectClient(target, 'podwright-central-signals');
+    if (pooled) {
+      await connected.end().catch(() => undefined);
+      log.info('the database is behind a pooler: processes poll instead of notifying each other');
+      return false;
+    }
     const lost = new Promise<void>((resolve) => {
       connected.once('end', resolve);
       closing.signal.addEventListener('abort', () => resolve());
@@ -161,6 +177,7 @@ function openChannel(
       client = connected;
       onReceive(null);
       await lost;
+      return true;
     } finally {
       client = null;
       await connected.end().catch(() => undefined);
@@ -171,7 +188,7 @@ function openChannel(
     let retryMs = FIRST_RETRY_MS;
     while (!closing.signal.aborted) {
       try {
-        await listen();
+        if (!(await listen())) return;
         retryMs = FIRST_RETRY_MS;
       } catch (error) {
         log.warn(
@@ -186,6 +203,7 @@ function openChannel(
 
   const ended = listenAlways();
   return {
+    isOpen: () => client !== null,
     send(topic) {
       // A process skips its own notifications, which it recognises by the backend pid of the sender.
       const present = client;

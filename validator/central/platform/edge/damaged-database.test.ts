@@ -32,7 +32,7 @@ it('reports damage, and changes and charges nothing from then on', async () => {
       clock,
       log,
     },
-    (damage) => openCentralDatabase(path, 'CENTRAL_DATABASE', damage),
+    (damage) => openCentralDatabase(path, 'CENTRAL_DATABASE', { damage }),
   );
   const { db, health: databaseHealth } = database;
   const scene = await createMeteringScene({ db, databaseHealth, clock });
