@@ -78,6 +78,14 @@ async function outcome(clock: Clock, probe: ReadinessProbe) {
 }
 
 /**
+ * Registers `GET /healthz`: 200 while the event loop runs. A failure means that a restart helps. Undocumented as `/readyz`
+ * is.
+ */
+export function registerLiveness(server: HttpServer, config: FastifyContextConfig = {}): void {
+  server.get('/healthz', { config }, async () => ({ status: 'ok' }));
+}
+
+/**
  * Registers `GET /readyz`: 200 if every required component works, 503 otherwise. The route has no description, because
  * load balancers and monitoring use it, and clients do not. `config`: the route's options of the server.
  */

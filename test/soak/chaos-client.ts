@@ -22,7 +22,8 @@ const AUTO_TOP_UP = {
 };
 
 export type Answer = { status: number; code: string; body: Record<string, unknown> };
-export type Call = (method: string, path: string, body?: unknown) => Promise<Answer>;
+/** `key` is the Idempotency-Key; a new one if it is absent. */
+export type Call = (method: string, path: string, body?: unknown, key?: string) => Promise<Answer>;
 
 export type ChaosAccount = {
   index: number;
@@ -63,13 +64,21 @@ async function must(answering: Promise<Answer>): Promise<Record<string, unknown>
   throw new Error(`${status} ${JSON.stringify(body)}`);
 }
 
-function callerAt(origin: string, headers: Record<string, string>): Call {
-  return async (method, path, body) => {
+/**
+ * Returns a function that repeats a request until it is answered. `onTry` receives every answer, also those after which
+ * it repeats the request.
+ */
+export function callerAt(
+  origin: string,
+  headers: Record<string, string>,
+  onTry: (answer: Answer) => void = () => undefined,
+): Call {
+  return async (method, path, body, key = systemRandom.uuid()) => {
     const request = {
       method,
       headers: {
         ...headers,
-        'idempotency-key': systemRandom.uuid(),
+        'idempotency-key': key,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -77,6 +86,7 @@ function callerAt(origin: string, headers: Record<string, string>): Call {
     const giveUpMs = systemClock.monotonicMs() + ANSWERED_WITHIN_MS;
     for (;;) {
       const answer = await once(`${origin}/api${path}`, request);
+      onTry(answer);
       if (answer.status !== 0 && answer.status < 500 && !TEMPORARY.has(answer.code)) return answer;
       if (systemClock.monotonicMs() > giveUpMs) {
         throw new Error(`${method} ${path}: not answered: ${JSON.stringify(answer)}`);

@@ -13,7 +13,10 @@ export type EventFollower = {
   stop(): Promise<void>;
 };
 
-export function followEvents(origin: string, { apiKey }: ChaosAccount): EventFollower {
+export function followEvents(
+  origin: string,
+  { apiKey }: Pick<ChaosAccount, 'apiKey'>,
+): EventFollower {
   const received: string[] = [];
   const ending = new AbortController();
   let gaps = 0;

@@ -14,6 +14,7 @@ import { fullKillMatrices, longTests } from './long-tests.soak.ts';
 import { moneyMatters } from './money.soak.ts';
 import { ledgerMove } from './move.soak.ts';
 import { hiddenAmongOrdinary } from './probes.soak.ts';
+import { killedProcesses } from './processes.soak.ts';
 import { randomOperations } from './random-operations.soak.ts';
 import { agentUpdate } from './update.soak.ts';
 
@@ -43,7 +44,7 @@ const logs: Part<Options> = {
 await measure<Options>(
   {
     command: 'soak',
-    about: `logs, random, backup, ledger and chaos last N minutes each (${DEFAULT_MINUTES}). A run without --seed chooses a seed and prints it. --without
+    about: `logs, random, backup, ledger, processes and chaos last N minutes each (${DEFAULT_MINUTES}). A run without --seed chooses a seed and prints it. --without
 leaves out faults of chaos, such as clock,postgres. Prints a table and writes var/soak.json.`,
     resultFile: 'var/soak.json',
     flags: { minutes: 'N', seed: 'N', without: 'FAULT,…' },
@@ -94,6 +95,10 @@ leaves out faults of chaos, such as clock,postgres. Prints a table and writes va
       chaos: rows(
         'kills and wrong clocks of every part of a rented, billed marketplace, then everything must agree (needs root)',
         chaosUnderBilling,
+      ),
+      processes: rows(
+        'three central APIs on PostgreSQL behind a balancer, one killed each minute under load',
+        ({ minutes }) => killedProcesses({ minutes, print }),
       ),
       gpu: rows(
         'reader and proof of work on an NVIDIA card of this machine, within ten minutes (needs CUDA’s compiler or Docker)',

@@ -1,6 +1,7 @@
 import { Writable } from 'node:stream';
 import { expect, it } from 'vitest';
 import { createLog } from '#shared/runtime/log.ts';
+import { createManualClock } from '../../test/fakes/manual-clock.ts';
 import { createTestCentral } from '../../test/fakes/scenes/central-fixture.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -39,6 +40,18 @@ it('returns every kind of error in the envelope with its request id', async () =
       error: { hint: expect.stringMatching(/\w+/), request_id: body.request_id },
     });
   }
+  await central.close();
+});
+
+it('is not ready while another version has the schema, and stays alive', async () => {
+  const clock = createManualClock();
+  const central = await createTestCentral({ clock });
+  const get = async (url: string) => (await central.server.inject({ method: 'GET', url })).statusCode;
+  expect([await get('/healthz'), await get('/readyz')]).toEqual([200, 200]);
+  const { db } = central.ports;
+  await db.updateTable('meta').set({ value: '1' }).where('name', '=', 'schema').execute();
+  await clock.advance(1_000);
+  expect([await get('/healthz'), await get('/readyz')]).toEqual([200, 503]);
   await central.close();
 });
 

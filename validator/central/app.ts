@@ -3,6 +3,7 @@ import {
   clockProbe,
   createReadiness,
   type ReadinessCheck,
+  registerLiveness,
   registerReadiness,
   withoutDetails,
 } from '#shared/api/readiness.ts';
@@ -36,6 +37,7 @@ import {
   registerBelow,
 } from './platform/api-server.ts';
 import type { CentralOptions, CentralPorts } from './platform/central-deps.ts';
+import { requireSchema } from './platform/database/database.ts';
 import { startBacklog } from './platform/metrics/backlog.job.ts';
 import { registerViewer } from './platform/openapi/viewer.routes.ts';
 import { createPlatform } from './platform/platform.ts';
@@ -49,6 +51,9 @@ import { registerPortal } from './providers/portal.ts';
 import { payoutKeyOf } from './providers/provider.service.ts';
 import { subscriptions } from './providers/provider-profile.service.ts';
 import { createProviderTokens } from './providers/provider-token.service.ts';
+
+/** Options of the routes of load balancers. */
+const PROBE = { auth: 'none', limit: 'exempt' } as const;
 
 /** Functions that run one pass are for tests, which call them instead of starting the jobs with `start`. */
 export type Central = {
@@ -185,6 +190,7 @@ export async function createCentral(
   const server = await createApiServer({
     ports,
     options,
+    processes,
     verifyBody: credentials.verifyBody,
     authenticate: (api) =>
       credentials.install(api, {
@@ -214,14 +220,15 @@ export async function createCentral(
     billing.registerPortal,
     registerPortalDescription,
   ]);
-  const ping = () => db.selectFrom('meta').select('name').limit(1).execute();
   const readiness = createReadiness(clock, {
-    ...databaseProbes(health, ping),
+    ...databaseProbes(health, () => requireSchema(db)),
     clock: clockProbe(guard),
   });
   await registerBelow(server, '/', [
-    (origin) =>
-      registerReadiness(origin, withoutDetails(readiness), { auth: 'none', limit: 'exempt' }),
+    (origin) => {
+      registerLiveness(origin, PROBE);
+      registerReadiness(origin, withoutDetails(readiness), PROBE);
+    },
     registerSharedConfig,
     registerViewer,
     registerStartPages,

@@ -5,7 +5,12 @@
  */
 import type { FastifyRequest } from 'fastify';
 import { rejectSecretsOverHttp } from '#shared/api/agent/secrets.ts';
-import { type ReadinessCheck, registerReadiness, withoutDetails } from '#shared/api/readiness.ts';
+import {
+  type ReadinessCheck,
+  registerLiveness,
+  registerReadiness,
+  withoutDetails,
+} from '#shared/api/readiness.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -82,7 +87,7 @@ export function createGateway(options: GatewayOptions) {
   registerMetricsRoutes(monitoring ?? server, { metrics: options.metrics });
   const startedAt = naiveUtc(clock.now());
   for (const each of monitoring === null ? [server] : [server, monitoring]) {
-    each.get('/healthz', async () => ({ status: 'ok' }));
+    registerLiveness(each);
     registerReadiness(
       each,
       each === monitoring ? options.readiness : withoutDetails(options.readiness),

@@ -17,6 +17,7 @@ import {
 import { refuseMalformedIdempotencyKeys } from './idempotency/once.ts';
 import { describeInterface } from './openapi/openapi.ts';
 import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
+import type { Processes } from './processes.ts';
 import { createRateLimits } from './rate-limits/rate-limit.ts';
 
 export const API_PREFIX = '/api';
@@ -28,6 +29,7 @@ type VerifyBody = NonNullable<Parameters<typeof createHttpServer>[0]['verifyBody
 export type ApiServerDeps = {
   ports: CentralPorts;
   options: CentralOptions;
+  processes: Pick<Processes, 'count'>;
   /** Verifies requests whose signature covers the body. */
   verifyBody: VerifyBody;
   /** Installs the hook that sets the identity of each request. */
@@ -36,7 +38,7 @@ export type ApiServerDeps = {
 
 /** Creates the server. Routes are registered afterwards, with `registerBelow`. */
 export async function createApiServer(deps: ApiServerDeps): Promise<HttpServer> {
-  const { ports, options, verifyBody, authenticate } = deps;
+  const { ports, options, processes, verifyBody, authenticate } = deps;
   const { clock, random, log, metrics } = ports;
   const server = createHttpServer({
     log,
@@ -47,7 +49,10 @@ export async function createApiServer(deps: ApiServerDeps): Promise<HttpServer> 
     profileOf: errorProfileOf,
     verifyBody,
   });
-  const limits = createRateLimits(options.rateLimits ?? DEFAULT_LIMITS, { clock });
+  const limits = createRateLimits(options.rateLimits ?? DEFAULT_LIMITS, {
+    clock,
+    divisor: processes.count,
+  });
   metrics?.watch(server);
   installSecurityHeaders(server);
   installCors(server, options.corsOrigins ?? []);

@@ -31,6 +31,7 @@ export type Processes = ReturnType<typeof createProcesses>;
 export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDeps) {
   let loop: Loop | null = null;
   let problem: string | null = null;
+  let count = 1;
 
   /** Returns the ids of the other live processes. */
   async function others(handle: Db): Promise<string[]> {
@@ -52,7 +53,14 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
     }
   }
 
+  async function countLiving(): Promise<void> {
+    count = (await others(db)).length + 1;
+  }
+
   return {
+    /** Number of live processes with this one, as of the last heartbeat. */
+    count: () => count,
+
     /** Returns the reason why the last heartbeat could not be stored, if a restart may help; otherwise null. */
     problemOfStore: () => problem,
 
@@ -68,6 +76,7 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
     async register(): Promise<void> {
       if (!shared) await deleteAllProcesses(db);
       await storeHeartbeat(db, bootId, clock.now());
+      await countLiving();
     },
 
     start(): void {
@@ -77,6 +86,7 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
         run: async () => {
           await beat();
           await deleteDead(db, clock.now() - LEASE_MS);
+          await countLiving();
         },
         onError: (error) => log.error({ err: error }, 'heartbeat failed'),
       });

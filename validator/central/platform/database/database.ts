@@ -234,7 +234,8 @@ export async function besideCentral<T>(
   }
 }
 
-async function requireSchema(db: Db): Promise<void> {
+/** Rejects with a ConfigError if the schema is not that of this program. */
+export async function requireSchema(db: Db): Promise<void> {
   const present = await schemaOf(db);
   if (present === SCHEMA) return;
   const remedy =

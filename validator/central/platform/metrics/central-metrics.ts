@@ -1,7 +1,7 @@
 /** Metrics of a process of the central API and of the deployment's backlog, and the listener for scrapes. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { type ReadinessCheck, registerReadiness } from '#shared/api/readiness.ts';
+import { type ReadinessCheck, registerLiveness, registerReadiness } from '#shared/api/readiness.ts';
 import { toApiError } from '#shared/http/error-body.ts';
 import { type ListenAddress, listenOn } from '#shared/http/listen.ts';
 import { registerMetricsRoute } from '#shared/http/scrape.ts';
@@ -137,6 +137,7 @@ export async function listenForScrapes(
   const { metrics, readiness, ...listening } = ports;
   const server = createHttpServer({ ...listening, bodyLimitBytes: BODY_LIMIT_BYTES });
   registerMetricsRoute(server, { ...metrics, clock: ports.clock });
+  registerLiveness(server);
   registerReadiness(server, readiness);
   const name = 'CENTRAL_METRICS_LISTEN';
   await listenOn(server, address, { host: name, port: name });

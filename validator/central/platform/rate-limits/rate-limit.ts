@@ -28,12 +28,16 @@ declare module 'fastify' {
 
 /**
  * Creates the hooks. `beforeAuthentication` must be called before the hook that sets identities, and
- * `afterAuthentication` after that hook.
+ * `afterAuthentication` after that hook. `divisor` returns the number of processes, which divide the rates among
+ * themselves: a load balancer spreads the requests of a client, and no request waits for a count in the database.
  */
-export function createRateLimits(rates: RateLimits, { clock }: { clock: Clock }) {
+export function createRateLimits(
+  rates: RateLimits,
+  { clock, divisor }: { clock: Clock; divisor?: () => number },
+) {
   const limitOf = (rate: Rate): Limit => ({
     rate,
-    buckets: createTokenBuckets(rate, { clock, maxKeys: MAX_KEYS }),
+    buckets: createTokenBuckets(rate, { clock, maxKeys: MAX_KEYS, divisor }),
   });
   const address = limitOf(rates.address);
   const credential = limitOf(rates.credential);
@@ -46,7 +50,8 @@ export function createRateLimits(rates: RateLimits, { clock }: { clock: Clock })
   ): void {
     if (limit === undefined) return;
     const reading = limit.buckets.take(key);
-    const counted = [...(request.counted ?? []), { policy, rate: limit.rate, reading }];
+    const rate = { ...limit.rate, quota: limit.buckets.quota() };
+    const counted = [...(request.counted ?? []), { policy, rate, reading }];
     request.counted = counted;
     void reply.headers(fieldsOf(counted));
     if (!reading.allowed) throw tooMany(reading);

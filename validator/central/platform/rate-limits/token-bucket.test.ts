@@ -55,3 +55,22 @@ it('holds at most the maximum number of keys, and drops the least recently used 
   for (let index = 0; index < 10_000; index += 1) buckets.take(`x${index}`);
   expect(buckets.size()).toBe(3);
 });
+
+it('divides the quota by the number of processes, also while the number changes', async () => {
+  const clock = createManualClock();
+  let processes = 3;
+  const buckets = createTokenBuckets(RATE, { clock, maxKeys: 10, divisor: () => processes });
+  expect(buckets.quota()).toBe(200);
+  for (let left = 199; left >= 0; left -= 1) {
+    expect(buckets.take('a')).toMatchObject({ allowed: true, remaining: left });
+  }
+  expect(buckets.take('a')).toMatchObject({ allowed: false, resetSeconds: 60, retrySeconds: 1 });
+  processes = 1;
+  await clock.advance(60_000);
+  expect(buckets.take('a')).toMatchObject({ allowed: true, remaining: 599 });
+  // A process that starts takes its part at once.
+  processes = 2;
+  expect(buckets.take('a')).toMatchObject({ allowed: true, remaining: 299 });
+  processes = 1_000;
+  expect(buckets.quota()).toBe(1);
+});

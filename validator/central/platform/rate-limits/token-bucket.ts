@@ -25,17 +25,25 @@ export type TokenBuckets = ReturnType<typeof createTokenBuckets>;
 
 /**
  * Stores at most `maxKeys` buckets. Above that, the least recently used bucket is removed, which has the effect of a
- * refill. Uses monotonic time, so that changes of the wall clock have no effect.
+ * refill. Uses monotonic time, so that changes of the wall clock have no effect. `divisor` returns the number of
+ * processes that share the rate, each with an equal part; 1 if it is absent.
  */
 export function createTokenBuckets(
-  { quota, windowMs }: Rate,
-  { clock, maxKeys }: { clock: Clock; maxKeys: number },
+  rate: Rate,
+  {
+    clock,
+    maxKeys,
+    divisor = () => 1,
+  }: { clock: Clock; maxKeys: number; divisor?: (() => number) | undefined },
 ) {
-  const full = quota * windowMs;
+  const { windowMs } = rate;
   /** Ordered by last use, because a Map retains the order of insertion. */
   const buckets = new Map<string, Bucket>();
 
-  function levelOf(key: string, nowMs: number): number {
+  const quotaNow = () => Math.max(1, Math.floor(rate.quota / divisor()));
+
+  function levelOf(key: string, quota: number, nowMs: number): number {
+    const full = quota * windowMs;
     const bucket = buckets.get(key);
     // Each millisecond adds `quota` fractions of a token, so a whole window adds `quota` tokens.
     return bucket === undefined
@@ -51,20 +59,23 @@ export function createTokenBuckets(
     if (oldest !== undefined) buckets.delete(oldest);
   }
 
-  const secondsFor = (level: number) => Math.ceil(level / quota / 1000);
-
   return {
+    /** Number of requests that a window allows at present. */
+    quota: quotaNow,
+
     /** Takes a token if one is available, and returns the state of the bucket. */
     take(key: string): Reading {
       const nowMs = Math.floor(clock.monotonicMs());
-      const before = levelOf(key, nowMs);
+      const quota = quotaNow();
+      const secondsFor = (fractions: number) => Math.ceil(fractions / quota / 1000);
+      const before = levelOf(key, quota, nowMs);
       const allowed = before >= windowMs;
       const level = allowed ? before - windowMs : before;
       store(key, { level, atMs: nowMs });
       return {
         allowed,
         remaining: Math.floor(level / windowMs),
-        resetSeconds: secondsFor(full - level),
+        resetSeconds: secondsFor(quota * windowMs - level),
         retrySeconds: secondsFor(Math.max(0, windowMs - level)),
       };
     },
