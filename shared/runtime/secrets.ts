@@ -35,8 +35,8 @@ const CREDENTIALS = '/run/credentials/';
 const OUR_CREDENTIALS = /^\/run\/credentials\/podwright[a-z-]*\.service\//;
 
 /**
- * Returns true for a file that only its service can reach. Its group permission bits may be those of an access list, so
- * they are not checked.
+ * Returns true for a file that only its service, or its container, can reach. Its permission bits may be those of an
+ * access list or of the container's host, so they are not checked.
  */
 export function isSystemdCredential(path: string): boolean {
   return path.startsWith(CREDENTIALS);

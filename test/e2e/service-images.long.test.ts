@@ -52,50 +52,64 @@ afterAll(async () => {
 const inspected = async (of: string, format: string) =>
   (await mustRun('docker', 'inspect', '--format', format, of)).trim();
 
-it.each(services)('%s runs without root and on a read-only root, and becomes healthy', async (service) => {
-  const container = containerOf(service);
-  const variables = Object.entries(SERVICES[service]);
-  await mustRun(
-    'docker',
-    'run',
-    '--detach',
-    ...['--name', container, '--label', RUN_LABEL, '--network', 'none'],
-    ...['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'],
-    ...variables.flatMap(([key, value]) => ['--env', `${key}=${value}`]),
-    imageOf(service),
-  );
-  await eventually(
-    'a healthy container',
-    async () => {
-      const [status, health] = (
-        await inspected(container, '{{.State.Status}} {{.State.Health.Status}}')
-      ).split(' ');
-      if (status !== 'running') throw new Error(await mustRun('docker', 'logs', container));
-      return health === 'healthy';
-    },
-    HEALTHY_WITHIN_MS,
-  );
-  const inside = (script: string) =>
-    command('docker', 'exec', container, 'busybox', 'sh', '-c', script);
-  expect((await inside('id -u; id -g')).stdout.trim().split('\n')).toEqual(['10001', '10001']);
-  expect((await inside('touch /opt/podwright/changed')).exitCode).not.toBe(0);
-  expect((await inside(`stat -c '%a %u' .`)).stdout.trim()).toBe('700 10001');
-  await mustRun('docker', 'stop', '--time', '30', container);
-  expect(await inspected(container, '{{.State.ExitCode}}')).toBe('0');
-});
+it.each(services)(
+  '%s runs without root and on a read-only root, and becomes healthy',
+  async (service) => {
+    const container = containerOf(service);
+    const variables = Object.entries(SERVICES[service]);
+    await mustRun(
+      'docker',
+      'run',
+      '--detach',
+      ...['--name', container, '--label', RUN_LABEL, '--network', 'none'],
+      ...['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'],
+      ...variables.flatMap(([key, value]) => ['--env', `${key}=${value}`]),
+      imageOf(service),
+    );
+    await eventually(
+      'a healthy container',
+      async () => {
+        const [status, health] = (
+          await inspected(container, '{{.State.Status}} {{.State.Health.Status}}')
+        ).split(' ');
+        if (status !== 'running') throw new Error(await mustRun('docker', 'logs', container));
+        return health === 'healthy';
+      },
+      HEALTHY_WITHIN_MS,
+    );
+    const inside = (script: string) =>
+      command('docker', 'exec', container, 'busybox', 'sh', '-c', script);
+    expect((await inside('id -u; id -g')).stdout.trim().split('\n')).toEqual(['10001', '10001']);
+    expect((await inside('touch /opt/podwright/changed')).exitCode).not.toBe(0);
+    expect((await inside(`stat -c '%a %u' .`)).stdout.trim()).toBe('700 10001');
+    await mustRun('docker', 'stop', '--time', '30', container);
+    expect(await inspected(container, '{{.State.ExitCode}}')).toBe('0');
+  },
+);
 
-it.each(services)('the image of %s has its data in a volume, and contains no secret', async (service) => {
-  const [volumes, environment] = (
-    await inspected(imageOf(service), '{{json .Config.Volumes}}\n{{json .Config.Env}}')
-  ).split('\n');
-  const home = `/var/lib/podwright-${service}`;
-  expect(JSON.parse(volumes ?? '')).toEqual({ [home]: {} });
-  const set = (JSON.parse(environment ?? '') as string[]).map((each) => each.split('=')[0]);
-  expect(set.filter((each) => /SEED|SECRET|KEY|DATABASE|PASSWORD/.test(each ?? ''))).toEqual([]);
-  const find = ['--rm', '--entrypoint', '/bin/busybox', imageOf(service), 'find'];
-  const files = await mustRun('docker', 'run', ...find, home, '/opt/podwright', '-name', '*.seed');
-  expect(files.trim()).toBe('');
-});
+it.each(services)(
+  'the image of %s has its data in a volume, and contains no secret',
+  async (service) => {
+    const [volumes, environment] = (
+      await inspected(imageOf(service), '{{json .Config.Volumes}}\n{{json .Config.Env}}')
+    ).split('\n');
+    const home = `/var/lib/podwright-${service}`;
+    expect(JSON.parse(volumes ?? '')).toEqual({ [home]: {} });
+    const set = (JSON.parse(environment ?? '') as string[]).map((each) => each.split('=')[0]);
+    expect(set.filter((each) => /SEED|SECRET|KEY|DATABASE|PASSWORD/.test(each ?? ''))).toEqual([]);
+    const find = ['--rm', '--entrypoint', '/bin/busybox', imageOf(service), 'find'];
+    const files = await mustRun(
+      'docker',
+      'run',
+      ...find,
+      home,
+      '/opt/podwright',
+      '-name',
+      '*.seed',
+    );
+    expect(files.trim()).toBe('');
+  },
+);
 
 it('the image runs commands of the program', async () => {
   const hotkey = await mustRun('docker', 'run', '--rm', imageOf('validator'), 'hotkey');

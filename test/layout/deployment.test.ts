@@ -52,7 +52,9 @@ describe('compose file', () => {
       z.looseObject({
         image: z.string(),
         environment: z.record(z.string(), z.string()).default({}),
-        secrets: z.array(z.union([z.string(), z.object({ source: z.string(), target: z.string() })])).default([]),
+        secrets: z
+          .array(z.union([z.string(), z.object({ source: z.string(), target: z.string() })]))
+          .default([]),
       }),
     ),
     secrets: z.record(z.string(), z.object({ file: z.string() })),
@@ -106,10 +108,13 @@ describe('Kubernetes manifests', () => {
   const named = (kind: Kind, name: string) =>
     objects.find(({ object }) => object.kind === kind && object.metadata.name === name)?.object;
 
-  it.each(objects)('$file: $object.kind $object.metadata.name has the form of the API', ({ object }) => {
-    const Model = MODELS[object.kind];
-    expect(() => new Model(object as never).validate()).not.toThrow();
-  });
+  it.each(objects)(
+    '$file: $object.kind $object.metadata.name has the form of the API',
+    ({ object }) => {
+      const Model = MODELS[object.kind];
+      expect(() => new Model(object as never).validate()).not.toThrow();
+    },
+  );
 
   it('rejects a wrong type, so that the check is not empty', () => {
     const wrong = { ...named('Deployment', 'podwright-central'), spec: { replicas: 'two' } };
@@ -135,13 +140,20 @@ describe('Kubernetes manifests', () => {
       capabilities: { drop: ['ALL'] },
     });
     const ports = container?.ports?.map((port) => port.name);
-    for (const probe of [container?.startupProbe, container?.readinessProbe, container?.livenessProbe]) {
+    for (const probe of [
+      container?.startupProbe,
+      container?.readinessProbe,
+      container?.livenessProbe,
+    ]) {
       expect(ports).toContain(probe?.httpGet?.port);
       expect(['/healthz', '/readyz']).toContain(probe?.httpGet?.path);
     }
     const mounts = container?.volumeMounts?.map((mount) => mount.name).toSorted();
     const claims = (spec as StatefulSet['spec'])?.volumeClaimTemplates ?? [];
-    const volumes = [...(pod?.volumes ?? []), ...claims.map(({ metadata }) => metadata ?? { name: '' })];
+    const volumes = [
+      ...(pod?.volumes ?? []),
+      ...claims.map(({ metadata }) => metadata ?? { name: '' }),
+    ];
     expect(volumes.map((volume) => volume.name).toSorted()).toEqual(mounts);
     const variables = Object.fromEntries(
       container?.env?.map(({ name: variable, value }) => [variable, value]) ?? [],

@@ -8,7 +8,7 @@ import { type AddedNode, DEFAULT_TEMPLATE } from '../fakes/scenes/market-fixture
 import { createServedMarket, type ServedMarket } from '../fakes/scenes/served-market.ts';
 import { openHolds } from '../fakes/scenes/wallet.ts';
 import { figureAtMost, finding, type Row } from '../measure/row.ts';
-import { type Balancer, startBalancer } from './balancer.ts';
+import { type Balancer, startBalancer } from '../fakes/external/balancer.ts';
 import { type Answer, type Call, callerAt } from './chaos-client.ts';
 import { type EventFollower, followEvents } from './chaos-events.ts';
 import { ledgerCommand } from './chaos-ledger.ts';
@@ -91,10 +91,16 @@ async function underLoad(load: Load): Promise<number> {
   const renters = market.nodes.map((node) => rentAlways({ call, node, observed }, ending.signal));
   const failed = Promise.all(renters);
   failed.catch(() => ending.abort());
-  const endMs = systemClock.monotonicMs() + minutes * KILL_EVERY_MS;
+  const sleepUntil = (atMs: number) =>
+    systemClock
+      .sleep(Math.max(0, atMs - systemClock.monotonicMs()), ending.signal)
+      .catch(() => undefined);
+  const startMs = systemClock.monotonicMs();
+  const endMs = startMs + minutes * KILL_EVERY_MS;
   let kills = 0;
-  while (systemClock.monotonicMs() < endMs && !ending.signal.aborted) {
-    await systemClock.sleep(KILL_EVERY_MS / 2, ending.signal).catch(() => undefined);
+  for (let atMs = startMs + KILL_EVERY_MS / 2; atMs < endMs; atMs += KILL_EVERY_MS) {
+    await sleepUntil(atMs);
+    if (ending.signal.aborted) break;
     const index = kills % processes.length;
     await processes[index]?.end('SIGKILL');
     kills += 1;
@@ -103,9 +109,8 @@ async function underLoad(load: Load): Promise<number> {
     const next = await startCentralProcess(market.environment);
     processes[index] = next;
     balancer.ports[index] = portOf(next);
-    const restMs = Math.min(KILL_EVERY_MS / 2, endMs - systemClock.monotonicMs());
-    await systemClock.sleep(Math.max(0, restMs), ending.signal).catch(() => undefined);
   }
+  await sleepUntil(endMs);
   ending.abort();
   await failed;
   return kills;

@@ -46,7 +46,8 @@ it('returns every kind of error in the envelope with its request id', async () =
 it('is not ready while another version has the schema, and stays alive', async () => {
   const clock = createManualClock();
   const central = await createTestCentral({ clock });
-  const get = async (url: string) => (await central.server.inject({ method: 'GET', url })).statusCode;
+  const get = async (url: string) =>
+    (await central.server.inject({ method: 'GET', url })).statusCode;
   expect([await get('/healthz'), await get('/readyz')]).toEqual([200, 200]);
   const { db } = central.ports;
   await db.updateTable('meta').set({ value: '1' }).where('name', '=', 'schema').execute();

@@ -17,6 +17,7 @@ import { createReplayCache, createRequestVerifier } from '#shared/signing/reques
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import { createSigner, type LocalSigner, verifySr25519 } from '#shared/signing/sr25519.ts';
 import { enrolAgent } from '../../test/fakes/agents/enrolled-agent.ts';
+import { startBalancer } from '../../test/fakes/external/balancer.ts';
 import { upgrade } from '../../test/fakes/raw-upgrade.ts';
 import { goldenPolicy, H100 } from '../../test/fixtures/cycle-set.ts';
 import { inventoryOf } from '../../test/fixtures/inventory.ts';
@@ -38,6 +39,7 @@ let centralStub: HttpServer;
 let validator: Validator;
 let store: EvidenceStore;
 let gatewayUrl = '';
+let centralUrl = '';
 /** Requests that the agent received with a valid signature of the validator. */
 let arrived: string[] = [];
 /** Milliseconds by which the agent's clock is ahead. */
@@ -95,6 +97,31 @@ function createAgentSide(): HttpServer {
   return server;
 }
 
+/** A process of the validator. Processes of one validator have the same key. */
+function createGatewayOn(evidence: EvidenceStore): Validator {
+  return createValidator({
+    ...ports,
+    log,
+    signer: validatorKey,
+    centralUrl,
+    centralHotkey: central.hotkey,
+    policy: { acceptSimulated: false, checks: readCheckPolicy() },
+    proof: null,
+    store: evidence,
+    weightSettings: {
+      policy: goldenPolicy(),
+      metagraph: null,
+      embedded: false,
+      cycleMs: 60_000,
+      epochMs: 60_000,
+      retentionDays: 1,
+    },
+    checkIntervalMs: 60_000,
+    agentTls: 'off',
+    listIntervalMs: 60_000,
+  });
+}
+
 beforeEach(async () => {
   arrived = [];
   agentHangs = false;
@@ -118,27 +145,8 @@ beforeEach(async () => {
   ]);
   const centralPort = await listen(centralStub);
   store = await openEvidenceStore(':memory:');
-  validator = createValidator({
-    ...ports,
-    log,
-    signer: validatorKey,
-    centralUrl: `http://127.0.0.1:${centralPort}/api`,
-    centralHotkey: central.hotkey,
-    policy: { acceptSimulated: false, checks: readCheckPolicy() },
-    proof: null,
-    store,
-    weightSettings: {
-      policy: goldenPolicy(),
-      metagraph: null,
-      embedded: false,
-      cycleMs: 60_000,
-      epochMs: 60_000,
-      retentionDays: 1,
-    },
-    checkIntervalMs: 60_000,
-    agentTls: 'off',
-    listIntervalMs: 60_000,
-  });
+  centralUrl = `http://127.0.0.1:${centralPort}/api`;
+  validator = createGatewayOn(store);
   gatewayUrl = `http://127.0.0.1:${await listen(validator.server)}`;
 });
 
@@ -210,6 +218,30 @@ it('lists the pods of many nodes in one request, and leaves out nodes without an
   expect((await send(signerOf(9))).status).toBe(401);
   await agent.close();
   expect(await (await send(central)).json()).toEqual({ listings: [] });
+});
+
+it('serves the market through two gateways behind a balancer, also when one of them ends', async () => {
+  const otherStore = await openEvidenceStore(':memory:');
+  const other = createGatewayOn(otherStore);
+  const balancer = await startBalancer([
+    Number(new URL(gatewayUrl).port),
+    Number(await listen(other.server)),
+  ]);
+  const agents = createGatewayAgents({
+    ...ports,
+    gatewayUrl: balancer.origin,
+    gatewayHotkey: validatorKey.hotkey,
+    signer: central,
+  });
+  const client = agents.clientOf(EXECUTOR_ID);
+  const listings = () => Promise.all(Array.from({ length: 10 }, () => client.inventory()));
+  expect(await listings()).toHaveLength(10);
+  await validator.close();
+  expect(await listings()).toHaveLength(10);
+  expect(await client.inventory()).toMatchObject({ executor_id: EXECUTOR_ID });
+  await balancer.close();
+  await other.close();
+  await otherStore.destroy();
 });
 
 it('distinguishes an unknown node from one that does not answer', async () => {
