@@ -2,13 +2,13 @@
 import { systemClock } from '#shared/runtime/clock.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
 import { eventually } from '../fakes/eventually.ts';
+import { type Balancer, startBalancer } from '../fakes/external/balancer.ts';
 import { createDatabaseIn, startPostgresServer } from '../fakes/external/postgres-server.ts';
 import { type CentralProcess, startCentralProcess } from '../fakes/scenes/central-process.ts';
 import { type AddedNode, DEFAULT_TEMPLATE } from '../fakes/scenes/market-fixture.ts';
 import { createServedMarket, type ServedMarket } from '../fakes/scenes/served-market.ts';
 import { openHolds } from '../fakes/scenes/wallet.ts';
 import { figureAtMost, finding, type Row } from '../measure/row.ts';
-import { type Balancer, startBalancer } from '../fakes/external/balancer.ts';
 import { type Answer, type Call, callerAt } from './chaos-client.ts';
 import { type EventFollower, followEvents } from './chaos-events.ts';
 import { ledgerCommand } from './chaos-ledger.ts';
@@ -179,7 +179,13 @@ async function judge({ market, follower, observed, kills }: Judged): Promise<Row
     finding('processes killed under load', kills, 'kills', 'the renters continue', kills > 0),
     finding('requests answered', all, 'answers', 'each in the end', true),
     figureAtMost('answers 500', sum(faults), 'answers', 0),
-    finding('rentals', known.size, 'pods', 'one for each key', known.size === observed.rentals.size),
+    finding(
+      'rentals',
+      known.size,
+      'pods',
+      'one for each key',
+      known.size === observed.rentals.size,
+    ),
     figureAtMost('repeated rentals with another pod', observed.different.length, 'rentals', 0),
     figureAtMost('pods without a rental', pods.length - known.size, 'pods', 0),
     figureAtMost('lost, repeated or moved events', missed, 'events', 0),

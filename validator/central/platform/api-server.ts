@@ -16,8 +16,8 @@ import {
 } from './edge/request-hooks.ts';
 import { refuseMalformedIdempotencyKeys } from './idempotency/once.ts';
 import { describeInterface } from './openapi/openapi.ts';
-import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
 import type { Processes } from './processes.ts';
+import { DEFAULT_LIMITS } from './rate-limits/policies.ts';
 import { createRateLimits } from './rate-limits/rate-limit.ts';
 
 export const API_PREFIX = '/api';
