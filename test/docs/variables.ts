@@ -281,7 +281,8 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
     unset: 'no rates',
   },
   CENTRAL_RATE_LIMIT_ADDRESS: {
-    meaning: 'requests per minute and address (IPv6: per /64); several processes on one database divide all rates equally',
+    meaning:
+      'requests per minute and address (IPv6: per /64); several processes on one database divide all rates equally',
     unset: '`600`; `npm start` `60000`',
   },
   CENTRAL_RATE_LIMIT_CREDENTIAL: {

@@ -71,7 +71,7 @@ describe('compose file', () => {
   const compose = Compose.parse(parse(filled, { merge: true }));
 
   it('has the form of the compose specification', () => {
-    // Ajv knows neither the name of the draft nor its ids in this form. No keyword depends on them.
+    // Ajv rejects the name of the draft and its form of ids. No keyword depends on them.
     const withoutIds = JSON.stringify(composeSchema, (key, value) =>
       ['id', '$schema'].includes(key) && typeof value === 'string' ? undefined : value,
     );

@@ -14,7 +14,7 @@ import { type EventFollower, followEvents } from './chaos-events.ts';
 import { ledgerCommand } from './chaos-ledger.ts';
 
 const PROCESSES = 3;
-/** Renters that rent and remove pods, each on a node of its own. */
+/** Renters that rent and remove pods, each on a separate node. */
 const RENTERS = 6;
 const KILL_EVERY_MS = 60_000;
 /** Time for which a killed process is missing. */
@@ -26,7 +26,7 @@ const POLL_MS = 250;
 type Options = { minutes: number; print(line: string): void };
 type Market = ServedMarket<AddedNode[]>;
 
-/** What the renters have observed. */
+/** Observations of the renters. */
 type Observed = {
   /** Answers by status and error code; `0` if the connection failed. */
   answers: Map<string, number>;

@@ -68,7 +68,7 @@ function withQueryOverload(
 
   async function send<R>(sql: string, parameters: readonly unknown[]) {
     if (settings === null || !BEGINNING.test(sql)) return client.query<R>(sql, parameters);
-    // One message, and so one round trip. It has a result for each statement, which nobody reads.
+    // One message, and so one round trip. Its results, one for each statement, are not used.
     await client.query(`${sql};${settings}`, []);
     return { command: 'SELECT', rowCount: 0, rows: [] } satisfies PostgresQueryResult<R>;
   }

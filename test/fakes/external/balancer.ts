@@ -1,4 +1,4 @@
-/** TCP balancer: gives each connection to the next server that accepts it. */
+/** TCP balancer: passes each connection to the next server that accepts it. */
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
 
 export type Balancer = {
