@@ -72,6 +72,8 @@ export function nearestTo<T extends { id: string }>({
   const nearest: { node: T; distance: number }[] = [];
   for (const node of before) {
     const distance = constraint.distance(node);
+    const last = nearest[MAX_NEAREST - 1];
+    if (last !== undefined && last.distance <= distance) continue;
     const at = nearest.findIndex((other) => other.distance > distance);
     nearest.splice(at < 0 ? nearest.length : at, 0, { node, distance });
     nearest.length = Math.min(nearest.length, MAX_NEAREST);

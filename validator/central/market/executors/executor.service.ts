@@ -6,12 +6,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { Funnel } from './constraints.ts';
 import type { ReliabilityResponse, RentabilityResponse } from './executor.schemas.ts';
-import {
-  countPresent,
-  type ExecutorEntry,
-  findExecutor,
-  updateExecutor,
-} from './executor.store.ts';
+import { type ExecutorEntry, findExecutor, updateExecutor } from './executor.store.ts';
 import { gpuTotalOf, hasRoom, inventoryOf, minimumGpusOf } from './executor-response.ts';
 import {
   dropFreeSlots,
@@ -33,7 +28,6 @@ import { reliabilityOf } from './reliability.service.ts';
 
 export type { ExecutorEntry } from './executor.store.ts';
 export {
-  countPresent,
   countUnproven,
   findExecutor,
   findExecutorAt,
@@ -224,7 +218,7 @@ export function createExecutors({ db, clock, view, annotationsOf }: ExecutorsDep
     },
 
     count: async () => (await view.offers()).nodes.length,
-    totalCount: () => countPresent(db),
+    totalCount: async () => (await view.figures()).present(),
 
     async reliability(id: string): Promise<ReliabilityResponse> {
       return reliabilityOf(db, await requireExecutor(db, id), clock.now());

@@ -122,16 +122,6 @@ export async function countUnproven(db: Db, providerId: string): Promise<number>
   return row.n;
 }
 
-/** Number of executors, except removed ones. */
-export async function countPresent(db: Db): Promise<number> {
-  const row = await db
-    .selectFrom('executors')
-    .select((eb) => eb.fn.countAll<number>().as('n'))
-    .where('state', '<>', 'removed')
-    .executeTakeFirstOrThrow();
-  return row.n;
-}
-
 /** Returns false if the address belongs to an executor that is not removed. */
 export async function insertExecutor(db: Db, row: NewExecutor): Promise<boolean> {
   const done = await db

@@ -27,7 +27,7 @@ export function createExecutorParts({ ports }: CentralDeps, parts: ExecutorParts
   const { db, clock, agents } = ports;
   const { annotationsOf, history, officialTemplates } = parts;
   const view = createMarketView({ db });
-  const overview = createMarketOverview({ db, officialTemplates });
+  const overview = createMarketOverview({ view, officialTemplates });
 
   return {
     view,
@@ -38,8 +38,11 @@ export function createExecutorParts({ ports }: CentralDeps, parts: ExecutorParts
       'image-sizes': (tx: Db) => deleteOldImageSizes(tx, clock.now()),
     } satisfies Sweeps,
 
-    /** Prepares the list. Must complete before the first request is served. */
-    prepare: () => resetForeignRevisions(db),
+    /** Reads the market into memory. Must complete before the first request is served. */
+    async prepare(): Promise<void> {
+      await resetForeignRevisions(db);
+      await view.offers();
+    },
 
     /** Registers the routes below /api. */
     register(api: HttpServer): void {

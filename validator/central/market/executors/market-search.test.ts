@@ -32,6 +32,10 @@ it('returns the same nodes from its cache as an uncached search, after any chang
     { price_lte: '1.2', gpu_count_gte: '2', size: '10' },
     { machine_names: 'NVIDIA H200,NVIDIA L40S', price_gte: '0.5' },
     { nvlink: 'true', min_download_mbps: '0' },
+    // In many rounds no node meets the last of these filters.
+    { price_gte: '1.1', gpu_count_gte: '8', nvlink: 'true', explain: 'true' },
+    { machine_names: 'NVIDIA L40S', gpu_count_gte: '8', price_gte: '1.1', explain: 'true' },
+    { machine_names: 'NVIDIA B200', explain: 'true' },
   ].map((query) => ExecutorListQuery.parse(query));
   const ids = (await db.selectFrom('executors').select('id').execute()).map(({ id }) => id);
   const some = (count: number) =>
@@ -47,6 +51,7 @@ it('returns the same nodes from its cache as an uncached search, after any chang
       .where('id', 'in', some(count))
       .execute();
   const found = new Set<string>();
+  const unmet = new Set<boolean>();
   for (let round = 0; round < ROUNDS; round += 1) {
     await change(round % 9 === 0 ? MANY : 1 + random.int(4));
     const offers = await view.offers();
@@ -55,7 +60,9 @@ it('returns the same nodes from its cache as an uncached search, after any chang
       const page = search(offers, query, NO_ANNOTATIONS);
       expect(page).toEqual(createMarketSearch()(offers, query, NO_ANNOTATIONS));
       found.add(JSON.stringify(page));
+      if (query.nvlink === true) unmet.add(page.nearest.length > 0);
     }
   }
   expect(found.size).toBeGreaterThan(ROUNDS);
+  expect(unmet.size).toBe(2);
 });

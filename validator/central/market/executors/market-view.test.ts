@@ -32,7 +32,55 @@ function offered() {
     .execute();
 }
 
-it('returns the same nodes as the database, cheapest first, after any change', async () => {
+/** Figures of all offered nodes, counted anew. */
+async function counted() {
+  const nodes = await db
+    .selectFrom('executors')
+    .innerJoin('providers', 'providers.id', 'executors.provider_id')
+    .selectAll('executors')
+    .where('state', '=', 'verified')
+    .where('paused', '=', 0)
+    .where('opted_in', '=', 1)
+    .where('banned_at', 'is', null)
+    .execute();
+  const priceOf = (node: (typeof nodes)[number]) => node.price_uusd_per_gpu_hour;
+  const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
+  return [...Map.groupBy(nodes, ({ machine_name: name, gpu_type: type }) => name ?? type)]
+    .map(([machine, group]) => ({
+      machine,
+      nodes: group.length,
+      availableNodes: group.filter(({ slots_free: free }) => free > 0).length,
+      gpus: sum(group.map(({ slots_total: total }) => total)),
+      freeGpus: sum(group.map(({ slots_free: free }) => free)),
+      minPrice: Math.min(...group.map(priceOf)),
+      maxPrice: Math.max(...group.map(priceOf)),
+      priceSum: sum(group.map(priceOf)),
+      sizes: [1, 2, 4, 8].map((size) => {
+        const able = group.filter(
+          ({ slots_total: total, min_gpu_count: minimum }) =>
+            total >= size && (minimum ?? total) <= size,
+        );
+        return {
+          size,
+          able: able.length,
+          free: able.filter(({ slots_free: free }) => free >= size).length,
+          minPrice: able.length === 0 ? 0 : Math.min(...able.map(priceOf)),
+        };
+      }),
+    }))
+    .sort((a, b) => a.minPrice - b.minPrice || (a.machine < b.machine ? -1 : 1));
+}
+
+async function present(): Promise<number> {
+  const rows = await db
+    .selectFrom('executors')
+    .select('id')
+    .where('state', '<>', 'removed')
+    .execute();
+  return rows.length;
+}
+
+it('returns the same nodes and figures as the database, cheapest first, after any change', async () => {
   const random = createSeededRandom(11);
   const view = createMarketView({ db });
   const ids = (await db.selectFrom('executors').select('id').execute()).map(({ id }) => id);
@@ -43,6 +91,7 @@ it('returns the same nodes as the database, cheapest first, after any change', a
     () => set({ price_uusd_per_gpu_hour: random.int(4_000_000) }),
     () => set({ state: random.int(2) === 0 ? 'failed' : 'verified' }),
     () => set({ paused: random.int(2) }),
+    () => set({ state: 'removed', removed_at: 2 }),
     () => set({ machine_name: `NVIDIA ${random.int(9)}`, inventory_json: '{}' }),
     () => set({ min_gpu_count: random.int(2) === 0 ? null : 1 }),
     () => takeSlots(db, anyone(), [0, 1], `pod ${random.int(5)}`),
@@ -65,6 +114,8 @@ it('returns the same nodes as the database, cheapest first, after any change', a
     }));
     const inOrder = (await offered()).sort((a, b) => a.price - b.price || (a.id < b.id ? -1 : 1));
     expect(seen).toEqual(inOrder);
+    expect((await view.figures()).byMachine()).toEqual(await counted());
+    expect((await view.figures()).present()).toBe(await present());
     markets.add(JSON.stringify(seen));
   }
   // Ensures that the test made changes.

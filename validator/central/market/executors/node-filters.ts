@@ -3,9 +3,9 @@ import { microToUsd } from '#shared/api/money.ts';
 import type { Executor } from '../../platform/database/tables.ts';
 import { atLeast, atMost, type Constraint, type Funnel, oneOf } from './constraints.ts';
 import { machineNameOf } from './executor-response.ts';
-import type { Listed } from './market-view.ts';
 import type { NodeAnnotations } from './node-annotations.ts';
 import type { ExecutorListQuery, NodeFilterQuery } from './node-filters.schemas.ts';
+import type { Listed } from './offers.ts';
 import { placeConstraints } from './place-constraints.ts';
 
 /** The figures that filters read, of a free node or of the node of a pod. */

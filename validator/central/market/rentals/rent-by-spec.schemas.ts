@@ -79,25 +79,26 @@ export const RentBySpecQuery = z
   .meta({ example: { explain: true } });
 
 /** Members of the request that select nodes. */
-export type NodeSpec = Pick<
-  RentBySpecRequest,
-  | 'gpu_type'
-  | 'gpu_count'
-  | 'min_vram_gb'
-  | 'min_cpus'
-  | 'min_ram_gb'
-  | 'min_disk_gb'
-  | 'min_download_mbps'
-  | 'min_ports'
-  | 'min_reliability'
-  | 'max_price_per_gpu_hour'
-  | 'country'
-  | 'region'
-  | 'lat'
-  | 'lon'
-  | 'max_distance_mile'
-  | 'docker_in_docker'
->;
+export const NODE_SPEC_FIELDS = [
+  'gpu_type',
+  'gpu_count',
+  'min_vram_gb',
+  'min_cpus',
+  'min_ram_gb',
+  'min_disk_gb',
+  'min_download_mbps',
+  'min_ports',
+  'min_reliability',
+  'max_price_per_gpu_hour',
+  'country',
+  'region',
+  'lat',
+  'lon',
+  'max_distance_mile',
+  'docker_in_docker',
+] as const satisfies readonly (keyof RentBySpecRequest)[];
+
+export type NodeSpec = Pick<RentBySpecRequest, (typeof NODE_SPEC_FIELDS)[number]>;
 
 const SpecAlternative = z.object(
   described(

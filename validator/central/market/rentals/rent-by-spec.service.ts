@@ -4,12 +4,7 @@ import { microToUsd } from '#shared/api/money.ts';
 import { ApiError, type ErrorCode } from '#shared/runtime/errors.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { inSavepoint, lockRow, rehearse } from '../../platform/database/transactions.ts';
-import {
-  countPresent,
-  findOnMarket,
-  type MarketNode,
-  requireExecutor,
-} from '../executors/executor.service.ts';
+import { findOnMarket, type MarketNode, requireExecutor } from '../executors/executor.service.ts';
 import {
   executorResponse,
   gpuTotalOf,
@@ -29,10 +24,8 @@ import { type RentDeps, type RentRequest, rentIn } from './rental.service.ts';
 import { requireVerified } from './rental-checks.ts';
 import { refuseUnavailable, requireOneImage, restoreRequestOf } from './rental-request.ts';
 import { constraintsOf, gpusFor } from './spec-constraints.ts';
-import { matchSpec, type NoMatch, type SpecMatch } from './spec-match.ts';
+import type { NoMatch, SpecMatch } from './spec-match.ts';
 
-/** Maximum number of nodes that are tried when other rentals are faster. */
-const MAX_ATTEMPTS = 10;
 const MAX_ALTERNATIVES = 5;
 
 /** Errors of a node that has changed after it was chosen. */
@@ -56,14 +49,14 @@ export type RentBySpec = Omit<RentRequest, 'executorId' | 'body'> & {
 export type RentBySpecDeps = RentDeps & { annotationsOf: AnnotationsOf };
 
 /**
- * Rents one of the nodes in `market`, which are sorted by price. A dry run does the same and rolls back, so that its
+ * Rents the first node of `match` that is still free. A dry run does the same and rolls back, so that its
  * success means that the rental would succeed. Throws 409 `no_executor_matches_spec`.
  */
 export async function rentBySpecIn(
   tx: Db,
   deps: RentBySpecDeps,
   request: RentBySpec,
-  market: readonly MarketNode[],
+  match: SpecMatch | NoMatch,
 ): Promise<RentBySpecResponse> {
   const { body } = request;
   refuseUnavailable(body);
@@ -71,7 +64,8 @@ export async function rentBySpecIn(
   assertPlace(body, 'body');
   restoreRequestOf(body);
   await requireVerified(tx, request.identity);
-  const { survivors, funnel } = await candidatesFor(tx, market, body);
+  if (!('survivors' in match)) throw noExecutorMatches(match);
+  const { survivors, candidates, funnel } = match;
   const isDry = body.dry_run === true;
   const rent = () => rentFirstOf(tx, deps, request, survivors);
   const { node, pod, attempts } = isDry ? await rehearse(tx, rent) : await rent();
@@ -89,7 +83,7 @@ export async function rentBySpecIn(
     template_id: pod.template_id,
     price_per_hour: pod.price,
     selected_executor: executorResponse(selected, { nowMs, summary: false, personal }),
-    candidates: survivors.length,
+    candidates,
     alternatives_considered: others.map((other) => alternative(other, body)),
     attempts: isDry ? 0 : attempts,
     ...(request.isExplained ? { funnel, nearest: [] } : {}),
@@ -97,22 +91,7 @@ export async function rentBySpecIn(
 }
 
 /**
- * Returns the funnel and the nodes that meet the specification, best first. Throws 409 with the constraint that left
- * none.
- */
-export async function candidatesFor(
-  db: Db,
-  market: readonly MarketNode[],
-  spec: NodeSpec,
-): Promise<SpecMatch> {
-  const present = market.length === 0 ? await countPresent(db) : market.length;
-  const match = matchSpec(present, market, constraintsOf(spec));
-  if ('survivors' in match) return match;
-  throw noExecutorMatches(match);
-}
-
-/**
- * Rents the first of `survivors` that still meets the specification. Concurrent rentals may have taken other nodes.
+ * Rents the first of `survivors` that still meets the specification. Concurrent rentals may have taken others.
  * Each failed attempt is rolled back before the next.
  */
 export async function rentFirstOf(
@@ -121,7 +100,7 @@ export async function rentFirstOf(
   request: RentBySpec,
   survivors: readonly MarketNode[],
 ): Promise<{ node: MarketNode; pod: RentExecutorResponse; attempts: number }> {
-  for (const [index, { id }] of survivors.slice(0, MAX_ATTEMPTS).entries()) {
+  for (const [index, { id }] of survivors.entries()) {
     try {
       const rented = await inSavepoint(tx, () => rentIfStill(tx, deps, request, id));
       return { ...rented, attempts: index + 1 };
@@ -135,7 +114,7 @@ export async function rentFirstOf(
 async function rentIfStill(tx: Db, deps: RentDeps, request: RentBySpec, id: string) {
   await lockRow(tx, 'executors', id);
   const node = await findOnMarket(tx, id);
-  if (node === undefined || !constraintsOf(request.body).every(({ keep }) => keep(node))) {
+  if (node === undefined || !constraintsOf(request.body).every(({ keep }) => keep({ id, node }))) {
     throw new ApiError('node_unavailable', 'The node no longer meets the specification');
   }
   return { node, pod: await rentIn(tx, deps, { ...request, executorId: id }) };

@@ -8,7 +8,8 @@ import {
 import { setAvailable } from '../../../../test/fakes/scenes/wallet.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { createMarketView } from '../executors/market-view.ts';
-import { candidatesFor, rentFirstOf } from './rent-by-spec.service.ts';
+import { rentFirstOf } from './rent-by-spec.service.ts';
+import { createSpecSearch } from './spec-search.ts';
 
 const L40S = { gpuType: 'NVIDIA L40S', name: 'NVIDIA L40S' };
 
@@ -209,9 +210,9 @@ describe('nodes that were rented after they were chosen', () => {
       .select('id')
       .executeTakeFirstOrThrow();
     const wish = { ...request(), isExplained: false };
-    const listed = (await createMarketView({ db }).offers()).nodes;
-    const nodes = listed.map(({ node }) => node);
-    const { survivors } = await candidatesFor(db, nodes, wish.body);
+    const match = await createSpecSearch(createMarketView({ db }))(wish.body);
+    if (!('survivors' in match)) throw new Error(match.message);
+    const { survivors } = match;
     await between(survivors.map(({ id }) => id));
     const asked = { ...wish, identity: { ...wish.identity, accountId } } as Parameters<
       typeof rentFirstOf

@@ -4,7 +4,6 @@ import type { RecordRefusal } from '../../accounts/api-keys/budget-refusal.servi
 import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
 import { callerOf } from '../../platform/identity.ts';
 import { ExecutorParams } from '../executors/executor.schemas.ts';
-import type { MarketView } from '../executors/executor.service.ts';
 import { PodDeletedResponse } from '../pods/pod.schemas.ts';
 import type { Pods } from '../pods/pod.service.ts';
 import {
@@ -17,6 +16,7 @@ import {
 import { type RentBySpecDeps, rentBySpecIn } from './rent-by-spec.service.ts';
 import { RentExecutorRequest, RentExecutorResponse } from './rental.schemas.ts';
 import { rentIn } from './rental.service.ts';
+import type { SpecSearch } from './spec-search.ts';
 
 const tags = ['Executors'];
 const config = { auth: 'user' } as const;
@@ -24,7 +24,7 @@ const config = { auth: 'user' } as const;
 export type RentalRoutesDeps = RentBySpecDeps &
   OnceDeps & {
     pods: Pods;
-    view: MarketView;
+    searchSpec: SpecSearch;
     wake(executorId: string): void;
     recordRefusal: RecordRefusal;
   };
@@ -140,7 +140,7 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
     async (request, reply) => {
       const caller = callerOf(request);
       // Read before the transaction. A node that was rented since then is detected by the attempt to rent it.
-      const market = (await deps.view.offers()).nodes.map(({ node }) => node);
+      const match = await deps.searchSpec(request.body);
       let rentedNode: string | null = null;
       const isRented = await answerOnce(
         deps,
@@ -151,7 +151,7 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
             const { body, query } = request;
             const isExplained = body.explain === true || query.explain === true;
             const rental = { ...caller, body, isExplained };
-            const rented = await rentBySpecIn(tx, deps, rental, market);
+            const rented = await rentBySpecIn(tx, deps, rental, match);
             rentedNode = rented.pod === null ? null : rented.selected_executor.id;
             return rented;
           },

@@ -18,7 +18,10 @@ import { placeConstraints } from '../executors/place-constraints.ts';
 import { refusalOf } from './gpu-choice.ts';
 import type { NodeSpec } from './rent-by-spec.schemas.ts';
 
-export type SpecConstraint = Constraint<MarketNode> & {
+/** A node of the market, as the search for a specification receives it. */
+export type Candidate = { id: string; node: MarketNode };
+
+export type SpecConstraint = Constraint<Candidate> & {
   /** Advice if the best value is known. */
   remedy(best: ConstraintValue): string;
 };
@@ -66,8 +69,15 @@ function ifPresent<T>(
 }
 
 function gpuType(wanted: string): SpecConstraint {
-  const offered = (node: MarketNode) => shortGpuType(machineNameOf(node));
-  const keep = (node: MarketNode) => matchesGpuType(machineNameOf(node), wanted);
+  // Thousands of nodes have the same name.
+  const byName = new Map<string, boolean>();
+  const offered = ({ node }: Candidate) => shortGpuType(machineNameOf(node));
+  const keep = ({ node }: Candidate) => {
+    const name = machineNameOf(node);
+    const isWanted = byName.get(name) ?? matchesGpuType(name, wanted);
+    byName.set(name, isWanted);
+    return isWanted;
+  };
   return {
     ...oneOf('gpu_type', wanted, offered, keep),
     remedy: (best) => `Request another gpu_type, for example ${best}.`,
@@ -75,29 +85,29 @@ function gpuType(wanted: string): SpecConstraint {
 }
 
 function gpuCount(requested: number | null): SpecConstraint {
-  const offered = (node: MarketNode) => nearestCount(gpusFor(node, requested), node);
+  const offered = ({ node }: Candidate) => nearestCount(gpusFor(node, requested), node);
   return {
     name: 'gpu_count',
     requested,
-    keep: (node) => refusalOf(gpusFor(node, requested), offerOf(node)) === null,
+    keep: ({ node }) => refusalOf(gpusFor(node, requested), offerOf(node)) === null,
     offered,
-    distance: (node) => {
-      const nearest = offered(node) ?? Number.POSITIVE_INFINITY;
-      return Math.abs(nearest - gpusFor(node, requested));
+    distance: (candidate) => {
+      const nearest = offered(candidate) ?? Number.POSITIVE_INFINITY;
+      return Math.abs(nearest - gpusFor(candidate.node, requested));
     },
     remedy: (best) => `Request a gpu_count of ${best}.`,
   };
 }
 
 const dockerInDocker: SpecConstraint = {
-  ...oneOf<MarketNode>('docker_in_docker', true, ({ sysbox_runtime: sysbox }) =>
+  ...oneOf<Candidate>('docker_in_docker', true, ({ node: { sysbox_runtime: sysbox } }) =>
     sysbox === null ? null : sysbox === 1,
   ),
   remedy: () => 'Omit docker_in_docker.',
 };
 
 function places(spec: NodeSpec): SpecConstraint[] {
-  return placeConstraints<MarketNode>(spec, (node) => node).map((constraint) => ({
+  return placeConstraints<Candidate>(spec, ({ node }) => node).map((constraint) => ({
     ...constraint,
     remedy: (best) =>
       constraint.name === 'max_distance_mile'
@@ -112,7 +122,7 @@ function floor(
   figure: (node: MarketNode) => number | null,
 ): SpecConstraint {
   return {
-    ...atLeast(name, least, figure),
+    ...atLeast<Candidate>(name, least, ({ node }) => figure(node)),
     remedy: (best) => `Lower ${name} to ${best} or less.`,
   };
 }
@@ -123,7 +133,7 @@ function reliabilityOf({ reliability_permille: permille }: MarketNode): number |
 
 function priceCeiling(most: number): SpecConstraint {
   return {
-    ...atMost<MarketNode>('max_price_per_gpu_hour', most, (node) =>
+    ...atMost<Candidate>('max_price_per_gpu_hour', most, ({ node }) =>
       microToUsd(node.price_uusd_per_gpu_hour),
     ),
     remedy: (best) => `Raise max_price_per_gpu_hour to ${dollars(Number(best))} or more.`,

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
+import { applyConstraints } from '../executors/constraints.ts';
 import type { MarketNode } from '../executors/market.store.ts';
 import { UNMEASURED } from '../executors/node-figures.ts';
 import type { NodeSpec } from './rent-by-spec.schemas.ts';
 import { constraintsOf } from './spec-constraints.ts';
-import { matchSpec, type NoMatch } from './spec-match.ts';
+import { HARD_STATE, matchSpec, type NoMatch } from './spec-match.ts';
 
 const GB = 1_000_000_000;
 
@@ -36,7 +37,10 @@ const placed = (country: string, code: string) =>
   JSON.stringify({ country, country_code: code, region: null });
 
 function match(nodes: MarketNode[], spec: NodeSpec) {
-  return matchSpec(nodes.length, nodes, constraintsOf(spec));
+  const candidates = nodes
+    .toSorted((a, b) => a.price_uusd_per_gpu_hour - b.price_uusd_per_gpu_hour)
+    .map((each) => ({ id: each.id, node: each }));
+  return matchSpec(nodes.length, applyConstraints(HARD_STATE, candidates, constraintsOf(spec)));
 }
 
 describe('the error if no node matches', () => {

@@ -3,8 +3,8 @@
  * that left none. Pure.
  */
 import {
-  applyConstraints,
   bestOffered,
+  type Constrained,
   type ConstraintValue,
   countWithoutLocation,
   type Funnel,
@@ -13,7 +13,7 @@ import {
   type Unmet,
 } from '../executors/constraints.ts';
 import type { MarketNode } from '../executors/executor.service.ts';
-import { dollars, type SpecConstraint } from './spec-constraints.ts';
+import { type Candidate, dollars, type SpecConstraint } from './spec-constraints.ts';
 
 export type NoMatch = {
   constraint: string;
@@ -28,22 +28,41 @@ export type NoMatch = {
   hint: string;
 };
 
-export type SpecMatch = { survivors: MarketNode[]; funnel: Funnel };
+/** `survivors` are the first nodes that meet the specification, best first; `candidates` is the number of all. */
+export type SpecMatch = { survivors: MarketNode[]; candidates: number; funnel: Funnel };
 
 /** Name of the first step of the funnel: offered nodes with enough free GPUs for a rental. */
 export const HARD_STATE = 'rentable';
 
-/**
- * `present` is the number of all nodes. `rentable` are the nodes with enough free GPUs for a rental, sorted by price.
- */
+/** Maximum number of survivors: of those that a rental may try, and of those that its response lists. */
+export const MAX_SURVIVORS = 10;
+
+/** Nodes of the market after the constraints. `left` is sorted by price. */
+export type FilteredMarket = Constrained<Candidate, SpecConstraint>;
+
+/** `present` is the number of all nodes. */
 export function matchSpec(
   present: number,
-  rentable: readonly MarketNode[],
-  constraints: readonly SpecConstraint[],
+  { left, funnel, unmet }: FilteredMarket,
 ): SpecMatch | NoMatch {
-  const { left, funnel, unmet } = applyConstraints(HARD_STATE, rentable, constraints);
-  if (rentable.length === 0) return nothingRentable(present);
-  return unmet === null ? { survivors: left.toSorted(byChoice), funnel } : noMatch(unmet, funnel);
+  if (unmet !== null) return noMatch(unmet, funnel);
+  if (left.length === 0) return nothingRentable(present);
+  // Copied, because the market changes it in place.
+  const steps = funnel.map((step) => ({ ...step }));
+  return { survivors: bestOf(left, MAX_SURVIVORS), candidates: left.length, funnel: steps };
+}
+
+/** Returns the first `count` nodes in the order of `byChoice`. `sorted` is sorted by price. */
+function bestOf(sorted: readonly Candidate[], count: number): MarketNode[] {
+  const best: MarketNode[] = [];
+  for (const { node } of sorted) {
+    const last = best[count - 1];
+    if (last !== undefined && node.price_uusd_per_gpu_hour > last.price_uusd_per_gpu_hour) break;
+    const at = best.findLastIndex((other) => byChoice(other, node) < 0) + 1;
+    best.splice(at, 0, node);
+    best.length = Math.min(best.length, count);
+  }
+  return best;
 }
 
 /** Compares nodes: cheaper per GPU first, then faster download, then more reliable, then lower id. */
@@ -57,7 +76,7 @@ export function byChoice(a: MarketNode, b: MarketNode): number {
 }
 
 /** Describes the failure. The funnel ends with the constraint that left no node. */
-function noMatch(unmet: Unmet<MarketNode, SpecConstraint>, funnel: Funnel): NoMatch {
+function noMatch(unmet: Unmet<Candidate, SpecConstraint>, funnel: Funnel): NoMatch {
   const { constraint, before } = unmet;
   const { name, requested } = constraint;
   const best = bestOffered(unmet);
@@ -67,7 +86,9 @@ function noMatch(unmet: Unmet<MarketNode, SpecConstraint>, funnel: Funnel): NoMa
     requested,
     best_offered: best,
     candidates_before: before.length,
-    funnel: funnel.slice(0, funnel.findIndex(({ remaining }) => remaining === 0) + 1),
+    funnel: funnel
+      .slice(0, funnel.findIndex(({ remaining }) => remaining === 0) + 1)
+      .map((step) => ({ ...step })),
     nearest: nearestTo(unmet),
     ...(withoutLocation === null ? {} : { without_location: withoutLocation }),
     message: messageFor(name, requested, best) + locationNote(withoutLocation, before.length),
