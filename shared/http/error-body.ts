@@ -77,7 +77,8 @@ const RETRY_OVERLOADED_SECONDS = '5';
 
 /** The request may have changed something before the resource was used up, so the hint names the Idempotency-Key. */
 function overloaded(cause: OverloadError): ApiError {
-  return new ApiError('upstream_unavailable', cause.message, {
+  if (cause.code === 'storage_full') return storageFailure('full', cause);
+  return new ApiError(cause.code, cause.message, {
     status: 503,
     hint: 'Retry after the time in Retry-After; with the same Idempotency-Key if there was one.',
     headers: { 'Retry-After': RETRY_OVERLOADED_SECONDS },
@@ -107,12 +108,16 @@ function diskStateOf(error: unknown): string | null {
 }
 
 function storageFailure(state: string, cause: unknown): ApiError {
-  return new ApiError('upstream_unavailable', `The storage is ${state}`, {
-    status: 503,
-    hint: 'Retry later; until then the operator has to make the storage writable or free space.',
-    headers: { 'Retry-After': RETRY_STORAGE_SECONDS },
-    cause,
-  });
+  return new ApiError(
+    state === 'full' ? 'storage_full' : 'upstream_unavailable',
+    `The storage is ${state}`,
+    {
+      status: 503,
+      hint: 'Retry later; until then the operator has to make the storage writable or free space.',
+      headers: { 'Retry-After': RETRY_STORAGE_SECONDS },
+      cause,
+    },
+  );
 }
 
 /** The inputs of a request and their schemas. */

@@ -124,6 +124,7 @@ it.each([
   const response = await createServer().inject({ url });
   expect([response.statusCode, response.json().error.message]).toEqual([status, message]);
   expect(response.headers['retry-after']).toBe(status === 503 ? '60' : undefined);
+  expect(response.json().error.code === 'storage_full').toBe(message.endsWith('full'));
 });
 
 it('names every invalid field by its path', async () => {

@@ -45,6 +45,18 @@ export const ERROR_TABLE = {
   rate_limited: { status: 429, hint: 'Wait for the time in Retry-After, then retry.' },
   client_error: { status: 400, hint: 'Change the request as the message says.' },
   upstream_unavailable: { status: 502, hint: 'Retry in a minute; nothing was changed.' },
+  database_locked: {
+    status: 503,
+    hint: 'Retry after the time in Retry-After; with the same Idempotency-Key if there was one.',
+  },
+  database_busy: {
+    status: 503,
+    hint: 'Retry after the time in Retry-After; with the same Idempotency-Key if there was one.',
+  },
+  storage_full: {
+    status: 503,
+    hint: 'Retry later; until then the operator has to free space on the disk.',
+  },
   internal_error: { status: 500, hint: 'Retry; if it stays, report the request id.' },
   BACKUP_STORAGE_BUSY: { status: 409, hint: 'Wait for the running operation or cancel it.' },
   API_KEY_BUDGET_EXCEEDED: {
@@ -99,9 +111,33 @@ export class ApiError extends Error {
   }
 }
 
-/** A resource of this process is temporarily used up. Servers answer with 503 and Retry-After. */
+/** Codes of a server that cannot serve a request now, although the request may be valid. */
+const UNAVAILABLE_CODES = [
+  'upstream_unavailable',
+  'database_locked',
+  'database_busy',
+  'storage_full',
+] as const satisfies readonly ErrorCode[];
+
+export type UnavailableCode = (typeof UNAVAILABLE_CODES)[number];
+
+/** Returns true if the code reports that a server was not reached or cannot serve now, instead of a refusal. */
+export function isUnavailable(code: ErrorCode): code is UnavailableCode {
+  return UNAVAILABLE_CODES.some((each) => each === code);
+}
+
+/** A resource of this process is temporarily used up. Servers answer with 503, the code and Retry-After. */
 export class OverloadError extends Error {
   override name = 'OverloadError';
+  readonly code: UnavailableCode;
+
+  constructor(
+    message: string,
+    { code = 'upstream_unavailable', cause }: { code?: UnavailableCode; cause?: unknown } = {},
+  ) {
+    super(message, { cause });
+    this.code = code;
+  }
 }
 
 /** Returns a 422 for a field that a schema alone cannot check; `field` begins with body, path, query or header. */

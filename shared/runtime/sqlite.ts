@@ -8,7 +8,8 @@ import { makeFolder } from './files.ts';
 export type { DatabaseSync, StatementSync } from 'node:sqlite';
 
 const BUSY_TIMEOUT_MS = 5_000;
-/** SQLITE_FULL; SQLITE_CORRUPT and SQLITE_NOTADB; SQLITE_READONLY and SQLITE_CANTOPEN. */
+/** SQLITE_BUSY; SQLITE_FULL; SQLITE_CORRUPT and SQLITE_NOTADB; SQLITE_READONLY and SQLITE_CANTOPEN. */
+const BUSY = 5;
 const FULL = 13;
 const NO_DATABASE = [11, 26];
 const NOT_OPENED = [8, 14];
@@ -171,6 +172,11 @@ export function lockExclusively(path: string): DatabaseSync {
   lock.exec('PRAGMA locking_mode = EXCLUSIVE');
   lock.exec('BEGIN EXCLUSIVE');
   return lock;
+}
+
+/** Returns true if a statement failed because another connection has locked the database. */
+export function isLocked(error: unknown): boolean {
+  return hasErrcode(error, [BUSY]);
 }
 
 /** Returns true if a write failed because the disk is full or the file has reached its size limit. */

@@ -14,6 +14,7 @@ import { logLatency } from './log-latency.bench.ts';
 import { logMemory } from './log-memory.bench.ts';
 import { logRead } from './log-read.bench.ts';
 import { manyPods } from './many-pods.bench.ts';
+import { marketSizes } from './market.bench.ts';
 import { metering } from './metering.bench.ts';
 import { metricHistory } from './metric-history.bench.ts';
 import { metricsCost } from './metrics.bench.ts';
@@ -65,6 +66,7 @@ await measure(
       flood,
       pods: rows('a hundred pods on one agent', manyPods),
       list: rows('pages and filters of the node list', executorList),
+      market: rows('requests about markets of 1,000 and of 100,000 nodes', marketSizes),
       requests: rows('requests and rentals of the central API', centralRequests),
       proof: rows('verification of a proof of work', proofOfWork),
       signing: rows('signatures of the validator', signing),

@@ -289,6 +289,10 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
     meaning: 'requests per minute for each API key, and for all sessions of an account together',
     unset: '`600`; `npm start` `60000`',
   },
+  CENTRAL_RATE_LIMIT_URGENT: {
+    meaning: 'deletions of pods per minute and address, which count against no other rate',
+    unset: '`600`; `npm start` `60000`',
+  },
   CENTRAL_RATE_LIMIT_LOGIN: {
     meaning: 'sign-ins and sign-ups per minute and address',
     unset: '`10`; `npm start` `600`',

@@ -1,15 +1,18 @@
 /**
- * Periodic work on a process's database: checkpoints, checks of its file for damage, and backups. On PostgreSQL none
+ * Periodic work on a process's database: checkpoints, checks that its file is undamaged and in its place, the reserve of
+ * disk space, and backups. On PostgreSQL none
  * happens: the server checks its data itself, and its operator makes the backups.
  */
+import { statSync } from 'node:fs';
 import type { Kysely } from 'kysely';
 import type { ReadinessProbe } from '#shared/api/readiness.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { createDatabaseDamage, type DatabaseDamage } from '#shared/runtime/database-damage.ts';
-import { messageOf } from '#shared/runtime/errors.ts';
+import { hasCode, messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import { backupFolderOf, isBackupDue, listBackups } from './database-backup.ts';
+import { fillReserve } from './disk-reserve.ts';
 import { checkpoint } from './engine.ts';
 import { inFileThread } from './file-thread.ts';
 import { damageWords, isFileAddress, lockDatabaseFile } from './open-database.ts';
@@ -66,6 +69,8 @@ const CHECK_INTERVAL_MS = HOUR_MS;
 const BACKUP_POLL_MS = 300_000;
 /** Interval between two checkpoints: a lost journal costs at most the changes of this time. */
 const CHECKPOINT_INTERVAL_MS = 60_000;
+/** Interval between two checks that the file is in its place. */
+const PLACE_INTERVAL_MS = 1_000;
 
 /**
  * Locks a database, opens it with `open`, and starts its checks and backups. Rejects as `lockDatabaseFile` does. With
@@ -104,7 +109,17 @@ function watchDatabase(options: Watched): DatabaseHealth & { stop(): Promise<voi
   let problem: string | null = null;
   let { isChecked } = options;
   if (!isFile) return { damage, backup: async () => SERVER_BACKUPS, stop: async () => undefined };
+  const opened = statSync(address);
   const loops = [
+    startLoop({
+      clock,
+      intervalMs: PLACE_INTERVAL_MS,
+      async run() {
+        const state = stateOfPlace(address, opened);
+        if (state !== null) damage.recordReplaced(state);
+      },
+      onError: (error) => log.error({ err: error }, 'the file of the database cannot be checked'),
+    }),
     startLoop({
       clock,
       intervalMs: CHECK_INTERVAL_MS,
@@ -118,7 +133,9 @@ function watchDatabase(options: Watched): DatabaseHealth & { stop(): Promise<voi
       clock,
       intervalMs: CHECKPOINT_INTERVAL_MS,
       async run() {
-        if (damage.problem() === null) await checkpoint(options.db);
+        if (damage.problem() !== null) return;
+        await checkpoint(options.db);
+        fillReserve(address);
       },
       onError: (error) => log.error({ err: error }, 'the checkpoint of the database failed'),
     }),
@@ -167,6 +184,20 @@ export function databaseProbes(
 }
 
 const SERVER_BACKUPS = 'made by the operator of the PostgreSQL server';
+
+/** Returns null if the file at the path is still the file that was opened. */
+function stateOfPlace(
+  path: string,
+  opened: { dev: number; ino: number },
+): 'moved' | 'replaced' | null {
+  try {
+    const { dev, ino } = statSync(path);
+    return dev === opened.dev && ino === opened.ino ? null : 'replaced';
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return 'moved';
+    throw error;
+  }
+}
 
 async function checkFile({ location, damage }: Watched, signal: AbortSignal): Promise<void> {
   if (damage.problem() !== null) return;

@@ -1,6 +1,9 @@
 /** Kysely's SQLite dialect over node:sqlite, for the central API and the evidence store. */
-import { SqliteDialect, type SqliteStatement } from 'kysely';
+import { type Driver, SqliteDialect, type SqliteStatement } from 'kysely';
 import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
+import { useReserve } from './disk-reserve.ts';
+import { PatientDriver } from './patient-driver.ts';
+import { isUrgent } from './urgent.ts';
 
 /**
  * Maximum number of cached statements; beyond it the oldest is dropped. The product has a few hundred distinct ones.
@@ -16,22 +19,41 @@ const CHECKPOINT_PAGES = 4_000;
 type Parameters = readonly (string | number | bigint | null | Uint8Array)[];
 
 export function nodeSqliteDialect(path: string): SqliteDialect {
-  return dialectOver(openSqlite(path));
+  const beforeBegin = () => {
+    if (path !== ':memory:' && isUrgent()) useReserve(path);
+  };
+  return dialectOver(openSqlite(path), beforeBegin);
 }
 
 /**
  * Wraps an open database and closes it at the end. Transactions begin with IMMEDIATE, so that no transaction fails to
- * get the write lock after it has begun.
+ * get the write lock after it has begun. `beforeBegin` runs before each transaction.
  */
-export function dialectOver(database: DatabaseSync): SqliteDialect {
+export function dialectOver(database: DatabaseSync, beforeBegin?: () => void): SqliteDialect {
   database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+  // The driver waits instead, because SQLite would block the event loop.
+  database.exec('PRAGMA busy_timeout = 0');
   const cache = new Map<string, SqliteStatement>();
-  return new SqliteDialect({
+  const config = {
     database: {
       close: () => database.close(),
-      prepare: (sql) => preparedOnce(database, cache, sql),
+      prepare: (sql: string) => preparedOnce(database, cache, sql),
     },
-  });
+  };
+  return new PatientDialect(config, beforeBegin);
+}
+
+class PatientDialect extends SqliteDialect {
+  readonly #driver: PatientDriver;
+
+  constructor(config: ConstructorParameters<typeof SqliteDialect>[0], beforeBegin?: () => void) {
+    super(config);
+    this.#driver = new PatientDriver(config, beforeBegin);
+  }
+
+  override createDriver(): Driver {
+    return this.#driver;
+  }
 }
 
 function prepare(database: DatabaseSync, sql: string): SqliteStatement {

@@ -7,6 +7,8 @@ import type { DatabaseTarget } from './open-database.ts';
 import { DEFAULT_SERVER_LIMITS, type ServerLimits } from './server-limits.ts';
 import { isTransient, withOverload } from './server-overload.ts';
 
+/** Connections beside those of the pool for urgent requests, while all others are in use. */
+const RESERVED_CONNECTIONS = 2;
 const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_CONNECTION_MS = 60_000;
 /** Time after the limit of a statement at which the client gives up a query that the server has not ended. */
@@ -63,17 +65,26 @@ export async function postgresDialect(target: DatabaseTarget): Promise<Dialect> 
   const { pooled } = await checkServer(target);
   const limits = target.limits ?? DEFAULT_SERVER_LIMITS;
   const settings = serverSettings(limits);
-  const pool = new Pool({
+  const config = {
     ...clientConfig(target.address, target.applicationName, limits),
     ...(pooled ? {} : settings),
-    max: limits.poolSize,
-    idleTimeoutMillis: IDLE_CONNECTION_MS,
+  };
+  const local = Object.entries(settings).map(([name, value]) => `set local ${name} = ${value}`);
+  const pool = withOverload({
+    pool: openPool(config, limits.poolSize),
+    poolSize: limits.poolSize,
+    reserve: openPool(config, RESERVED_CONNECTIONS),
+    settings: pooled ? local.join(';') : null,
   });
+  return new PostgresDialect({ pool });
+}
+
+function openPool(config: ClientConfig, max: number): Pool {
+  const pool = new Pool({ ...config, max, idleTimeoutMillis: IDLE_CONNECTION_MS });
   // Without listeners Node would throw these errors. The current or next query reports the lost connection.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
-  const local = Object.entries(settings).map(([name, value]) => `set local ${name} = ${value}`);
-  return new PostgresDialect({ pool: withOverload(pool, pooled ? local.join(';') : null) });
+  return pool;
 }
 
 /** Opens a connection outside the pool; the event `end` reports its loss. `pooled`: see `isPooled`. */

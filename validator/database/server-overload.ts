@@ -1,34 +1,55 @@
 /** Errors of PostgreSQL connections that a request answers with 503: no free connection, time limits, lost connections. */
 import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely';
-import { DatabaseError } from 'pg';
+import { DatabaseError, type Pool } from 'pg';
 import { ConfigError } from '#shared/runtime/config.ts';
-import { OverloadError } from '#shared/runtime/errors.ts';
+import { OverloadError, type UnavailableCode } from '#shared/runtime/errors.ts';
+import { isUrgent } from './urgent.ts';
+
+export type OverloadOptions = {
+  pool: PostgresPool & Pick<Pool, 'idleCount' | 'totalCount'>;
+  poolSize: number;
+  /** Pool for urgent requests while all connections of `pool` are in use. */
+  reserve: PostgresPool;
+  /** Statements at the beginning of each transaction. */
+  settings: string | null;
+};
 
 /**
  * Returns a pool whose `connect` rejects with OverloadError if no connection becomes free in time, or the server
- * accepts none, and whose queries reject with OverloadError at a time limit, on a read-only server, and if the
- * connection is lost. `settings` are statements at the beginning of each transaction, or null.
+ * accepts none, and whose queries reject with OverloadError at a time limit, on a full disk, on a read-only server, and
+ * if the connection is lost.
  */
-export function withOverload(pool: PostgresPool, settings: string | null): PostgresPool {
+export function withOverload({ pool, poolSize, reserve, settings }: OverloadOptions): PostgresPool {
+  const isUsedUp = () => pool.idleCount === 0 && pool.totalCount >= poolSize;
   return {
     ...(pool.Client === undefined ? {} : { Client: pool.Client }),
     options: pool.options,
     async connect() {
       try {
-        return withQueryOverload(await pool.connect(), settings);
+        const used = isUrgent() && isUsedUp() ? reserve : pool;
+        return withQueryOverload(await used.connect(), settings);
       } catch (cause) {
         if (!isTransient(cause)) throw cause;
-        throw new OverloadError('The database has no free connection', { cause });
+        throw new OverloadError('The database has no free connection', {
+          code: 'database_busy',
+          cause,
+        });
       }
     },
-    end: () => pool.end(),
+    async end() {
+      await Promise.all([pool.end(), reserve.end()]);
+    },
   };
 }
 
-/** Messages for the SQLSTATEs of the time limits of locks and statements. The server has undone the query. */
-const TIMEOUTS: Record<string, string> = {
-  '55P03': 'The database did not release a lock in time',
-  '57014': 'The database did not answer in time',
+/**
+ * SQLSTATEs of the time limits of locks and statements, and of a full disk. The server has undone the query, and the
+ * connection can be used.
+ */
+const OVERLOADS: Record<string, { message: string; code: UnavailableCode }> = {
+  '55P03': { message: 'The database did not release a lock in time', code: 'database_locked' },
+  '57014': { message: 'The database did not answer in time', code: 'database_busy' },
+  '53100': { message: 'The disk of the database is full', code: 'storage_full' },
 };
 
 /**
@@ -56,8 +77,10 @@ function withQueryOverload(
 
   function overloadOf(cause: unknown, sql: string): unknown {
     const code = cause instanceof DatabaseError ? (cause.code ?? '') : null;
-    const timeout = TIMEOUTS[code ?? ''];
-    if (timeout !== undefined) return new OverloadError(timeout, { cause });
+    const overload = OVERLOADS[code ?? ''];
+    if (overload !== undefined) {
+      return new OverloadError(overload.message, { code: overload.code, cause });
+    }
     if (code === READ_ONLY) lost = new OverloadError('The database is read-only', { cause });
     else if (code === null ? isLostConnection(cause) : CLOSING.test(code)) {
       const mayBeSaved = sql === 'commit' || !(inTransaction || UNSAVED.test(sql));

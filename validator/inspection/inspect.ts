@@ -4,7 +4,7 @@ import { type Inventory, isRentable, type VerifyResult } from '#shared/api/agent
 import type { PodView } from '#shared/api/agent/pod.ts';
 import type { CheckRequest, ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { ApiError, messageOf } from '#shared/runtime/errors.ts';
+import { ApiError, isUnavailable, messageOf } from '#shared/runtime/errors.ts';
 import { findPeerRefusal } from '#shared/tls/peer.ts';
 import { missingSources } from '../checks/agent.check.ts';
 import type { AgentIdentity, Facts, Policy, Refusal } from '../checks/check.ts';
@@ -117,7 +117,7 @@ function refusalIn(failure: unknown): Refusal | null {
   const peer = findPeerRefusal(failure);
   if (peer !== null) return peer.reason;
   if (isInvalidResponse(failure)) return 'AGENT_ANSWER_INVALID';
-  const isAnswer = failure instanceof ApiError && failure.code !== 'upstream_unavailable';
+  const isAnswer = failure instanceof ApiError && !isUnavailable(failure.code);
   return isAnswer ? 'AGENT_REFUSED' : null;
 }
 

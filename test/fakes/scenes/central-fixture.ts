@@ -80,7 +80,7 @@ const CREDIT_UUSD = 10_000_000;
  * Rate limit that tests do not reach; they send more requests at one instant than the default limits allow in a minute.
  */
 const RATE = { quota: 1_000_000, windowMs: 60_000 };
-const NO_LIMITS = { address: RATE, credential: RATE, login: RATE, search: RATE };
+const NO_LIMITS = { address: RATE, credential: RATE, urgent: RATE, login: RATE, search: RATE };
 
 /** Low hashing cost, because most tests sign up and log in only as setup; password.test.ts covers the real cost. */
 const CHEAP_PASSWORDS = { memory: 64, passes: 1, parallelism: 1 };

@@ -9,6 +9,7 @@ import { installCors } from './edge/cors.ts';
 import { errorProfileOf } from './edge/error-profiles.ts';
 import { refuseMisnamedFields } from './edge/field-names.ts';
 import {
+  allowReserves,
   installBodyLimits,
   installSecurityHeaders,
   refuseUnstorable,
@@ -56,6 +57,7 @@ export async function createApiServer(deps: ApiServerDeps): Promise<HttpServer> 
   metrics?.watch(server);
   installSecurityHeaders(server);
   installCors(server, options.corsOrigins ?? []);
+  allowReserves(server);
   refuseWritesWhileDamaged(server, ports.databaseHealth ?? INTACT_DATABASE);
   limits.beforeAuthentication(server);
   authenticate(server);

@@ -212,7 +212,7 @@ it('limits log-ins and passwords by client address', async () => {
   const rate = { quota: 1_000, windowMs: 60_000 };
   const login = { quota: 2, windowMs: 60_000 };
   const limited = await createTestMarket({
-    rateLimits: { address: rate, credential: rate, search: rate, login },
+    rateLimits: { address: rate, credential: rate, urgent: rate, search: rate, login },
     log: createLog({ name: 'test', level: 'silent' }),
   });
   const body = { ...(await signed()), signature: 'zz', new_password: 'correct horse' };

@@ -7,7 +7,7 @@ import {
 } from '#shared/api/agent/challenges.ts';
 import { roundSeeds } from '#shared/proof-of-work/seed.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { ApiError } from '#shared/runtime/errors.ts';
+import { ApiError, isUnavailable } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
@@ -23,7 +23,6 @@ export type ChallengeDeps = {
 };
 
 const NONCE_BYTES = 16;
-const UNREACHABLE = 'upstream_unavailable';
 const INVALID = 'validation_error';
 
 export type ChallengeFailure =
@@ -53,7 +52,7 @@ export async function challenge<T>(
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const detail = error.message;
-    if (error.code === UNREACHABLE) return { status: 'not_measured', detail };
+    if (isUnavailable(error.code)) return { status: 'not_measured', detail };
     if (error.code === INVALID && !isCommitted) return { status: 'unsupported', detail };
     const isLate = !isCommitted && clock.monotonicMs() - beganMs >= plan.deadline_ms;
     return { status: 'failed', fault: isLate ? 'POW_TIMEOUT' : 'POW_REFUSED', detail };

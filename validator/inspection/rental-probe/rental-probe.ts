@@ -7,7 +7,7 @@ import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { PodView } from '#shared/api/agent/pod.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { ApiError, messageOf } from '#shared/runtime/errors.ts';
+import { ApiError, isUnavailable, messageOf } from '#shared/runtime/errors.ts';
 import { type Random, randomToken } from '#shared/runtime/random.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import type { RentalFacts, RentalStep } from '../../checks/measured.ts';
@@ -28,12 +28,8 @@ const NONCE_BYTES = 16;
 const BYTES_PER_KIB = 1_024;
 const MAX_DETAIL_CHARS = 500;
 const MAX_PODS_NAMED = 16;
-/** Error codes that prove nothing about the host: no connection, or an older agent. */
-const INCONCLUSIVE_CODES: readonly string[] = [
-  'upstream_unavailable',
-  'validation_error',
-  'not_found',
-];
+/** Error codes of an older agent, which prove nothing about the host. */
+const INCONCLUSIVE_CODES: readonly string[] = ['validation_error', 'not_found'];
 
 export type ProbeDeps = {
   client: Pick<AgentClient, 'listPods' | 'putPod' | 'getPod' | 'deletePod'>;
@@ -219,7 +215,10 @@ async function inconclusiveReason(
 ): Promise<NotRun | null> {
   if (signal.aborted) return notRun(YIELDED);
   if (isOwnFault(cause)) return notRun('the validator failed');
-  if (cause instanceof ApiError && INCONCLUSIVE_CODES.includes(cause.code))
+  if (
+    cause instanceof ApiError &&
+    (isUnavailable(cause.code) || INCONCLUSIVE_CODES.includes(cause.code))
+  )
     return notRun('the agent did not accept the pod', { refused: true });
   // The host may be unreachable as a whole, or a renter's pod may have been launched first.
   const pods = await client.listPods().catch(() => null);

@@ -12,6 +12,9 @@ import type { StreamLimits } from './stream-limits.ts';
 const FOLLOWERS = 100;
 /** 4 MB in total: four times the capacity of a hub. */
 const LINES = 20_000;
+/** Lines that the node retains during a flood, and the pause of a slow reader after each batch. */
+const RETAINED = 2_000;
+const SLOW_MS = 200;
 const PADDING = 'x'.repeat(120);
 
 let market: TestMarket;
@@ -141,6 +144,42 @@ it('sends a gap to a reader that stalled for longer than the node retains the lo
   expect(reader.notes).toEqual([{ meta: 'gap', reason: 'rotated' }]);
   expect(reader.numbers).toEqual([1, ...from(9_001, 10_001)]);
   await reader.leave();
+});
+
+it('sends a gap to a reader that is slower than a flood, and every line to a fast reader beside it', async () => {
+  const open = createStreams();
+  host.log.write(line(1));
+  const slow = createReader(await open({}, NEVER));
+  const fast = createReader(await open({}, NEVER));
+  await Promise.all([slow.read('once'), fast.read('once')]);
+  await eventually('the stream', () => host.log.followers() === 1);
+  const flood = (async () => {
+    for (let first = 2; first < LINES; first += RETAINED / 2) {
+      host.log.write(...from(first, first + RETAINED / 2 - 1).map(line));
+      await fast.read(first + RETAINED / 2 - 1);
+      if (first > RETAINED) host.log.rotate(RETAINED / 2);
+    }
+  })();
+  let isFlooding = true;
+  const reading = (async () => {
+    while (isFlooding) {
+      await slow.read('once');
+      await systemClock.sleep(SLOW_MS);
+    }
+  })();
+  await flood;
+  const last = fast.numbers.at(-1) ?? 0;
+  expect(slow.numbers.at(-1)).toBeLessThan(last);
+  isFlooding = false;
+  await reading;
+  await slow.read(last);
+  expect(fast.numbers).toEqual(from(1, last));
+  expect(fast.notes).toEqual([]);
+  expect(slow.notes).toContainEqual({ meta: 'gap', reason: 'rotated' });
+  // The slow reader is never further behind than the node retains, and receives the newest lines without a gap.
+  expect(slow.numbers.slice(-RETAINED / 2)).toEqual(from(last - RETAINED / 2 + 1, last));
+  expect(slow.numbers.length).toBeLessThan(fast.numbers.length);
+  await Promise.all([slow.leave(), fast.leave()]);
 });
 
 it('limits the concurrent streams per pod and per account, including streams without `follow`, and releases ended streams', async () => {

@@ -6,7 +6,7 @@ import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { GpuReadings, HostMetrics } from '#shared/api/agent/metrics.ts';
 import { described } from '#shared/api/described.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
-import { ApiError } from '#shared/runtime/errors.ts';
+import { ApiError, isUnavailable } from '#shared/runtime/errors.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import type { Agents } from '../../platform/ports.ts';
 import { createAgentCache } from './agent-cache.ts';
@@ -207,7 +207,7 @@ async function measure(client: AgentClient, clock: Clock): Promise<Measured> {
     const metrics = await client.hostMetrics();
     return { ...metrics, atMs: clock.now() - metrics.age_ms };
   } catch (error) {
-    const isRefused = error instanceof ApiError && error.code !== 'upstream_unavailable';
+    const isRefused = error instanceof ApiError && !isUnavailable(error.code);
     if (!isRefused) throw error;
     return fromInventory(await client.inventory());
   }

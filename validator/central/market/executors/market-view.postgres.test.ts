@@ -32,9 +32,13 @@ it('reads every change of another process, in any order in which transactions co
   await pause(other, second);
   const without = (...gone: string[]) => nodes.filter((id) => !gone.includes(id));
   const seen = async () => (await view.offers()).nodes.map(({ node }) => node.id);
+  const offered = async () =>
+    (await view.figures()).byMachine().reduce((sum, machine) => sum + machine.nodes, 0);
+  const before = await offered();
   expect(await seen()).toEqual(without(second));
   expect(await seen()).toEqual(without(second));
   await slow.commit().execute();
+  expect(await offered()).toBe(before - 1);
   expect(await seen()).toEqual(without(first, second));
 });
 

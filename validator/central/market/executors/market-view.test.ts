@@ -1,7 +1,11 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { seedMarket } from '../../../../test/bench/market-seed.ts';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
+import { openCentralDatabase } from '../../platform/database/database.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { freeSlotsOf, takeSlots } from './gpu-slot.store.ts';
 import { createMarketView } from './market-view.ts';
@@ -137,6 +141,34 @@ it('excludes rolled back changes, and includes changes committed before the call
   const counts = await Promise.all([view.offers(), view.offers()]);
   expect(counts.map(({ nodes }) => nodes.length)).toEqual([0, 0]);
   await early;
+});
+
+it('includes every change that another process has committed to the same file', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'central.db');
+  const [one, other] = [await openCentralDatabase(path), await openCentralDatabase(path)];
+  await seedMarket(one, 40);
+  const view = createMarketView({ db: one });
+  const machines = async () => (await view.figures()).byMachine();
+  const [first] = (await view.offers()).nodes;
+  const id = first?.id ?? '';
+  const before = (await machines()).find(({ machine }) => machine === first?.machineName);
+
+  const tx = await other.startTransaction().execute();
+  await takeSlots(tx, id, [0, 1, 2, 3, 4, 5, 6, 7], 'pod of the other process');
+  expect((await view.offers()).nodes.map((node) => node.id)).toContain(id);
+  await tx.commit().execute();
+  expect((await view.offers()).nodes.map((node) => node.id)).not.toContain(id);
+  const after = (await machines()).find(({ machine }) => machine === first?.machineName);
+  expect(after).toMatchObject({
+    nodes: before?.nodes,
+    availableNodes: (before?.availableNodes ?? 0) - 1,
+    freeGpus: (before?.freeGpus ?? 0) - (first?.node.slots_free ?? 0),
+  });
+  await other.updateTable('executors').set({ state: 'removed' }).where('id', '=', id).execute();
+  expect((await view.figures()).present()).toBe(39);
+  await Promise.all([one.destroy(), other.destroy()]);
 });
 
 it('does not change the revision of a node if only columns that are not listed change', async () => {

@@ -70,7 +70,7 @@ export function registerPodRoutes(api: HttpServer, { pods, gpuUtilization }: Pod
   api.delete(
     '/pods/:id',
     {
-      config,
+      config: { ...config, urgent: true },
       schema: {
         tags,
         summary: 'Delete a pod',

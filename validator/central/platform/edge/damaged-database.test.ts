@@ -1,5 +1,5 @@
-/** A central API whose database file becomes damaged while it runs. */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+/** A central API whose database file becomes damaged, or is moved, while it runs. */
+import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -19,7 +19,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-it('reports damage, and changes and charges nothing from then on', async () => {
+async function openWatched() {
   const path = join(folder, 'central.db');
   const clock = createManualClock();
   const logged: string[] = [];
@@ -34,6 +34,11 @@ it('reports damage, and changes and charges nothing from then on', async () => {
     },
     (damage) => openCentralDatabase(path, 'CENTRAL_DATABASE', { damage }),
   );
+  return { path, clock, logged, database };
+}
+
+it('reports damage, and changes and charges nothing from then on', async () => {
+  const { path, clock, logged, database } = await openWatched();
   const { db, health: databaseHealth } = database;
   const scene = await createMeteringScene({ db, databaseHealth, clock });
   const { server } = scene.market.central;
@@ -65,6 +70,33 @@ it('reports damage, and changes and charges nothing from then on', async () => {
   await expect(scene.tick()).rejects.toThrow(/readonly/);
   expect(await scene.ledger()).toEqual(ledger);
   // Renters still read what is undamaged.
+  expect((await scene.call('GET', `/pods/${pod}`)).status).toBe(200);
+  await scene.close();
+  await database.close();
+});
+
+it.each(['moved', 'replaced'])('changes nothing after its database file was %s', async (state) => {
+  const { path, clock, logged, database } = await openWatched();
+  const { db, health: databaseHealth } = database;
+  const scene = await createMeteringScene({ db, databaseHealth, clock });
+  const { server } = scene.market.central;
+  const ready = async () => (await server.inject({ method: 'GET', url: '/readyz' })).json();
+  const pod = await scene.running();
+  expect(await ready()).toMatchObject({ ready: true });
+
+  renameSync(path, `${path}.old`);
+  if (state === 'replaced') writeFileSync(path, '');
+  await clock.advance(1_000);
+  await eventually('the check', () => databaseHealth.damage.problem() !== null);
+  expect(databaseHealth.damage.problem()).toMatch(
+    new RegExp(`${path} was ${state} while this process uses it. Stop the process, put the file`),
+  );
+  expect(logged.join('')).toContain(path);
+  await clock.advance(1_000);
+  expect(await ready()).toMatchObject({ ready: false, components: { database: { ok: false } } });
+  const refused = await scene.call('DELETE', `/pods/${pod}`);
+  expect(refused.status).toBe(503);
+  await expect(scene.tick()).rejects.toThrow(/readonly/);
   expect((await scene.call('GET', `/pods/${pod}`)).status).toBe(200);
   await scene.close();
   await database.close();

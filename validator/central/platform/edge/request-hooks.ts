@@ -5,6 +5,7 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import type { DatabaseHealth } from '../../../database/database-watch.ts';
+import { urgently } from '../../../database/urgent.ts';
 import type { AuthRule } from '../identity.ts';
 
 const ALWAYS = {
@@ -27,7 +28,7 @@ export function installSecurityHeaders(server: HttpServer): void {
 
 const READS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** Refuses requests that change data while the database is damaged. */
+/** Refuses requests that change data while the database is damaged, or its file is not in its place. */
 export function refuseWritesWhileDamaged(server: HttpServer, { damage }: DatabaseHealth): void {
   server.addHook('onRequest', async (request) => {
     if (damage.problem() === null || READS.has(request.method)) return;
@@ -40,6 +41,24 @@ export function refuseWritesWhileDamaged(server: HttpServer, { damage }: Databas
 }
 
 const DAMAGED = 'The database of the marketplace is damaged; nothing was changed';
+
+/**
+ * Lets the routes with `urgent` use the reserves of the database. Call it before all hooks that use the database.
+ */
+export function allowReserves(server: HttpServer): void {
+  server.addHook('onRequest', (request, _, done) => {
+    if (request.routeOptions.config.urgent === true) urgently(done);
+    else done();
+  });
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** True for requests that must succeed although connections, disk space or the caller's rate are used up. */
+    urgent?: true;
+  }
+}
+
 const KIB = 1024;
 
 /**

@@ -16,6 +16,8 @@ export type RateLimits = {
   address: Rate;
   /** Rate per API key, and one rate for all sessions of an account. */
   credential: Rate;
+  /** Rate per address of urgent requests, which count against no other rate. */
+  urgent: Rate;
 } & Record<NamedLimit, Rate>;
 
 const MINUTE_MS = 60_000;
@@ -27,6 +29,7 @@ export const DEFAULT_LIMITS: RateLimits = {
    * For sign-in, sign-up and password resets, because each such request costs a password hash and can be used to guess
    * passwords.
    */
+  urgent: { quota: 600, windowMs: MINUTE_MS },
   login: { quota: 10, windowMs: MINUTE_MS },
   search: { quota: 10, windowMs: MINUTE_MS },
 };
@@ -43,6 +46,7 @@ const Quota = z.coerce.number().int().min(1).max(10_000_000);
 const VARIABLES = {
   address: 'CENTRAL_RATE_LIMIT_ADDRESS',
   credential: 'CENTRAL_RATE_LIMIT_CREDENTIAL',
+  urgent: 'CENTRAL_RATE_LIMIT_URGENT',
   login: 'CENTRAL_RATE_LIMIT_LOGIN',
   search: 'CENTRAL_RATE_LIMIT_SEARCH',
 } as const satisfies Record<keyof RateLimits, string>;
@@ -51,6 +55,7 @@ const VARIABLES = {
 export const RateLimitVariables = z.object({
   [VARIABLES.address]: Quota.optional(),
   [VARIABLES.credential]: Quota.optional(),
+  [VARIABLES.urgent]: Quota.optional(),
   [VARIABLES.login]: Quota.optional(),
   [VARIABLES.search]: Quota.optional(),
 });
@@ -67,6 +72,7 @@ export function rateLimitsFrom(
   return {
     address: quotaOf('address'),
     credential: quotaOf('credential'),
+    urgent: quotaOf('urgent'),
     login: quotaOf('login'),
     search: quotaOf('search'),
   };
@@ -80,5 +86,6 @@ export const LOCAL_LIMITS: RateLimits = {
   ...DEFAULT_LIMITS,
   address: { ...DEFAULT_LIMITS.address, quota: 60_000 },
   credential: { ...DEFAULT_LIMITS.credential, quota: 60_000 },
+  urgent: { ...DEFAULT_LIMITS.urgent, quota: 60_000 },
   login: { ...DEFAULT_LIMITS.login, quota: 600 },
 };

@@ -60,6 +60,20 @@ it('counts requests per API key, and counts requests of all sessions of an accou
   expect(await repeat(2, '/ssh-keys', { 'x-api-key': 'sk_no' })).toEqual([401, 401]);
 });
 
+it('accepts the deletion of a pod from a client that has used up all other rates', async () => {
+  await start({ address: rate(4), credential: rate(2), urgent: rate(2) });
+  const account = await central.signUp();
+  expect(await repeat(3, '/ssh-keys', account.key)).toEqual([200, 200, 429]);
+  const remove = () =>
+    central.call('DELETE', '/pods/00000000-0000-4000-8000-000000000001', { headers: account.key });
+  expect(await remove()).toMatchObject({
+    status: 404,
+    headers: { ratelimit: '"urgent";r=1;t=30' },
+  });
+  expect((await remove()).status).toBe(404);
+  expect((await remove()).status).toBe(429);
+});
+
 it('if one policy counts a request twice, returns the count with fewer remaining requests', async () => {
   await start({ credential: rate(10) });
   const account = await central.signUp();

@@ -15,6 +15,7 @@ const MAX_KEYS = 20_000;
 /** Minimum value of Retry-After. */
 const RETRY_AFTER_SECONDS = 60;
 const DEFAULT_POLICY = 'default';
+const URGENT_POLICY = 'urgent';
 
 type Limit = { rate: Rate; buckets: TokenBuckets };
 type Counted = { policy: string; rate: Rate; reading: Reading };
@@ -41,6 +42,7 @@ export function createRateLimits(
   });
   const address = limitOf(rates.address);
   const credential = limitOf(rates.credential);
+  const urgent = limitOf(rates.urgent);
   const named = Object.fromEntries(NAMED_LIMITS.map((name) => [name, limitOf(rates[name])]));
 
   function count(
@@ -58,16 +60,18 @@ export function createRateLimits(
   }
 
   function countAddress(request: FastifyRequest, reply: FastifyReply): void {
-    const { limit: name } = request.routeOptions.config;
+    const { limit: name, urgent: isUrgent } = request.routeOptions.config;
     if (name === 'exempt') return;
     const key = clientAddressKey(request.ip);
+    if (isUrgent) return count(request, reply, { policy: URGENT_POLICY, limit: urgent, key });
     if (name !== undefined) count(request, reply, { policy: name, limit: named[name], key });
     count(request, reply, { policy: DEFAULT_POLICY, limit: address, key });
   }
 
   function countCredential(request: FastifyRequest, reply: FastifyReply): void {
     const key = ownerOf(request.identity);
-    if (key === null || request.routeOptions.config.limit === 'exempt') return;
+    const { limit, urgent: isUrgent } = request.routeOptions.config;
+    if (key === null || limit === 'exempt' || isUrgent) return;
     count(request, reply, { policy: DEFAULT_POLICY, limit: credential, key });
   }
 
