@@ -6,7 +6,7 @@ import {
   SqliteDriver,
 } from 'kysely';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { OverloadError } from '#shared/runtime/errors.ts';
+import { messageOf, OverloadError } from '#shared/runtime/errors.ts';
 import { isLocked } from '#shared/runtime/sqlite.ts';
 
 /** Time for which a write waits until another process releases its lock. Other queries wait behind this write. */
@@ -43,6 +43,15 @@ export class PatientDriver extends SqliteDriver {
     await super.beginTransaction(connection);
   }
 
+  /** Does nothing if SQLite has already undone the transaction, as it does on a full disk. */
+  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    try {
+      await super.rollbackTransaction(connection);
+    } catch (error) {
+      if (!messageOf(error).includes(NO_TRANSACTION)) throw error;
+    }
+  }
+
   async #execute<R>(connection: DatabaseConnection, query: CompiledQuery): Promise<QueryResult<R>> {
     const untilMs = systemClock.monotonicMs() + (this.#isPatient ? PATIENCE_MS : 0);
     for (;;) {
@@ -63,4 +72,6 @@ export class PatientDriver extends SqliteDriver {
   }
 }
 
+/** Part of SQLite's message for a rollback outside a transaction. */
+const NO_TRANSACTION = 'no transaction is active';
 const LOCKED = 'Another process has locked the database';

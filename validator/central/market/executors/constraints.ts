@@ -25,6 +25,8 @@ export type Funnel = { constraint: string; remaining: number }[];
 export type Unmet<T, C extends Constraint<T> = Constraint<T>> = {
   constraint: C;
   before: readonly T[];
+  /** Examines all nodes of `before`. */
+  explain(): Explanation;
 };
 
 export type Constrained<T, C extends Constraint<T>> = {
@@ -44,64 +46,108 @@ export type NearestNode = {
   executor_id: string;
 };
 
+/** Why a constraint left no node. */
+export type Explanation = {
+  /** Nearest first; equally near nodes keep their order. */
+  nearest: NearestNode[];
+  /** Distance of the last of `nearest`; infinite while fewer than the maximum are known. */
+  farthest: number;
+  /** The value with which the constraint would accept a node: the value that most of the nearest nodes offer. */
+  best: ConstraintValue | null;
+  /** Number of nodes without a location; null if the constraint does not concern the place. */
+  withoutLocation: number | null;
+};
+
 const MAX_NEAREST = 3;
 
 /** Applies the constraints in order. `first` names the first entry of the funnel. */
-export function applyConstraints<T, C extends Constraint<T>>(
+export function applyConstraints<T extends { id: string }, C extends Constraint<T>>(
   first: string,
   nodes: readonly T[],
   constraints: readonly C[],
 ): Constrained<T, C> {
-  const funnel: Funnel = [{ constraint: first, remaining: nodes.length }];
-  let left = nodes;
-  let unmet: Unmet<T, C> | null = null;
-  for (const constraint of constraints) {
-    const before = left;
-    left = before.filter(constraint.keep);
-    funnel.push({ constraint: constraint.name, remaining: left.length });
-    if (left.length === 0 && before.length > 0) unmet = { constraint, before };
+  const counts = constraints.map(() => 0);
+  const left: T[] = [];
+  for (const node of nodes) {
+    const passed = countPassed(node, constraints);
+    for (let at = 0; at < passed; at += 1) counts[at] = (counts[at] ?? 0) + 1;
+    if (passed === constraints.length) left.push(node);
   }
-  return { left, funnel, unmet };
+  const funnel = [
+    { constraint: first, remaining: nodes.length },
+    ...constraints.map(({ name }, at) => ({ constraint: name, remaining: counts[at] ?? 0 })),
+  ];
+  const reached = nodes.length === 0 ? -1 : counts.indexOf(0);
+  const constraint = constraints[reached];
+  if (constraint === undefined) return { left, funnel, unmet: null };
+  const earlier = constraints.slice(0, reached);
+  const before = nodes.filter((node) => countPassed(node, earlier) === reached);
+  return {
+    left,
+    funnel,
+    unmet: { constraint, before, explain: () => explain(constraint, before) },
+  };
 }
 
-/** Returns the nearest nodes, nearest first; equally near nodes keep their order. */
-export function nearestTo<T extends { id: string }>({
-  constraint,
-  before,
-}: Unmet<T>): NearestNode[] {
-  const nearest: { node: T; distance: number }[] = [];
+/** Number of constraints that the node meets before the first that it does not meet. */
+export function countPassed<T>(node: T, constraints: readonly Constraint<T>[]): number {
+  let passed = 0;
+  while (passed < constraints.length && constraints[passed]?.keep(node)) passed += 1;
+  return passed;
+}
+
+/** Explains why the constraint accepts none of the nodes. */
+export function explain<T extends { id: string }>(
+  constraint: Constraint<T>,
+  before: readonly T[],
+): Explanation {
+  const { isLocated } = constraint;
+  const near: { node: T; distance: number }[] = [];
+  const counts = new Map<ConstraintValue, number>();
+  let farthest = Number.POSITIVE_INFINITY;
+  let least = Number.POSITIVE_INFINITY;
+  let without = 0;
   for (const node of before) {
     const distance = constraint.distance(node);
-    const last = nearest[MAX_NEAREST - 1];
-    if (last !== undefined && last.distance <= distance) continue;
-    const at = nearest.findIndex((other) => other.distance > distance);
-    nearest.splice(at < 0 ? nearest.length : at, 0, { node, distance });
-    nearest.length = Math.min(nearest.length, MAX_NEAREST);
+    if (isLocated !== undefined && !isLocated(node)) without += 1;
+    if (distance < least) counts.clear();
+    least = Math.min(least, distance);
+    if (distance === least && least < Number.POSITIVE_INFINITY)
+      countValue(counts, constraint, node);
+    if (near.length === MAX_NEAREST && distance >= farthest) continue;
+    const at = near.findLastIndex((other) => other.distance <= distance) + 1;
+    near.splice(at, 0, { node, distance });
+    near.length = Math.min(near.length, MAX_NEAREST);
+    farthest = near[MAX_NEAREST - 1]?.distance ?? Number.POSITIVE_INFINITY;
   }
-  return nearest.map(({ node }) => ({
+  return {
+    nearest: near.map(({ node }) => nearestNode(constraint, node)),
+    farthest,
+    best: mostFrequent(counts),
+    withoutLocation: isLocated === undefined ? null : without,
+  };
+}
+
+function countValue<T>(
+  counts: Map<ConstraintValue, number>,
+  constraint: Constraint<T>,
+  node: T,
+): void {
+  const value = constraint.offered(node);
+  if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1);
+}
+
+function nearestNode<T extends { id: string }>(constraint: Constraint<T>, node: T): NearestNode {
+  return {
     constraint: constraint.name,
     requested: constraint.requested ?? 'all',
     offered: constraint.offered(node) ?? 'unknown',
     executor_id: node.id,
-  }));
+  };
 }
 
-/** Number of rejected nodes without a location; null if the constraint does not concern the place. */
-export function countWithoutLocation<T>({ constraint, before }: Unmet<T>): number | null {
-  const { isLocated } = constraint;
-  return isLocated === undefined ? null : before.filter((node) => !isLocated(node)).length;
-}
-
-/** Returns the value with which the constraint would accept a node: the value that most of the nearest nodes offer. */
-export function bestOffered<T>({ constraint, before }: Unmet<T>): ConstraintValue | null {
-  let least = Number.POSITIVE_INFINITY;
-  for (const node of before) least = Math.min(least, constraint.distance(node));
-  if (least === Number.POSITIVE_INFINITY) return null;
-  const counts = new Map<ConstraintValue, number>();
-  for (const node of before) {
-    const value = constraint.distance(node) === least ? constraint.offered(node) : null;
-    if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1);
-  }
+/** Of equally frequent values, returns the lowest. */
+function mostFrequent(counts: ReadonlyMap<ConstraintValue, number>): ConstraintValue | null {
   const [best] = [...counts].toSorted(
     ([a, first], [b, second]) => second - first || (a < b ? -1 : 1),
   );

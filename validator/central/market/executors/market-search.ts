@@ -1,6 +1,6 @@
 /** Searches the offered nodes by the filters of GET /executors. */
 
-import { countWithoutLocation, type Funnel, type NearestNode, nearestTo } from './constraints.ts';
+import type { Funnel, NearestNode } from './constraints.ts';
 import type { MarketNode } from './market.store.ts';
 import type { NodeAnnotations } from './node-annotations.ts';
 import type { ExecutorListQuery } from './node-filters.schemas.ts';
@@ -69,7 +69,8 @@ const MET: UnmetPart = { nearest: [], withoutLocation: null };
 
 function unmetOf({ unmet }: Filtered): UnmetPart {
   if (unmet === null) return MET;
-  return { nearest: nearestTo(unmet), withoutLocation: countWithoutLocation(unmet) };
+  const { nearest, withoutLocation } = unmet.explain();
+  return { nearest, withoutLocation };
 }
 
 /** Cache key of a query, equal for all its pages; null if its annotations differ by caller. */

@@ -2,7 +2,15 @@
  * Applies constraints to the offered nodes and caches the results, because clients repeat their requests. For a
  * repeated request, only nodes that changed are filtered again.
  */
-import { applyConstraints, type Constrained, type Constraint, type Funnel } from './constraints.ts';
+import {
+  applyConstraints,
+  type Constrained,
+  type Constraint,
+  countPassed,
+  type Explanation,
+  explain,
+  type Funnel,
+} from './constraints.ts';
 import { applyChange, type Listed, type OfferChange, type Offers } from './offers.ts';
 
 /** Limits of the cache: number of results, and of nodes in all results. */
@@ -21,6 +29,8 @@ type CachedResult<C extends Constraint<Listed>> = {
   reached: number;
   /** Nodes that meet the constraints before `reached`. */
   nodes: Listed[];
+  /** Why the constraint `reached` left no node; null until it is requested. */
+  explanation: Explanation | null;
 };
 
 /**
@@ -47,7 +57,7 @@ export function createOfferFilter<C extends Constraint<Listed>>(first: string) {
     const { left, funnel, unmet } = applyConstraints<Listed, C>(first, offers.nodes, constraints);
     const reached = unmet === null ? constraints.length : constraints.indexOf(unmet.constraint);
     const nodes = [...(unmet?.before ?? left)];
-    return { version: offers.version, constraints, funnel, reached, nodes };
+    return { version: offers.version, constraints, funnel, reached, nodes, explanation: null };
   }
 
   return (offers: Offers, constraints: readonly C[], key: string | null): Filtered<C> => {
@@ -65,9 +75,12 @@ export function createOfferFilter<C extends Constraint<Listed>>(first: string) {
 function filteredOf<C extends Constraint<Listed>>(found: CachedResult<C>): Filtered<C> {
   const { constraints, funnel, reached, nodes } = found;
   const constraint = constraints[reached];
-  return constraint === undefined
-    ? { left: nodes, funnel, unmet: null }
-    : { left: [], funnel, unmet: { constraint, before: nodes } };
+  if (constraint === undefined) return { left: nodes, funnel, unmet: null };
+  const explainOnce = () => {
+    found.explanation ??= explain(constraint, nodes);
+    return found.explanation;
+  };
+  return { left: [], funnel, unmet: { constraint, before: nodes, explain: explainOnce } };
 }
 
 /** Updates the result; returns null if too much has changed, or another constraint is now the first that leaves none. */
@@ -84,12 +97,24 @@ function updated<C extends Constraint<Listed>>(
   return isSame ? cached : null;
 }
 
-function follow(
-  { constraints, funnel, reached, nodes }: CachedResult<Constraint<Listed>>,
-  change: OfferChange,
-): void {
-  const failed = constraints.findIndex(({ keep }) => !keep(change.node));
-  const passed = failed < 0 ? constraints.length : failed;
+function follow(cached: CachedResult<Constraint<Listed>>, change: OfferChange): void {
+  const { constraints, funnel, reached, nodes } = cached;
+  const passed = countPassed(change.node, constraints);
   for (const stage of funnel.slice(0, passed + 1)) stage.remaining += change.isAdded ? 1 : -1;
-  if (passed >= reached) applyChange(nodes, change);
+  if (passed < reached) return;
+  applyChange(nodes, change);
+  cached.explanation = explanationAfter(cached, change);
+}
+
+/** Returns null if the change may concern the nearest nodes. */
+function explanationAfter(
+  { constraints, reached, explanation }: CachedResult<Constraint<Listed>>,
+  { node, isAdded }: OfferChange,
+): Explanation | null {
+  const constraint = constraints[reached];
+  if (constraint === undefined || explanation === null) return null;
+  if (constraint.distance(node) <= explanation.farthest) return null;
+  const { withoutLocation } = explanation;
+  if (withoutLocation === null || constraint.isLocated?.(node) !== false) return explanation;
+  return { ...explanation, withoutLocation: withoutLocation + (isAdded ? 1 : -1) };
 }

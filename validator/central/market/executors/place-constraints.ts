@@ -50,7 +50,12 @@ export function placeConstraints<T>(
   if (miles != null && lat != null && lon != null) {
     const milesTo = (node: T) => distanceTo({ lat, lon }, placeOf(node));
     const nearby = atMost('max_distance_mile', miles, milesTo);
-    constraints.push({ ...nearby, offered: (node) => roundedUp(milesTo(node)) });
+    constraints.push({
+      ...nearby,
+      // The difference of latitudes is faster to compute, and excludes most nodes.
+      keep: (node) => isNearLatitude(placeOf(node), lat, miles) && nearby.keep(node),
+      offered: (node) => roundedUp(milesTo(node)),
+    });
   }
   return constraints.map((constraint) => ({
     ...constraint,
@@ -63,12 +68,19 @@ function roundedUp(miles: number | null): number | null {
   return miles === null ? null : Math.ceil(miles * 10) / 10;
 }
 
+/** Returns false only for nodes that are farther away; a node without a latitude counts as near. */
+function isNearLatitude(place: Place, lat: number, miles: number): boolean {
+  return place.lat === null || Math.abs(place.lat - lat) * MILES_PER_DEGREE <= miles;
+}
+
 function distanceTo(from: Coordinates, { lat, lon }: Place): number | null {
   return lat === null || lon === null ? null : distanceMiles(from, { lat, lon });
 }
 
 /** Mean radius of the earth in miles. */
 const EARTH_RADIUS_MILES = 3958.7613;
+/** Distance of two places whose latitudes differ by one degree, rounded down. */
+const MILES_PER_DEGREE = 69;
 
 export type Coordinates = { lat: number; lon: number };
 

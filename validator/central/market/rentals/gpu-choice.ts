@@ -22,9 +22,17 @@ export function chooseGpuCount(requested: number | null, offer: GpuOffer): numbe
   throw new ApiError(code, message, hint === undefined ? {} : { hint });
 }
 
+/** Returns true for a count that can be rented now. */
+export function canRent(count: number, { total, free, minimum, canSplit }: GpuOffer): boolean {
+  if (count > free || count > total || free === 0) return false;
+  if (minimum !== null && count < minimum) return false;
+  return count === total || (canSplit && minimum !== null);
+}
+
 /** Returns null for a count that can be rented now. */
 export function refusalOf(count: number, offer: GpuOffer): GpuRefusal | null {
   const { total, free, minimum, canSplit, isLaunching } = offer;
+  if (canRent(count, offer)) return null;
   if (count > total) {
     const message = `The node has ${total} GPUs, ${count} were requested`;
     return { code: 'gpu_count_invalid', message };
@@ -48,7 +56,6 @@ export function refusalOf(count: number, offer: GpuOffer): GpuRefusal | null {
       message: `Rentals of the node require at least ${minimum} GPUs`,
     };
   }
-  if (count <= free) return null;
   return {
     code: 'gpu_count_invalid',
     message: `${free} GPUs of the node are free, ${count} were requested`,

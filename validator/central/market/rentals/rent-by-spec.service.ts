@@ -23,7 +23,7 @@ import type { RentExecutorResponse } from './rental.schemas.ts';
 import { type RentDeps, type RentRequest, rentIn } from './rental.service.ts';
 import { requireVerified } from './rental-checks.ts';
 import { refuseUnavailable, requireOneImage, restoreRequestOf } from './rental-request.ts';
-import { constraintsOf, gpusFor } from './spec-constraints.ts';
+import { type Candidate, constraintsOf, gpusFor } from './spec-constraints.ts';
 import type { NoMatch, SpecMatch } from './spec-match.ts';
 
 const MAX_ALTERNATIVES = 5;
@@ -114,7 +114,9 @@ export async function rentFirstOf(
 async function rentIfStill(tx: Db, deps: RentDeps, request: RentBySpec, id: string) {
   await lockRow(tx, 'executors', id);
   const node = await findOnMarket(tx, id);
-  if (node === undefined || !constraintsOf(request.body).every(({ keep }) => keep({ id, node }))) {
+  const isMet = (candidate: Candidate) =>
+    constraintsOf(request.body).every(({ keep }) => keep(candidate));
+  if (node === undefined || !isMet({ id, machineName: machineNameOf(node), node })) {
     throw new ApiError('node_unavailable', 'The node no longer meets the specification');
   }
   return { node, pod: await rentIn(tx, deps, { ...request, executorId: id }) };

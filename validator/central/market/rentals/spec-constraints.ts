@@ -12,14 +12,14 @@ import {
   oneOf,
 } from '../executors/constraints.ts';
 import type { MarketNode } from '../executors/executor.service.ts';
-import { gpuTotalOf, machineNameOf } from '../executors/executor-response.ts';
+import { gpuTotalOf } from '../executors/executor-response.ts';
 import { memoryGbOf, storageGbOf } from '../executors/node-figures.ts';
 import { placeConstraints } from '../executors/place-constraints.ts';
-import { refusalOf } from './gpu-choice.ts';
+import { canRent } from './gpu-choice.ts';
 import type { NodeSpec } from './rent-by-spec.schemas.ts';
 
 /** A node of the market, as the search for a specification receives it. */
-export type Candidate = { id: string; node: MarketNode };
+export type Candidate = { id: string; machineName: string; node: MarketNode };
 
 export type SpecConstraint = Constraint<Candidate> & {
   /** Advice if the best value is known. */
@@ -70,14 +70,16 @@ function ifPresent<T>(
 
 function gpuType(wanted: string): SpecConstraint {
   // Thousands of nodes have the same name.
-  const byName = new Map<string, boolean>();
-  const offered = ({ node }: Candidate) => shortGpuType(machineNameOf(node));
-  const keep = ({ node }: Candidate) => {
-    const name = machineNameOf(node);
-    const isWanted = byName.get(name) ?? matchesGpuType(name, wanted);
-    byName.set(name, isWanted);
-    return isWanted;
+  const types = new Map<string, { short: string; isWanted: boolean }>();
+  const typeOf = ({ machineName: name }: Candidate) => {
+    const known = types.get(name);
+    if (known !== undefined) return known;
+    const type = { short: shortGpuType(name), isWanted: matchesGpuType(name, wanted) };
+    types.set(name, type);
+    return type;
   };
+  const offered = (candidate: Candidate) => typeOf(candidate).short;
+  const keep = (candidate: Candidate) => typeOf(candidate).isWanted;
   return {
     ...oneOf('gpu_type', wanted, offered, keep),
     remedy: (best) => `Request another gpu_type, for example ${best}.`,
@@ -89,7 +91,7 @@ function gpuCount(requested: number | null): SpecConstraint {
   return {
     name: 'gpu_count',
     requested,
-    keep: ({ node }) => refusalOf(gpusFor(node, requested), offerOf(node)) === null,
+    keep: ({ node }) => canRent(gpusFor(node, requested), offerOf(node)),
     offered,
     distance: (candidate) => {
       const nearest = offered(candidate) ?? Number.POSITIVE_INFINITY;
@@ -159,12 +161,13 @@ function offerOf(node: MarketNode) {
   };
 }
 
-/** Returns the count nearest to `wanted` that can be rented now; null if none can be rented. */
+/** Returns the count nearest to `wanted` that can be rented now, the lower of two; null if none can be rented. */
 function nearestCount(wanted: number, node: MarketNode): number | null {
   const offer = offerOf(node);
-  const counts = Array.from({ length: offer.total }, (_, index) => index + 1);
-  const [nearest] = counts
-    .filter((count) => refusalOf(count, offer) === null)
-    .toSorted((a, b) => Math.abs(a - wanted) - Math.abs(b - wanted));
-  return nearest ?? null;
+  let nearest: number | null = null;
+  for (let count = 1; count <= offer.total; count += 1) {
+    const isNearer = nearest === null || Math.abs(count - wanted) < Math.abs(nearest - wanted);
+    if (isNearer && canRent(count, offer)) nearest = count;
+  }
+  return nearest;
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createSeededRandom } from '../../../../test/fakes/seeded-random.ts';
 import { applyConstraints } from '../executors/constraints.ts';
+import { machineNameOf } from '../executors/executor-response.ts';
 import type { MarketNode } from '../executors/market.store.ts';
 import { UNMEASURED } from '../executors/node-figures.ts';
 import type { NodeSpec } from './rent-by-spec.schemas.ts';
@@ -39,7 +40,7 @@ const placed = (country: string, code: string) =>
 function match(nodes: MarketNode[], spec: NodeSpec) {
   const candidates = nodes
     .toSorted((a, b) => a.price_uusd_per_gpu_hour - b.price_uusd_per_gpu_hour)
-    .map((each) => ({ id: each.id, node: each }));
+    .map((each) => ({ id: each.id, machineName: machineNameOf(each), node: each }));
   return matchSpec(nodes.length, applyConstraints(HARD_STATE, candidates, constraintsOf(spec)));
 }
 

@@ -2,15 +2,12 @@
  * Applies a specification to the offered nodes. The result is either the matching nodes, best first, or the constraint
  * that left none. Pure.
  */
-import {
-  bestOffered,
-  type Constrained,
-  type ConstraintValue,
-  countWithoutLocation,
-  type Funnel,
-  type NearestNode,
-  nearestTo,
-  type Unmet,
+import type {
+  Constrained,
+  ConstraintValue,
+  Funnel,
+  NearestNode,
+  Unmet,
 } from '../executors/constraints.ts';
 import type { MarketNode } from '../executors/executor.service.ts';
 import { type Candidate, dollars, type SpecConstraint } from './spec-constraints.ts';
@@ -79,8 +76,7 @@ export function byChoice(a: MarketNode, b: MarketNode): number {
 function noMatch(unmet: Unmet<Candidate, SpecConstraint>, funnel: Funnel): NoMatch {
   const { constraint, before } = unmet;
   const { name, requested } = constraint;
-  const best = bestOffered(unmet);
-  const withoutLocation = countWithoutLocation(unmet);
+  const { best, nearest, withoutLocation } = unmet.explain();
   return {
     constraint: name,
     requested,
@@ -89,7 +85,7 @@ function noMatch(unmet: Unmet<Candidate, SpecConstraint>, funnel: Funnel): NoMat
     funnel: funnel
       .slice(0, funnel.findIndex(({ remaining }) => remaining === 0) + 1)
       .map((step) => ({ ...step })),
-    nearest: nearestTo(unmet),
+    nearest,
     ...(withoutLocation === null ? {} : { without_location: withoutLocation }),
     message: messageFor(name, requested, best) + locationNote(withoutLocation, before.length),
     hint: best === null ? `Omit ${name}.` : constraint.remedy(best),

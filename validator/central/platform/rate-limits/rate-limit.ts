@@ -63,9 +63,9 @@ export function createRateLimits(
     const { limit: name, urgent: isUrgent } = request.routeOptions.config;
     if (name === 'exempt') return;
     const key = clientAddressKey(request.ip);
-    if (isUrgent) return count(request, reply, { policy: URGENT_POLICY, limit: urgent, key });
     if (name !== undefined) count(request, reply, { policy: name, limit: named[name], key });
-    count(request, reply, { policy: DEFAULT_POLICY, limit: address, key });
+    const policy = isUrgent ? URGENT_POLICY : DEFAULT_POLICY;
+    count(request, reply, { policy, limit: isUrgent ? urgent : address, key });
   }
 
   function countCredential(request: FastifyRequest, reply: FastifyReply): void {
