@@ -87,7 +87,7 @@ export function registerRentalRoutes(api: HttpServer, deps: RentalRoutesDeps): v
   api.delete(
     '/executors/:executor_uuid/rent',
     {
-      config,
+      config: { ...config, urgent: true },
       schema: {
         tags,
         summary: 'End the only rental on a node',
