@@ -10,7 +10,7 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { createDatabaseDamage, type DatabaseDamage } from '#shared/runtime/database-damage.ts';
 import { hasCode, messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
-import { startLoop } from '#shared/runtime/loop.ts';
+import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import { backupFolderOf, isBackupDue, listBackups } from './database-backup.ts';
 import { fillReserve } from './disk-reserve.ts';
 import { checkpoint } from './engine.ts';
@@ -109,17 +109,8 @@ function watchDatabase(options: Watched): DatabaseHealth & { stop(): Promise<voi
   let problem: string | null = null;
   let { isChecked } = options;
   if (!isFile) return { damage, backup: async () => SERVER_BACKUPS, stop: async () => undefined };
-  const opened = statSync(address);
   const loops = [
-    startLoop({
-      clock,
-      intervalMs: PLACE_INTERVAL_MS,
-      async run() {
-        const state = stateOfPlace(address, opened);
-        if (state !== null) damage.recordReplaced(state);
-      },
-      onError: (error) => log.error({ err: error }, 'the file of the database cannot be checked'),
-    }),
+    watchPlace(options),
     startLoop({
       clock,
       intervalMs: CHECK_INTERVAL_MS,
@@ -135,7 +126,8 @@ function watchDatabase(options: Watched): DatabaseHealth & { stop(): Promise<voi
       async run() {
         if (damage.problem() !== null) return;
         await checkpoint(options.db);
-        fillReserve(address);
+        // Only the central API has urgent requests.
+        if (options.location.kind === 'central') fillReserve(address);
       },
       onError: (error) => log.error({ err: error }, 'the checkpoint of the database failed'),
     }),
@@ -184,6 +176,21 @@ export function databaseProbes(
 }
 
 const SERVER_BACKUPS = 'made by the operator of the PostgreSQL server';
+
+/** Records when the file that was opened is no longer at its path. */
+function watchPlace({ location, damage, clock, log }: Watched): Loop {
+  const { address } = location;
+  const opened = statSync(address);
+  return startLoop({
+    clock,
+    intervalMs: PLACE_INTERVAL_MS,
+    async run() {
+      const state = stateOfPlace(address, opened);
+      if (state !== null) damage.recordReplaced(state);
+    },
+    onError: (error) => log.error({ err: error }, 'the file of the database cannot be checked'),
+  });
+}
 
 /** Returns null if the file at the path is still the file that was opened. */
 function stateOfPlace(
