@@ -36,6 +36,8 @@ it('returns the same nodes from its cache as an uncached search, after any chang
     { price_gte: '1.1', gpu_count_gte: '8', nvlink: 'true', explain: 'true' },
     { machine_names: 'NVIDIA L40S', gpu_count_gte: '8', price_gte: '1.1', explain: 'true' },
     { machine_names: 'NVIDIA B200', explain: 'true' },
+    { lat: '50', lon: '8', max_distance_mile: '1', explain: 'true' },
+    { lat: '50', lon: '8', max_distance_mile: '1500', price_gte: '1.1', explain: 'true' },
   ].map((query) => ExecutorListQuery.parse(query));
   const ids = (await db.selectFrom('executors').select('id').execute()).map(({ id }) => id);
   const some = (count: number) =>
@@ -47,6 +49,8 @@ it('returns the same nodes from its cache as an uncached search, after any chang
         price_uusd_per_gpu_hour: random.int(3) * 600_000,
         paused: random.int(2) === 0 ? 0 : 1,
         nvlink: random.int(2) === 0 ? 0 : 1,
+        lat: random.int(3) === 0 ? null : random.int(90) + 0.5,
+        lon: random.int(90),
       })
       .where('id', 'in', some(count))
       .execute();

@@ -2,6 +2,7 @@
  * Hooks that run for every request: security headers, body limits, and the rejection of text that PostgreSQL cannot
  * store.
  */
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { HttpServer } from '#shared/http/server.ts';
 import { ApiError, invalidField } from '#shared/runtime/errors.ts';
 import type { DatabaseHealth } from '../../../database/database-watch.ts';
@@ -46,10 +47,13 @@ const DAMAGED = 'The database of the marketplace is damaged; nothing was changed
  * Lets the routes with `urgent` use the reserves of the database. Call it before all hooks that use the database.
  */
 export function allowReserves(server: HttpServer): void {
-  server.addHook('onRequest', (request, _, done) => {
+  const enter = (request: FastifyRequest, _: FastifyReply, done: () => void) => {
     if (request.routeOptions.config.urgent === true) urgently(done);
     else done();
-  });
+  };
+  server.addHook('onRequest', enter);
+  // Reading a body leaves the context.
+  server.addHook('preValidation', enter);
 }
 
 declare module 'fastify' {
