@@ -6,7 +6,7 @@ import { OverloadError, type UnavailableCode } from '#shared/runtime/errors.ts';
 import { isUrgent } from './urgent.ts';
 
 export type OverloadOptions = {
-  pool: PostgresPool & Pick<Pool, 'idleCount' | 'totalCount'>;
+  pool: PostgresPool & Pick<Pool, 'idleCount' | 'totalCount' | 'waitingCount'>;
   poolSize: number;
   /** Pool for urgent requests while all connections of `pool` are in use. */
   reserve: PostgresPool;
@@ -20,7 +20,8 @@ export type OverloadOptions = {
  * if the connection is lost.
  */
 export function withOverload({ pool, poolSize, reserve, settings }: OverloadOptions): PostgresPool {
-  const isUsedUp = () => pool.idleCount === 0 && pool.totalCount >= poolSize;
+  const isUsedUp = () =>
+    pool.waitingCount > 0 || (pool.idleCount === 0 && pool.totalCount >= poolSize);
   return {
     ...(pool.Client === undefined ? {} : { Client: pool.Client }),
     options: pool.options,

@@ -1,6 +1,7 @@
 /** A central API whose PostgreSQL database is overloaded. */
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { eventually } from '../../../../test/fakes/eventually.ts';
 import { createPostgresDatabase } from '../../../../test/fakes/scenes/central-database.ts';
 import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
@@ -30,12 +31,15 @@ const deletePod = () => market.call('DELETE', `/pods/${podId}`, { headers: accou
 
 it('rejects requests with database_busy while long queries use all connections, and still deletes pods', async () => {
   const release = Promise.withResolvers<void>();
+  let connected = 0;
   const queries = Array.from({ length: CONNECTIONS }, () =>
     db.connection().execute(async (connection) => {
+      connected += 1;
       await sql`select pg_sleep(1)`.execute(connection);
       await release.promise;
     }),
   );
+  await eventually('all connections are used', () => connected === CONNECTIONS);
   const reading = readPod();
   const deleted = await deletePod();
   const read = await reading;
