@@ -115,8 +115,10 @@ const Schema = z.object({
   VALIDATOR_METAGRAPH: z.string().optional(),
   /** Seconds between two epochs. */
   VALIDATOR_WEIGHTS_INTERVAL_S: z.coerce.number().int().min(5).max(604_800).default(4_320),
-  /** Retention of evidence and epochs in days. */
+  /** Retention of epochs and of documents of passed checks in days. */
   VALIDATOR_EVIDENCE_DAYS: z.coerce.number().int().min(1).max(365).default(14),
+  /** Retention of verdicts, and of the documents of checks that did not pass, in days; default: no limit. */
+  VALIDATOR_VERDICT_DAYS: z.coerce.number().int().min(1).max(36_500).optional(),
   /** `lat,lon` of this validator, in degrees. With them, round trips to agents bound the agents' distance. */
   VALIDATOR_COORDINATES: Coordinates.optional(),
   /** Lets simulated GPUs pass the checks, for local use; they earn no weight. */
@@ -158,6 +160,7 @@ export const VALIDATOR_CONFIG: ConfigSpec<typeof Schema.shape> = {
       statementSeconds: right.VALIDATOR_DATABASE_STATEMENT_SECONDS,
       lockSeconds: right.VALIDATOR_DATABASE_LOCK_SECONDS,
     }),
+    ...retentionProblems(right),
     ...portConflict('VALIDATOR_METRICS_LISTEN', right.VALIDATOR_METRICS_LISTEN, {
       host: right.VALIDATOR_HOST,
       port: right.VALIDATOR_PORT,
@@ -181,6 +184,16 @@ const TWO_KEYS = {
 /** Reads the configuration. Throws ConfigError with every wrong variable. */
 export function readValidatorConfig(environment: Environment): ValidatorConfig {
   return parseConfig(VALIDATOR_CONFIG, environment);
+}
+
+/** Verdicts outlive the documents from which they follow. */
+function retentionProblems({
+  VALIDATOR_EVIDENCE_DAYS: documents,
+  VALIDATOR_VERDICT_DAYS: verdicts,
+}: Partial<ValidatorConfig>): ConfigProblem[] {
+  if (documents === undefined || verdicts === undefined || verdicts >= documents) return [];
+  const name = 'VALIDATOR_VERDICT_DAYS';
+  return [{ name, message: `${name} must not be smaller than VALIDATOR_EVIDENCE_DAYS` }];
 }
 
 function keyProblems(isSet: IsSet): ConfigProblem[] {

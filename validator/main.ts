@@ -353,6 +353,7 @@ function weightSettingsOf(config: ValidatorConfig): WeightSettings {
     cycleMs: config.VALIDATOR_CHECK_INTERVAL_S * 1000,
     epochMs: config.VALIDATOR_WEIGHTS_INTERVAL_S * 1000,
     retentionDays: config.VALIDATOR_EVIDENCE_DAYS,
+    verdictDays: config.VALIDATOR_VERDICT_DAYS ?? null,
   };
 }
 

@@ -158,6 +158,7 @@ it.each([false, true])(
         cycleMs: HOUR_MS,
         epochMs: HOUR_MS,
         retentionDays: 14,
+        verdictDays: null,
       },
       checkIntervalMs: HOUR_MS,
       listIntervalMs: HOUR_MS,

@@ -119,6 +119,7 @@ beforeEach(async () => {
       cycleMs: CYCLE_MS,
       epochMs: CYCLE_MS,
       retentionDays: 14,
+      verdictDays: null,
     },
     checkIntervalMs: CYCLE_MS,
     agentTls: 'off',

@@ -374,8 +374,12 @@ export const VALIDATOR_VARIABLES: MeaningsOf<typeof VALIDATOR_CONFIG> = {
     unset: 'no weights',
   },
   VALIDATOR_WEIGHTS_INTERVAL_S: 'seconds between two sets of weights',
-  VALIDATOR_EVIDENCE_DAYS:
-    'days for which evidence and epochs are retained; at most 3,000 documents per executor',
+  VALIDATOR_EVIDENCE_DAYS: 'days for which epochs and the documents of passed checks are retained',
+  VALIDATOR_VERDICT_DAYS: {
+    meaning:
+      'days for which verdicts are retained, with hash and signature, and the documents of checks that did not pass; at least `VALIDATOR_EVIDENCE_DAYS`. At most 50,000 per executor, whatever their age',
+    unset: 'no limit of age',
+  },
   VALIDATOR_COORDINATES: {
     meaning:
       '`lat,lon` of this validator in degrees; the central API then compares the places of nodes with the round trips that this validator measures',

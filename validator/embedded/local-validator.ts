@@ -73,6 +73,7 @@ export function createLocalValidator(options: LocalValidatorOptions): Validator 
       cycleMs: CHECK_INTERVAL_MS,
       epochMs: EPOCH_MS,
       retentionDays: EVIDENCE_KEPT_DAYS,
+      verdictDays: EVIDENCE_KEPT_DAYS,
     },
     checkIntervalMs: CHECK_INTERVAL_MS,
     listIntervalMs: LIST_INTERVAL_MS,

@@ -1,16 +1,18 @@
 /** The signed head of an executor's chain: its first and last document, from which missing documents are detected. */
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import { publicKeyOf } from '#shared/signing/hotkey.ts';
-import { type Signer, signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { type Signer, toHex } from '#shared/signing/sr25519.ts';
 import { isTrustedAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EvidenceHeadRow, StoreDb } from '../store/tables.ts';
 import { findHead } from './evidence.store.ts';
+import { isSignedBy } from './header.ts';
 
 /** Domain separation: the signature is valid for nothing else. */
 const SIGNED_AS = 'podwright-evidence-head-v1\n';
 
 /** Content of a head without signer, time and signature. */
 export type HeadClaim = Omit<EvidenceHeadRow, 'validator' | 'signed_ms' | 'signature'>;
+
+type UnsignedHead = Omit<EvidenceHeadRow, 'signature'>;
 
 export async function signHead(
   claim: HeadClaim,
@@ -25,12 +27,13 @@ export async function signHead(
 export function isTrustedHead(row: EvidenceHeadRow, keys: readonly TrustedHotkey[]): boolean {
   const { signature, ...unsigned } = row;
   if (!isTrustedAt(keys, row.validator, row.signed_ms)) return false;
-  const [bytes, key] = [signatureFromHex(signature), publicKeyOf(row.validator)];
-  return bytes !== null && key !== null && verifySr25519(messageOf(unsigned), bytes, key);
+  return isSignedBy(row.validator, messageOf(unsigned), signature);
 }
 
-function messageOf(unsigned: Omit<EvidenceHeadRow, 'signature'>): Uint8Array {
-  return new TextEncoder().encode(SIGNED_AS + canonicalJson(unsigned));
+/** Before the first drop the text is that of older versions, so that their heads stay valid. */
+function messageOf({ dropped_seq, dropped_ms, ...rest }: UnsignedHead): Uint8Array {
+  const drop = dropped_seq === null ? {} : { dropped_seq, dropped_ms };
+  return new TextEncoder().encode(SIGNED_AS + canonicalJson({ ...rest, ...drop }));
 }
 
 /** Head of an executor's chain; null if there is none or its signature is not trusted. */

@@ -1,6 +1,6 @@
 /**
- * The evidence document of a check run: inputs, checks, verdict, policies and times. Documents are signed and chained;
- * see README.md.
+ * The evidence document of a check run: inputs, checks, verdict, policies and times. Documents are chained, and the
+ * validator signs a header of each; see README.md.
  */
 import { z } from 'zod';
 import { PublicKeyHex } from '#shared/api/agent/identity.ts';
@@ -10,21 +10,29 @@ import {
   ExecutorToCheck,
   type HealthReport,
 } from '#shared/api/central/validator-routes.ts';
-import { naiveUtc } from '#shared/runtime/clock.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { canonicalJson, parseCanonicalJson } from '#shared/signing/canonical-json.ts';
-import { Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
+import { Hotkey } from '#shared/signing/hotkey.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
-import { type Signer, signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { type Signer, toHex } from '#shared/signing/sr25519.ts';
 import { type Facts, REFUSALS } from '../checks/check.ts';
 import type { CheckPolicy } from '../checks/check-policy.ts';
 import { Measured } from '../checks/measured.ts';
 import { judge } from '../checks/verdict.ts';
 import { isTrustedAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import { CYCLE_VERDICTS, type CycleVerdict } from '../store/tables.ts';
+import { CYCLE_VERDICTS, type CycleVerdict, type EvidenceRow } from '../store/tables.ts';
+import {
+  type EvidenceHeader,
+  HEADER_SIGNED_AS,
+  headerIn,
+  headerMessage,
+  isSignedBy,
+  NOT_SIGNED,
+  untrusted,
+} from './header.ts';
 
-/** Domain separation: the signature is valid for nothing else. */
-export const EVIDENCE_SIGNED_AS = 'podwright-evidence-v1\n';
+/** Precedes documents of older versions in the text that is signed: the signature is valid for nothing else. */
+const DOCUMENT_SIGNED_AS = 'podwright-evidence-v1\n';
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const EpochMs = z.int().min(0);
 /** Answers of agents contain fractions, which canonical JSON does not allow, so they are stored as text. */
@@ -115,7 +123,8 @@ export type ChainPosition = {
   checkPolicyHash: string;
 };
 
-export type SignedDocument = { id: string; document: string; signature: string };
+/** `validator` is null in documents of older versions, whose signature covers the document instead of a header. */
+export type SignedDocument = Pick<EvidenceRow, 'id' | 'document' | 'signature' | 'validator'>;
 
 export function documentOf(run: CheckRun, place: ChainPosition): EvidenceDocument {
   const { executor, inventory, probe, measured, policy, transportError, receivedMs } = run.facts;
@@ -171,14 +180,28 @@ function gpuPowOf({ measured: { gpu_proof: proof } }: Facts): EvidenceDocument['
   return { device: 'gpu', cards, ms: Math.round(proof.ms ?? 0) };
 }
 
-/** Canonical text, its SHA-256 as id, and the signature over it. */
+/** Canonical text, its SHA-256 as id, and the signature over its header. */
 export async function signDocument(
   document: EvidenceDocument,
   signer: Signer,
-): Promise<SignedDocument> {
+): Promise<SignedDocument & { document: string }> {
   const text = canonicalJson(document);
-  const signature = toHex(await signer.sign(new TextEncoder().encode(EVIDENCE_SIGNED_AS + text)));
-  return { id: sha256Hex(text), document: text, signature };
+  const id = sha256Hex(text);
+  const signature = toHex(await signer.sign(headerMessage(headerOf(document, id))));
+  return { id, document: text, signature, validator: document.validator };
+}
+
+export function headerOf(document: EvidenceDocument, id: string): EvidenceHeader {
+  const { executor_id, seq, previous, validator, finished_at, verdict } = document;
+  return { v: 2, id, executor_id, seq, previous, validator, finished_at, verdict };
+}
+
+/** Text before the signed one, and the signed header; null if the signature covers the document. */
+export function signedTextOf(row: EvidenceRow): { signed_as: string; header: string | null } {
+  const header = headerIn(row);
+  return header === null
+    ? { signed_as: DOCUMENT_SIGNED_AS, header: null }
+    : { signed_as: HEADER_SIGNED_AS, header: canonicalJson(header) };
 }
 
 export type ReadDocument = { document: EvidenceDocument } | { problem: string };
@@ -189,17 +212,13 @@ export function readDocument(signed: SignedDocument, keys: readonly TrustedHotke
   if ('problem' in read) return read;
   const { validator, finished_at: finishedMs } = read.document;
   if (!isTrustedAt(keys, validator, finishedMs)) {
-    return {
-      problem: `it is signed by ${validator}, which is not trusted at ${naiveUtc(finishedMs)}Z`,
-    };
+    return { problem: untrusted(validator, finishedMs) };
   }
-  const key = publicKeyOf(validator);
-  const bytes = signatureFromHex(signed.signature);
-  const message = new TextEncoder().encode(EVIDENCE_SIGNED_AS + signed.document);
-  if (key === null || bytes === null || !verifySr25519(message, bytes, key)) {
-    return { problem: 'its signature is not valid' };
-  }
-  return read;
+  const message =
+    signed.validator === null
+      ? new TextEncoder().encode(DOCUMENT_SIGNED_AS + signed.document)
+      : headerMessage(headerOf(read.document, signed.id));
+  return isSignedBy(validator, message, signed.signature) ? read : { problem: NOT_SIGNED };
 }
 
 /** Parses a document that this process wrote, without verifying the signature, which takes milliseconds. */
@@ -207,6 +226,7 @@ export function parseDocument({
   id,
   document: text,
 }: Pick<SignedDocument, 'id' | 'document'>): ReadDocument {
+  if (text === null) return { problem: 'its document is missing' };
   if (sha256Hex(text) !== id) return { problem: 'its hash does not match' };
   const read = parseCanonicalJson(text);
   const parsed = EvidenceDocument.safeParse(read?.value);

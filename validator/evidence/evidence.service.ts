@@ -1,4 +1,4 @@
-/** Appends every check run to its executor's chain and prunes old documents. */
+/** Appends every check run to its executor's chain, drops old documents of passed checks, and prunes old rows. */
 import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
@@ -12,6 +12,7 @@ import { type CheckRun, documentOf, signDocument } from './document.ts';
 import {
   addDictionary,
   type Dictionary,
+  deletePassedDocuments,
   deletePrunedHeads,
   executorsWithEvidence,
   findDictionary,
@@ -19,13 +20,17 @@ import {
   insertEvidence,
   type Likeness,
   lastEvidence,
+  oldestPassedDocuments,
   type Pruned,
   pruneEvidence,
+  type Retention,
   replaceHead,
 } from './evidence.store.ts';
 
-/** Maximum number of documents per executor, whatever their age: a failing executor is inspected often. */
-const MAX_DOCUMENTS = 3_000;
+/** Maximum number of rows per executor, whatever their age: 17 months of checks in intervals of 15 minutes. */
+const MAX_ROWS = 50_000;
+/** Maximum number of documents dropped in one transaction. */
+const DROP_BATCH = 500;
 /** Maximum number of cached heads whose signature was already verified. */
 const MAX_VERIFIED_HEADS = 20_000;
 
@@ -87,9 +92,37 @@ export function createEvidence(options: EvidenceOptions) {
     return { row, head, last: top ?? null };
   }
 
-  async function pruneChain(tx: StoreDb, executorId: string, beforeMs: number): Promise<void> {
+  /**
+   * Drops a batch of an executor's documents. Resolves with true if more may follow. The head states the drop in the
+   * same transaction, so that a process that is killed leaves a chain that can be verified.
+   */
+  async function dropOldest(
+    executorId: string,
+    { beforeMs, batch }: { beforeMs: number; batch: number },
+  ): Promise<boolean> {
+    return store.transaction().execute(async (tx) => {
+      const oldest = await oldestPassedDocuments(tx, executorId, batch);
+      const young = oldest.findIndex(({ finished_ms }) => finished_ms >= beforeMs);
+      const end = (young === -1 ? oldest : oldest.slice(0, young)).at(-1);
+      if (end === undefined) return false;
+      const { row, ours } = await headOf(tx, executorId);
+      // A head that is not trusted is left for the operator to examine.
+      if (ours === null || end.seq > ours.last_seq) return false;
+      const { validator: _, signed_ms: __, signature: ___, ...claim } = ours;
+      const dropped_seq = Math.max(ours.dropped_seq ?? 0, end.seq);
+      await advance(tx, row, { ...claim, dropped_seq, dropped_ms: clock.now() });
+      await deletePassedDocuments(tx, executorId, end.seq);
+      return young === -1 && oldest.length === batch;
+    });
+  }
+
+  async function pruneChain(
+    tx: StoreDb,
+    executorId: string,
+    limits: Omit<Retention, 'keep'>,
+  ): Promise<void> {
     const { row, ours } = await headOf(tx, executorId);
-    const pruned = await pruneEvidence(tx, executorId, { beforeMs, keep: MAX_DOCUMENTS });
+    const pruned = await pruneEvidence(tx, executorId, { ...limits, keep: MAX_ROWS });
     // A head that is not trusted or behind its rows is left for the operator to examine.
     if (pruned !== null && ours !== null && pruned.seq <= ours.last_seq)
       await advance(tx, row, claimAfterPruning(ours, pruned));
@@ -116,6 +149,7 @@ export function createEvidence(options: EvidenceOptions) {
           ...signed,
           executor_id: executorId,
           seq: document.seq,
+          previous: document.previous,
           finished_ms: run.finishedMs,
           verdict: document.verdict,
         };
@@ -126,6 +160,8 @@ export function createEvidence(options: EvidenceOptions) {
           first_seq: head?.first_seq ?? place.seq,
           first_previous: head === null ? place.previous : head.first_previous,
           pruned_ms: head?.pruned_ms ?? null,
+          dropped_seq: head?.dropped_seq ?? null,
+          dropped_ms: head?.dropped_ms ?? null,
           last_seq: document.seq,
           last_id: signed.id,
         });
@@ -134,13 +170,30 @@ export function createEvidence(options: EvidenceOptions) {
     },
 
     /**
-     * Deletes documents finished before `beforeMs`, and heads of empty chains whose last document was pruned before
-     * `endsBeforeMs`.
+     * Drops the documents of passed checks that finished before `beforeMs`. Their rows stay, with hash, verdict and
+     * signature, and so do the documents of all other checks. Each transaction drops at most `batch` documents.
      */
-    async prune(beforeMs: number, endsBeforeMs: number): Promise<void> {
+    async dropPassed(beforeMs: number, batch: number = DROP_BATCH): Promise<void> {
       const breath = createEventLoopYield(clock);
       for (const executorId of await executorsWithEvidence(store)) {
-        await store.transaction().execute((tx) => pruneChain(tx, executorId, beforeMs));
+        while (await dropOldest(executorId, { beforeMs, batch })) await breath();
+        await breath();
+      }
+    },
+
+    /**
+     * Deletes rows with their documents if they finished before `beforeMs`, and heads of empty chains whose last
+     * document was pruned before `endsBeforeMs`. Rows of older versions have their own limit, `unheadedBeforeMs`.
+     */
+    async prune(
+      beforeMs: number,
+      endsBeforeMs: number,
+      unheadedBeforeMs: number = beforeMs,
+    ): Promise<void> {
+      const breath = createEventLoopYield(clock);
+      const limits = { beforeMs, unheadedBeforeMs };
+      for (const executorId of await executorsWithEvidence(store)) {
+        await store.transaction().execute((tx) => pruneChain(tx, executorId, limits));
         await breath();
       }
       await deletePrunedHeads(store, endsBeforeMs);
@@ -152,7 +205,7 @@ export function createEvidence(options: EvidenceOptions) {
 async function dictionaryOf(
   tx: StoreDb,
   likeness: Likeness,
-  { verdict, document }: Pick<EvidenceRow, 'verdict' | 'document'>,
+  { verdict, document }: Pick<EvidenceRow, 'verdict'> & { document: string },
 ): Promise<Dictionary | undefined> {
   const found = await findDictionary(tx, likeness);
   if (found !== undefined || verdict !== 'ok') return found;
@@ -162,11 +215,11 @@ async function dictionaryOf(
 
 /** Moves the beginning of the chain behind the pruned documents, unless the chain already begins later. */
 function claimAfterPruning(head: EvidenceHeadRow, pruned: Pruned): HeadClaim {
-  const { executor_id, last_seq, last_id } = head;
+  const { executor_id, last_seq, last_id, dropped_seq, dropped_ms } = head;
   const pruned_ms = Math.max(head.pruned_ms ?? 0, pruned.finishedMs);
   const begins =
     pruned.seq < head.first_seq
       ? { first_seq: head.first_seq, first_previous: head.first_previous }
       : { first_seq: pruned.seq + 1, first_previous: pruned.id };
-  return { executor_id, ...begins, pruned_ms, last_seq, last_id };
+  return { executor_id, ...begins, pruned_ms, dropped_seq, dropped_ms, last_seq, last_id };
 }

@@ -43,34 +43,62 @@ export async function addDictionary(db: StoreDb, likeness: Likeness, text: strin
     .execute();
 }
 
-/** Stores a document, packed if there is a dictionary. */
+/** Stores a document, packed if there is a dictionary. Only the document of a passed check can be dropped later. */
 export async function insertEvidence(
   db: StoreDb,
-  row: EvidenceRow,
+  row: EvidenceRow & { document: string },
   dictionary?: Dictionary,
 ): Promise<void> {
-  const { document } = row;
+  const { document, executor_id, seq, finished_ms } = row;
   const stored =
     dictionary === undefined
       ? { document, dictionary: null }
       : { document: pack(document, dictionary.text), dictionary: dictionary.id };
+  const isDroppable = row.verdict === 'ok';
+  const kept = isDroppable ? { document: '', dictionary: null } : stored;
   await db
     .insertInto('evidence')
-    .values({ ...row, ...stored })
+    .values({ ...row, ...kept })
+    .execute();
+  if (!isDroppable) return;
+  await db
+    .insertInto('passed_documents')
+    .values({ executor_id, seq, finished_ms, ...stored })
     .execute();
 }
 
 export async function findEvidence(db: StoreDb, id: string): Promise<EvidenceRow | undefined> {
-  const query = db.selectFrom('evidence').selectAll().where('id', '=', id);
-  const [row] = await unpackRows(db, await query.execute());
+  const [row] = await unpackRows(
+    db,
+    await evidenceRows(db).where('evidence.id', '=', id).execute(),
+  );
   return row;
 }
 
+/** Rows of `evidence`, each with the document of a passed check beside it. */
+const evidenceRows = (db: StoreDb) =>
+  db
+    .selectFrom('evidence')
+    .leftJoin('passed_documents as passed', (join) =>
+      join
+        .onRef('passed.executor_id', '=', 'evidence.executor_id')
+        .onRef('passed.seq', '=', 'evidence.seq'),
+    )
+    .selectAll('evidence')
+    .select(['passed.document as passed_document', 'passed.dictionary as passed_dictionary']);
+
+type StoredRow = Selectable<EvidenceTable> & {
+  passed_document: string | null;
+  passed_dictionary: number | null;
+};
+
 /** A document that cannot be unpacked has an empty text, which matches no id. */
-async function unpackRows(
-  db: StoreDb,
-  rows: readonly Selectable<EvidenceTable>[],
-): Promise<EvidenceRow[]> {
+async function unpackRows(db: StoreDb, stored: readonly StoredRow[]): Promise<EvidenceRow[]> {
+  const rows = stored.map(({ passed_document, passed_dictionary, ...row }) =>
+    row.document === ''
+      ? { ...row, document: passed_document, dictionary: passed_dictionary }
+      : row,
+  );
   const ids = [...new Set(rows.flatMap(({ dictionary }) => dictionary ?? []))];
   const used =
     ids.length === 0
@@ -82,7 +110,9 @@ async function unpackRows(
           .execute();
   const texts = new Map(used.map(({ id, text }) => [id, text]));
   return rows.map(({ dictionary, ...row }) =>
-    dictionary === null ? row : { ...row, document: textOf(row.document, texts.get(dictionary)) },
+    dictionary === null || row.document === null
+      ? row
+      : { ...row, document: textOf(row.document, texts.get(dictionary)) },
   );
 }
 
@@ -139,13 +169,21 @@ export async function decisiveEvidence(
 
 /** Ids of executors with documents or with a head, in order. */
 export async function executorsWithEvidence(db: StoreDb): Promise<string[]> {
-  const rows = await db
-    .selectFrom('evidence')
-    .select('executor_id')
-    .union(db.selectFrom('evidence_heads').select('executor_id'))
-    .orderBy('executor_id')
-    .execute();
-  return rows.map((row) => row.executor_id);
+  const heads = await db.selectFrom('evidence_heads').select('executor_id').execute();
+  const found = new Set(heads.map(({ executor_id }) => executor_id));
+  // One look-up for each executor, because a scan of the index would read every row.
+  for (let id = ''; ; ) {
+    const next = await db
+      .selectFrom('evidence')
+      .select('executor_id')
+      .where('executor_id', '>', id)
+      .orderBy('executor_id')
+      .limit(1)
+      .executeTakeFirst();
+    if (next === undefined) return [...found].sort();
+    id = next.executor_id;
+    found.add(id);
+  }
 }
 
 /** Next `limit` documents of an executor after `seq`. */
@@ -155,12 +193,10 @@ export async function evidenceAfter(
   seq: number,
   limit: number,
 ): Promise<EvidenceRow[]> {
-  const rows = await db
-    .selectFrom('evidence')
-    .selectAll()
-    .where('executor_id', '=', executorId)
-    .where('seq', '>', seq)
-    .orderBy('seq')
+  const rows = await evidenceRows(db)
+    .where('evidence.executor_id', '=', executorId)
+    .where('evidence.seq', '>', seq)
+    .orderBy('evidence.seq')
     .limit(limit)
     .execute();
   return unpackRows(db, rows);
@@ -196,19 +232,32 @@ export async function lastFactsMs(db: StoreDb, executorId: string): Promise<numb
 /** Number and id of the last pruned document, and the latest finish time of the pruned documents. */
 export type Pruned = { seq: number; id: string; finishedMs: number };
 
-/**
- * Deletes the beginning of a chain: documents older than `beforeMs`, and all but the last `keep`. Returns null if none
- * was deleted.
- */
+/** Which rows a chain retains. */
+export type Retention = {
+  /** Rows with a signed header that finished earlier are deleted. */
+  beforeMs: number;
+  /** Rows of older versions that finished earlier are deleted: they cannot be verified without their documents. */
+  unheadedBeforeMs: number;
+  /** Maximum number of rows. */
+  keep: number;
+};
+
+/** Deletes the beginning of a chain: rows that are too old or too many. Returns null if none was deleted. */
 export async function pruneEvidence(
   db: StoreDb,
   executorId: string,
-  { beforeMs, keep }: { beforeMs: number; keep: number },
+  { beforeMs, unheadedBeforeMs, keep }: Retention,
 ): Promise<Pruned | null> {
   const own = db.selectFrom('evidence').where('executor_id', '=', executorId);
+  // In the order of the chain, so that only rows that are deleted are read.
   const young = await own
-    .select((eb) => eb.fn.min<number | null>('seq').as('seq'))
+    .select('seq')
     .where('finished_ms', '>=', beforeMs)
+    .where((eb) =>
+      eb.or([eb('validator', 'is not', null), eb('finished_ms', '>=', unheadedBeforeMs)]),
+    )
+    .orderBy('seq')
+    .limit(1)
     .executeTakeFirst();
   const last = await lastEvidence(db, executorId);
   if (last === undefined) return null;
@@ -225,6 +274,34 @@ export async function pruneEvidence(
     .where('seq', '<', first)
     .execute();
   return { ...end, finishedMs: latest?.ms ?? 0 };
+}
+
+/** Oldest documents of passed checks of an executor, at most `limit`. */
+export function oldestPassedDocuments(
+  db: StoreDb,
+  executorId: string,
+  limit: number,
+): Promise<{ seq: number; finished_ms: number }[]> {
+  return db
+    .selectFrom('passed_documents')
+    .select(['seq', 'finished_ms'])
+    .where('executor_id', '=', executorId)
+    .orderBy('seq')
+    .limit(limit)
+    .execute();
+}
+
+/** Deletes the documents of passed checks up to `lastSeq`. */
+export async function deletePassedDocuments(
+  db: StoreDb,
+  executorId: string,
+  lastSeq: number,
+): Promise<void> {
+  await db
+    .deleteFrom('passed_documents')
+    .where('executor_id', '=', executorId)
+    .where('seq', '<=', lastSeq)
+    .execute();
 }
 
 export function findHead(db: StoreDb, executorId: string): Promise<EvidenceHeadRow | undefined> {

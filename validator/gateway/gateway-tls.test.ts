@@ -53,6 +53,7 @@ async function gatewayWith(shown: typeof certificates): Promise<string> {
     metagraph: null,
     embedded: false,
     retentionDays: 1,
+    verdictDays: null,
   };
   const validator = createValidator({
     ...ports,

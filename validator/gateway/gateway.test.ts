@@ -116,6 +116,7 @@ function createGatewayOn(evidence: EvidenceStore): Validator {
       cycleMs: 60_000,
       epochMs: 60_000,
       retentionDays: 1,
+      verdictDays: null,
     },
     checkIntervalMs: 60_000,
     agentTls: 'off',

@@ -85,6 +85,7 @@ async function start(coordinates: Coordinates | null = null) {
       cycleMs: CYCLE_MS,
       epochMs: CYCLE_MS,
       retentionDays: 14,
+      verdictDays: null,
     },
     checkIntervalMs: CYCLE_MS,
     agentTls: 'off',

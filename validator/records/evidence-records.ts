@@ -11,8 +11,9 @@ import type {
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { trustedHead } from '../evidence/chain-head.ts';
-import { EVIDENCE_SIGNED_AS } from '../evidence/document.ts';
+import { signedTextOf } from '../evidence/document.ts';
 import { evidenceBefore, findEvidence } from '../evidence/evidence.store.ts';
+import { dropProblem } from '../evidence/header.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { CycleVerdict, EvidenceStore } from '../store/tables.ts';
 import { countVerdicts, cyclesBefore, entriesAfter, findCycle } from '../weights/cycle.store.ts';
@@ -86,6 +87,9 @@ export function createEvidenceRecords(store: EvidenceStore, trusted: readonly Tr
       const row = await findEvidence(store, id);
       if (row === undefined) throw notStored(`evidence ${id}`);
       const { executor_id, seq, verdict, document, signature } = row;
+      const head = document === null ? await trustedHead(store, executor_id, trusted) : null;
+      const droppedMs =
+        document === null && dropProblem(row, head, trusted) === null ? head?.dropped_ms : null;
       return {
         id,
         executor_id,
@@ -93,7 +97,8 @@ export function createEvidenceRecords(store: EvidenceStore, trusted: readonly Tr
         verdict,
         document,
         signature,
-        signed_as: EVIDENCE_SIGNED_AS,
+        ...signedTextOf(row),
+        dropped_at: droppedMs == null ? null : naiveUtc(droppedMs),
         finished_at: naiveUtc(row.finished_ms),
       };
     },

@@ -343,6 +343,27 @@ const packedEvidence: Migration = ({ int, serial, tableEnd }) => [
   `alter table evidence add column dictionary ${int} references evidence_dictionaries (id)`,
 ];
 
+/**
+ * Signs a header of each new document, so that the row can be verified without the document, and stores documents of
+ * passed checks in a table of their own. Rows of older versions keep their documents.
+ */
+const droppableDocuments: Migration = ({ int, tableEnd }) => [
+  'alter table evidence add column validator text',
+  'alter table evidence add column previous text',
+  `alter table evidence_heads add column dropped_seq ${int}`,
+  `alter table evidence_heads add column dropped_ms ${int}`,
+  `create table passed_documents (
+    executor_id text not null,
+    seq ${int} not null,
+    finished_ms ${int} not null,
+    document text not null,
+    dictionary ${int} references evidence_dictionaries (id),
+    primary key (executor_id, seq),
+    foreign key (executor_id, seq) references evidence (executor_id, seq)
+      on delete cascade on update cascade
+  ) ${tableEnd}`,
+];
+
 /** Ordered, forward only; the number of applied migrations is the schema number. */
 export const MIGRATIONS: readonly Migration[] = [
   foundation,
@@ -364,4 +385,5 @@ export const MIGRATIONS: readonly Migration[] = [
   reports,
   hiddenRentals,
   packedEvidence,
+  droppableDocuments,
 ];

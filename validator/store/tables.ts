@@ -3,7 +3,7 @@ import type { Generated, Kysely, Selectable, Transaction } from 'kysely';
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 
-/** One row per check run. A trigger rejects updates. */
+/** One row per check run: the verdict and what the signature covers. A trigger rejects updates. */
 export type EvidenceTable = {
   /** SHA-256 of the document, hex. */
   id: string;
@@ -12,11 +12,25 @@ export type EvidenceTable = {
   seq: number;
   finished_ms: number;
   verdict: CycleVerdict;
-  /** Canonical JSON, or the packed form if there is a dictionary. */
+  /** Canonical JSON, or the packed form if there is a dictionary. Empty if the document is in `passed_documents`. */
   document: string;
   /** Signature of the validator, `0x` + hex. */
   signature: string;
   /** Dictionary of the packed document; null if the document is not packed. */
+  dictionary: number | null;
+  /** Signer, as the signed header names it; null in rows of older versions, whose signature covers the document. */
+  validator: Hotkey | null;
+  /** Id of the executor's previous document; null for the first, and in rows of older versions. */
+  previous: string | null;
+};
+
+/** Document of a passed check, which is deleted earlier than its row in `evidence`. */
+export type PassedDocumentsTable = {
+  executor_id: string;
+  seq: number;
+  finished_ms: number;
+  /** As in `evidence`. */
+  document: string;
   dictionary: number | null;
 };
 
@@ -42,10 +56,16 @@ export type EvidenceHeadsTable = {
   first_previous: string | null;
   /** Finish time of the newest document that was pruned; null if no document was pruned. */
   pruned_ms: number | null;
+  /**
+   * Number up to which documents of passed checks may have been dropped, and the time of the last drop; null before the
+   * first.
+   */
+  dropped_seq: number | null;
+  dropped_ms: number | null;
   /** Sequence number and id of the last document. */
   last_seq: number;
   last_id: string;
-  /** `0x` + hex, over the canonical JSON of all columns above. */
+  /** `0x` + hex, over the canonical JSON of all columns above, without those of a drop before the first. */
   signature: string;
 };
 
@@ -314,6 +334,7 @@ export type Tables = {
   gpu_claims: GpuClaimsTable;
   proof_paces: ProofPacesTable;
   evidence: EvidenceTable;
+  passed_documents: PassedDocumentsTable;
   evidence_dictionaries: EvidenceDictionariesTable;
   evidence_heads: EvidenceHeadsTable;
   cycles: CyclesTable;
@@ -328,8 +349,10 @@ export type EvidenceStore = Kysely<Tables>;
 /** The store or a transaction on it: the first argument of every query function. */
 export type StoreDb = EvidenceStore | Transaction<Tables>;
 
-/** A document with its canonical JSON. */
-export type EvidenceRow = Omit<Selectable<EvidenceTable>, 'dictionary'>;
+/** A check run with the canonical JSON of its document; null if no document is stored. */
+export type EvidenceRow = Omit<Selectable<EvidenceTable>, 'dictionary' | 'document'> & {
+  document: string | null;
+};
 export type EvidenceHeadRow = Selectable<EvidenceHeadsTable>;
 export type CycleEntryRow = Selectable<CycleEntriesTable>;
 export type EpochRow = Selectable<EpochsTable>;

@@ -130,6 +130,7 @@ async function createScene(present: string | null = null) {
       cycleMs: 60_000,
       epochMs: 60_000,
       retentionDays: 14,
+      verdictDays: null,
     },
     checkIntervalMs: 60_000,
     listIntervalMs: 60_000,

@@ -75,6 +75,7 @@ function start(change: Partial<WeightSettings> = {}, own = signer) {
     cycleMs: CYCLE_MS,
     epochMs: EPOCH_MS,
     retentionDays: 14,
+    verdictDays: null,
     ...change,
     store,
     clock,
@@ -291,12 +292,23 @@ it('retains uids in a local marketplace and appends new ones', async () => {
 });
 
 it('deletes expired rows once an hour', async () => {
-  const validator = start({ retentionDays: 1 });
+  const validator = start({ retentionDays: 1, verdictDays: 1 });
   await validator.cycle({});
   await clock.advance(3 * 86_400_000);
   await validator.cycle({});
   expect(await states()).toEqual([[2, 'confirmed']]);
   expect(await store.selectFrom('evidence').select('seq').execute()).toEqual([{ seq: 2 }]);
+});
+
+it('drops old documents of passed checks, whose verdicts stay', async () => {
+  const validator = start({ retentionDays: 1 });
+  await validator.cycle({});
+  await clock.advance(3 * 86_400_000);
+  await validator.cycle({});
+  const seqs = (table: 'evidence' | 'passed_documents') =>
+    store.selectFrom(table).select('seq').orderBy('seq').execute();
+  expect(await seqs('evidence')).toEqual([{ seq: 1 }, { seq: 2 }]);
+  expect(await seqs('passed_documents')).toEqual([{ seq: 2 }]);
 });
 
 it('encodes the version as one number', () => {

@@ -11,6 +11,7 @@ import {
 } from '../../test/fakes/scenes/validator-scene.ts';
 import { goldenPolicy, rewardPolicy } from '../../test/fixtures/cycle-set.ts';
 import { signHead } from '../evidence/chain-head.ts';
+import { createEvidence } from '../evidence/evidence.service.ts';
 import { openEvidenceStore } from '../store/evidence-store.ts';
 import { createEpochs } from './epoch.service.ts';
 import { runEvidenceCommand } from './evidence-commands.ts';
@@ -275,6 +276,39 @@ describe('replay', () => {
     expect(said.isWell).toBe(false);
     expect(said.err).toMatch(complaint);
   });
+});
+
+it('replays, explains and exports a store whose documents of passed checks were dropped', async () => {
+  const { storeFile, store } = await copyOfStore();
+  const { validator: signer, clock } = scene.market;
+  const log = createLog({ name: 'test', level: 'silent' });
+  const trusted = [{ hotkey: signer.hotkey }];
+  const options = { store, signer, trusted, clock, log, policy: goldenPolicy() };
+  await createEvidence(options).dropPassed(Number.MAX_SAFE_INTEGER);
+  const passed = await store.selectFrom('passed_documents').selectAll().execute();
+  await store.destroy();
+  expect(passed).toEqual([]);
+  const replayed = await runAs(ask(['replay', '1'], storeFile));
+  expect([replayed.isWell, replayed.err]).toEqual([true, '']);
+  expect(replayed.out).toMatch(/identical, byte for byte; 0 documents judged again, 1 dropped$/m);
+  expect(await runAs(ask(['evidence', 'export'], storeFile))).toMatchObject({ isWell: true });
+  expect(await runAs(ask(['explain', scene.node.id], storeFile))).toMatchObject({ isWell: true });
+});
+
+it('reports altered verdicts in cycles whose documents were dropped', async () => {
+  const { storeFile, store } = await copyOfStore();
+  const { validator: signer, clock } = scene.market;
+  const log = createLog({ name: 'test', level: 'silent' });
+  const trusted = [{ hotkey: signer.hotkey }];
+  const options = { store, signer, trusted, clock, log, policy: goldenPolicy() };
+  await createEvidence(options).dropPassed(Number.MAX_SAFE_INTEGER);
+  await inEntries(store, '"verdict":"ok"', '"verdict":"withheld"');
+  await store.destroy();
+  const { isWell, err } = await runAs(ask(['replay', '1'], storeFile));
+  expect([isWell, err]).toEqual([
+    false,
+    expect.stringMatching(/another verdict or executor than the signed header$/m),
+  ]);
 });
 
 it('reports altered cycles beside the explanation', async () => {

@@ -117,7 +117,7 @@ async function replay(
   const stored = await epochOf(store, number, output);
   if (stored === undefined) return false;
   const replayed = await replayEpoch(store, stored, keys);
-  const { row, documents, forgotten, problems } = replayed;
+  const { row, documents, dropped, forgotten, problems } = replayed;
   if (row !== null) {
     const { input_hash, policy_hash, result_hash } = row;
     output.print(
@@ -128,10 +128,12 @@ async function replay(
   for (const problem of problems.slice(0, MAX_PROBLEMS)) output.complain(`${problem}\n`);
   const more = problems.length - MAX_PROBLEMS;
   if (more > 0) output.complain(`and ${more} more\n`);
-  const pruned = forgotten === 0 ? '' : `, ${forgotten} pruned`;
+  const absent =
+    (dropped === 0 ? '' : `, ${dropped} dropped`) +
+    (forgotten === 0 ? '' : `, ${forgotten} pruned`);
   output.print(
     `epoch ${stored.number}: ${resultOf(replayed)};` +
-      ` ${documents} ${documents === 1 ? 'document' : 'documents'} judged again${pruned}\n`,
+      ` ${documents} ${documents === 1 ? 'document' : 'documents'} judged again${absent}\n`,
   );
   return problems.length === 0 && !isTruncated;
 }

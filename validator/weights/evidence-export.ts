@@ -1,15 +1,17 @@
 /** Exports and verifies the evidence of one executor or of all, one JSON line per document. */
+import { isDeepStrictEqual } from 'node:util';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { findCheckPolicy } from '../checks/check-policy.store.ts';
 import { type ChainProblem, createChainCheck, type Link } from '../evidence/chain.ts';
 import { mustExist, trustedHead } from '../evidence/chain-head.ts';
-import { readDocument, reproducesVerdict } from '../evidence/document.ts';
+import { headerOf, readDocument, reproducesVerdict, signedTextOf } from '../evidence/document.ts';
 import {
   evidenceAfter,
   executorsWithEvidence,
   findEvidence,
   lastFactsMs,
 } from '../evidence/evidence.store.ts';
+import { dropProblem, headerIn } from '../evidence/header.ts';
 import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EvidenceHeadRow, EvidenceRow, EvidenceStore } from '../store/tables.ts';
 import { entriesOf, executorsInCycles } from './cycle.store.ts';
@@ -23,9 +25,11 @@ export type ExportOptions = { executorId: string | null; keys: readonly TrustedH
 export type EvidenceProblem = ChainProblem & { executorId: string };
 
 /**
- * Writes every document as `{"id","signature","document"}`, where `document` is the text that is hashed and signed.
- * Resolves with the problems found: a wrong hash, signature or signer; a verdict that the inputs do not reproduce; or a
- * missing document, which the chain, its head or a cycle names.
+ * Writes a line for each check run: `{"id","signature","signed_as","header","document"}`. The signature covers `signed_as`
+ * and `header`, or `document` if `header` is null, as in documents of older versions. `document` is the text that is
+ * hashed; after a drop it is null, and `dropped_at` is the time of the last drop. Resolves with the problems found: a
+ * wrong hash, signature or signer; a verdict that the inputs do not reproduce; or a missing document, which the chain,
+ * its head or a cycle names, and whose drop the head does not state.
  */
 export async function exportEvidence(
   store: EvidenceStore,
@@ -67,12 +71,11 @@ async function exportChain(chain: Chain, write: (line: string) => void): Promise
   do {
     page = await evidenceAfter(store, executorId, seq, PAGE);
     for (const row of page) {
-      const { problem, previous } = await verifyRow(store, row, keys);
+      const { problem, previous, droppedMs } = await verifyRow(chain, row);
       if (problem !== null) problems.push({ seq: row.seq, problem });
       check.add({ id: row.id, seq: row.seq, previous });
-      const { id, signature, document } = row;
-      write(`${JSON.stringify({ id, signature, document })}\n`);
-      ids.add(id);
+      write(lineOf(row, droppedMs ?? null));
+      ids.add(row.id);
       seq = row.seq;
       lastMs = row.finished_ms;
     }
@@ -98,13 +101,21 @@ async function missingReport(
   return [{ seq: null, problem }];
 }
 
-type VerifiedRow = { problem: string | null; previous: Link['previous'] };
+/** `droppedMs` is the time of the drop if the document was dropped. */
+type VerifiedRow = {
+  problem: string | null;
+  previous: Link['previous'];
+  droppedMs?: number | null;
+};
 
-async function verifyRow(
-  store: EvidenceStore,
-  row: EvidenceRow,
-  keys: readonly TrustedHotkey[],
-): Promise<VerifiedRow> {
+async function verifyRow({ store, keys }: Chain, row: EvidenceRow): Promise<VerifiedRow> {
+  if (row.document === null) {
+    // The head now: a running validator may have dropped the document meanwhile.
+    const head = await trustedHead(store, row.executor_id, keys);
+    const problem = dropProblem(row, head, keys);
+    const previous = row.validator === null ? undefined : row.previous;
+    return { problem, previous, droppedMs: problem === null ? (head?.dropped_ms ?? null) : null };
+  }
   const read = readDocument(row, keys);
   if ('problem' in read) return { problem: read.problem, previous: undefined };
   const { document } = read;
@@ -112,15 +123,24 @@ async function verifyRow(
   if (document.executor_id !== row.executor_id || document.seq !== row.seq) {
     return { problem: 'it belongs to another executor or position', previous };
   }
-  // Weights are computed from these columns, so the columns must match the signed document.
+  // Weights are computed from these columns, and they are the header of the row once its document is dropped.
   if (row.verdict !== document.verdict || row.finished_ms !== document.finished_at) {
     return { problem: 'its row has another verdict or time than the document', previous };
+  }
+  if (row.validator !== null && !isDeepStrictEqual(headerIn(row), headerOf(document, row.id))) {
+    return { problem: 'its row has another signer or predecessor than the document', previous };
   }
   const checks = await findCheckPolicy(store, document.check_policy_hash);
   const problem = reproducesVerdict(document, checks)
     ? null
     : 'its inputs reproduce another verdict';
   return { problem, previous };
+}
+
+function lineOf(row: EvidenceRow, droppedMs: number | null): string {
+  const { id, signature, document } = row;
+  const dropped = droppedMs === null ? {} : { dropped_at: naiveUtc(droppedMs) };
+  return `${JSON.stringify({ id, signature, ...signedTextOf(row), document, ...dropped })}\n`;
 }
 
 /** Documents that a cycle names but that are neither in `ids` nor stored. */

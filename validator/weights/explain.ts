@@ -4,6 +4,7 @@ import { naiveUtc } from '#shared/runtime/clock.ts';
 import { trustedHead } from '../evidence/chain-head.ts';
 import { type EvidenceDocument, readDocument } from '../evidence/document.ts';
 import { findEvidence, lastEvidence } from '../evidence/evidence.store.ts';
+import { dropProblem } from '../evidence/header.ts';
 import { isTrustedAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EpochRow, EvidenceStore } from '../store/tables.ts';
 import { poolsPpm } from './compute-weights.ts';
@@ -258,6 +259,11 @@ async function explainLastCheck(
   if (evidence === undefined) {
     const nothing = `no check of ${executorId} is on record: pass the id of an executor`;
     return { lines: [], problems: [nothing] };
+  }
+  if (evidence.document === null && dropProblem(evidence, head, keys) === null) {
+    const at = `${naiveUtc(evidence.finished_ms)}Z`;
+    const text = `Its last check, ${at}: ok (evidence ${evidence.id}); the document was dropped because of its age`;
+    return { lines: ['', text], problems: [] };
   }
   const read = readDocument(evidence, keys);
   if ('document' in read)

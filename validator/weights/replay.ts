@@ -4,8 +4,9 @@ import { findCheckPolicy } from '../checks/check-policy.store.ts';
 import { createHeadCache, mustExist } from '../evidence/chain-head.ts';
 import { readDocument, reproducesVerdict } from '../evidence/document.ts';
 import { findEvidence } from '../evidence/evidence.store.ts';
+import { dropProblem } from '../evidence/header.ts';
 import { isTrustedAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EpochRow, EvidenceStore } from '../store/tables.ts';
+import type { EpochRow, EvidenceHeadRow, EvidenceRow, EvidenceStore } from '../store/tables.ts';
 import { createWeigher, type Weigher } from './compute-weights.ts';
 import { cyclesOf, entryOf, existingCycles } from './cycle.store.ts';
 import { cycleEntryOf, type ExecutorHistory, historyOf } from './cycle-entry.ts';
@@ -19,6 +20,8 @@ export type Replay = {
   row: EpochRow | null;
   /** Number of documents that were judged again. */
   documents: number;
+  /** Number of documents of passed checks that were dropped because of their age; their signed headers were verified. */
+  dropped: number;
   /** Number of documents that were pruned because of their age. */
   forgotten: number;
   /** True if the recomputed row is identical to the stored one, but its signer is not trusted. */
@@ -61,7 +64,7 @@ export async function replayEpoch(
 ): Promise<Replay> {
   const policy = readPolicy(stored);
   const under = { policy, policyHash: stored.policy_hash, keys };
-  const judged = { documents: 0, forgotten: 0 };
+  const judged = { documents: 0, dropped: 0, forgotten: 0 };
   const headOf = createHeadCache(store, keys);
   const ofDocuments: string[] = [];
   const weighing = await weighStoredEpoch(store, stored, policy, async ({ number, entries }) => {
@@ -73,6 +76,12 @@ export async function replayEpoch(
         if (await isMissing(store, number, entry, headOf))
           ofDocuments.push(`${named}: the document is missing`);
         else judged.forgotten += 1;
+        continue;
+      }
+      if (evidence.document === null) {
+        const problem = droppedProblem(entry, evidence, await headOf(executor), keys);
+        if (problem === null) judged.dropped += 1;
+        else ofDocuments.push(`${named}: ${problem}`);
         continue;
       }
       judged.documents += 1;
@@ -110,6 +119,19 @@ async function isMissing(
 ): Promise<boolean> {
   const stored = await entryOf(store, executorId, cycle);
   return stored === undefined || mustExist(await headOf(executorId), stored.start_ms);
+}
+
+/** Without its document, only the verdict of an entry can be compared with what was signed. */
+function droppedProblem(
+  entry: CycleEntry,
+  evidence: EvidenceRow,
+  head: EvidenceHeadRow | null,
+  keys: readonly TrustedHotkey[],
+): string | null {
+  const problem = dropProblem(evidence, head, keys);
+  if (problem !== null) return problem;
+  const isSame = entry.verdict === evidence.verdict && entry.executor_id === evidence.executor_id;
+  return isSame ? null : 'the cycle entry has another verdict or executor than the signed header';
 }
 
 function recomputed(
@@ -197,7 +219,7 @@ const pastIn = (entry: CycleEntry): ExecutorHistory => ({
 async function problemOf(
   store: EvidenceStore,
   entry: CycleEntry,
-  evidence: { id: string; document: string; signature: string },
+  evidence: EvidenceRow,
   { past, policyHash, keys }: HistoryUnderPolicy & { keys: readonly TrustedHotkey[] },
 ): Promise<string | null> {
   const read = readDocument(evidence, keys);

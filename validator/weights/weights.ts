@@ -21,8 +21,10 @@ export type WeightSettings = {
   embedded: boolean;
   cycleMs: number;
   epochMs: number;
-  /** Retention of evidence and epochs in days. */
+  /** Retention of epochs and of documents of passed checks in days. */
   retentionDays: number;
+  /** Retention of verdicts in days, with hashes, signatures and the documents of checks that did not pass; null: no limit. */
+  verdictDays: number | null;
 };
 
 export type WeightsDeps = WeightSettings & {
@@ -48,7 +50,8 @@ const EXTRA_CYCLE_DAYS = 15;
 const LONGEST_CYCLE_DAYS = 1;
 
 export function createWeights(deps: WeightsDeps) {
-  const { store, clock, log, metagraph, policy, cycleMs, outbox, evidence, retentionDays } = deps;
+  const { store, clock, log, metagraph, policy, cycleMs, outbox, evidence } = deps;
+  const { retentionDays, verdictDays } = deps;
   const cycles = createCycles({ store, clock, log, policy, cycleMs });
   const epochs = metagraph === null ? null : createEpochs({ ...deps, metagraph });
   let sweptMs = clock.monotonicMs();
@@ -58,8 +61,12 @@ export function createWeights(deps: WeightsDeps) {
     sweptMs = clock.monotonicMs();
     const daysAgo = (days: number) => clock.now() - days * DAY_MS;
     const cycleDays = retentionDays + EXTRA_CYCLE_DAYS;
+    const oldestMs = verdictDays === null ? 0 : daysAgo(verdictDays);
+    // Whole days: each drop signs the head of a chain, once a day for each executor.
+    await evidence.dropPassed(Math.floor(daysAgo(retentionDays) / DAY_MS) * DAY_MS);
     // Heads of chains outlive the cycles that name them, because heads distinguish pruned documents from removed ones.
-    await evidence.prune(daysAgo(retentionDays), daysAgo(cycleDays + LONGEST_CYCLE_DAYS));
+    const endsBeforeMs = daysAgo(cycleDays + LONGEST_CYCLE_DAYS);
+    await evidence.prune(oldestMs, endsBeforeMs, daysAgo(retentionDays));
     await cycles.deleteBefore(daysAgo(cycleDays));
   }
 

@@ -175,7 +175,10 @@ export const SignedEvidence = z
         finished_at: Time,
         verdict: Verdict,
         signed_as: z.string().max(64),
-        document: z.string(),
+        // Absent in answers of older validators.
+        header: z.string().max(1_000).nullable().default(null),
+        document: z.string().nullable(),
+        dropped_at: Time.nullable().default(null),
         signature: Signature,
       },
       {
@@ -185,8 +188,12 @@ export const SignedEvidence = z
         finished_at: 'Time at which the check ended (UTC).',
         verdict: VERDICT,
         signed_as: SIGNED_TEXT,
+        header:
+          'Signed header of the document, canonical JSON with the same `id`. Its member `validator` names the signer. Null in documents of older versions, whose signature covers `document`.',
         document:
-          'The document, canonical JSON, exactly as it was signed. Its member `validator` names the signer.',
+          'The document, canonical JSON, exactly as it was hashed. Null if the validator does not store it.',
+        dropped_at:
+          'Time at which the validator last dropped old documents of passed checks of this node, this one among them. Null if the document was not dropped: if `document` is null too, it is missing.',
         signature: 'Signature of the validator, `0x` and hex.',
       },
     ),

@@ -69,6 +69,7 @@ export async function createValidatorScene({
       cycleMs: CYCLE_MS,
       epochMs: EPOCH_MS,
       retentionDays: 14,
+      verdictDays: null,
     },
     checkIntervalMs: CYCLE_MS,
     agentTls: 'off',

@@ -39,7 +39,7 @@ const RELAYED: readonly Relayed[] = [
     record: RECORDS.evidence,
     summary: 'Read a signed document of evidence',
     description:
-      "Returns one document and its signature unchanged, so that the caller can verify it: sr25519 by the document's `validator` over `signed_as` and `document`.",
+      'Returns one document and its signature unchanged, so that the caller can verify it: sr25519 by `validator` over `signed_as` and `header`, or over `signed_as` and `document` if `header` is null. Documents of passed checks are dropped after some time; their signed headers stay.',
     missing: 'the validator does not have this document, or has deleted it',
   },
   {

@@ -97,9 +97,10 @@ it('relays signed evidence byte for byte', async () => {
     expect(sha256Hex(evidence.document)).toBe(row.id);
     const { validator } = JSON.parse(evidence.document) as { validator: string };
     expect(validator).toBe(scene.market.validator.hotkey);
-    const { signed_as: signedAs, document, signature } = evidence;
-    expect(isSigned(signedAs, document, signature, validator)).toBe(true);
-    expect(isSigned(signedAs, `${document} `, signature, validator)).toBe(false);
+    const { signed_as: signedAs, header, signature } = evidence;
+    expect(isSigned(signedAs, header, signature, validator)).toBe(true);
+    expect(isSigned(signedAs, `${header} `, signature, validator)).toBe(false);
+    expect(JSON.parse(header)).toMatchObject({ id: row.id, seq: row.seq, verdict: row.verdict });
   }
 });
 
