@@ -1,7 +1,7 @@
 /** Runs the validator process from reading its configuration to its shutdown. Other commands do not load this file. */
 import { join } from 'node:path';
 import { listenOn } from '#shared/http/listen.ts';
-import { systemClock } from '#shared/runtime/clock.ts';
+import { DeadlineError, systemClock, withDeadline } from '#shared/runtime/clock.ts';
 import { openGuardedClock } from '#shared/runtime/clock-file.ts';
 import { type Environment, inspectConfig, logConfigWarnings } from '#shared/runtime/config.ts';
 import { requireWritableFolder } from '#shared/runtime/files.ts';
@@ -34,6 +34,9 @@ import type { WeightSettings } from './weights/weights.ts';
 
 /** Maximum age of a heartbeat in milliseconds: the duration of a pass over many executors that do not answer. */
 const HEARTBEAT_WITHIN_MS = 3_600_000;
+
+/** Time limit of a shutdown. */
+const STOPS_WITHIN_MS = 9_000;
 
 /**
  * Resolves when the validator serves. Passes the shutdown function to `stopOnSignal`; removes systemd's variables from
@@ -149,7 +152,13 @@ export async function serve(
   log.info({ host: config.VALIDATOR_HOST, port: config.VALIDATOR_PORT }, 'validator ready');
   if (weightSettings.metagraph === null)
     log.warn('VALIDATOR_METAGRAPH is not set: no weights are computed');
-  stopOnSignal(close);
+  stopOnSignal(() =>
+    withDeadline(systemClock, STOPS_WITHIN_MS, close()).catch((error: unknown) => {
+      if (!(error instanceof DeadlineError)) throw error;
+      // Nothing is lost: the store is written in transactions only.
+      log.warn('shutdown takes too long and is cut off');
+    }),
+  );
   const limits = { maxHeartbeatAgeMs: HEARTBEAT_WITHIN_MS };
   await serviceManager.ready({ check: validator.vitals, limits });
 }

@@ -5,6 +5,7 @@
 import { chmod, lstat, mkdir, opendir, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { FileList } from '#shared/api/agent/operations.ts';
+import { unlessAborted } from '#shared/runtime/abort.ts';
 import { makeStagingLayers, sealStaged } from './container-tree.ts';
 import { type DataPlace, locateTarget } from './data-path.ts';
 import { syncFolder } from './durable-files.ts';
@@ -12,7 +13,7 @@ import type { Jail } from './jail.ts';
 import { dropLost } from './lost-files.ts';
 import { OperationFailure } from './operation.state.ts';
 import type { OperationRow, RestoreJournal, RestoreRow } from './operation.store.ts';
-import { type OperationContext, type RunPorts, unlessAborted } from './operation-context.ts';
+import type { OperationContext, RunPorts } from './operation-context.ts';
 import type { ResticSession } from './restic.ts';
 import type { SnapshotStats } from './restic-output.ts';
 import { digHoles, measureTree, type TreeMeasure } from './staged-tree.ts';

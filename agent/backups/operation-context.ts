@@ -62,15 +62,3 @@ export type OperationContext<Row extends OperationRow> = {
   /** Sets the function to call at each heartbeat. */
   onBeat(work: () => void): void;
 };
-
-/** Stops waiting when the signal aborts; the work itself continues. */
-export async function unlessAborted<Result>(
-  signal: AbortSignal,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  signal.throwIfAborted();
-  const aborted = new Promise<never>((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
-  return Promise.race([work(), aborted]);
-}

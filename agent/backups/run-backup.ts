@@ -1,12 +1,13 @@
 /** Runs one backup, from its path to a verified snapshot. */
 import type { FileList } from '#shared/api/agent/operations.ts';
+import { unlessAborted } from '#shared/runtime/abort.ts';
 import { createBackupGuard } from './backup-guard.ts';
 import { createChangedFiles, findCandidates } from './changed-files.ts';
 import { type DamageCheck, startDamageCheck } from './damage-check.ts';
 import { type DataPlace, locate } from './data-path.ts';
 import { OperationFailure } from './operation.state.ts';
 import type { BackupRow } from './operation.store.ts';
-import { type OperationContext, type RunPorts, unlessAborted } from './operation-context.ts';
+import type { OperationContext, RunPorts } from './operation-context.ts';
 import type { ResticSession } from './restic.ts';
 import type { BackupStatus } from './restic-output.ts';
 

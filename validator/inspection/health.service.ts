@@ -5,6 +5,7 @@ import type {
   HealthReport,
   RoundTrip,
 } from '#shared/api/central/validator-routes.ts';
+import { unlessAborted } from '#shared/runtime/abort.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
@@ -56,31 +57,43 @@ export type HealthOptions = FactsOptions & {
   reported: Pick<ReportedNodes, 'rentalSince' | 'confirmedOn' | 'clear'>;
   evidence: Pick<EvidenceService, 'record'>;
   outbox: Outbox;
+  /** Aborts when the process stops; its reason is the error of abandoned checks. */
+  stopping: AbortSignal;
   /** Maximum number of executors whose facts are in memory at the same time. */
   atOnce: number;
   metrics: Pick<ValidatorMetrics, 'checked' | 'passed'>;
 };
 
 export function createHealthService(options: HealthOptions) {
-  const { directory, clock, log, inspections, checkHistory, proofs, outbox } = options;
+  const { directory, clock, log, inspections, checkHistory, proofs, outbox, stopping } = options;
   // Results are stored one after the other: a verdict depends on the claims of other executors.
   const recording = createSemaphore(1);
   const collectFacts = createFactsCollector(options);
   /** Listed executors of the last pass. */
   let listed: ReadonlySet<string> = new Set();
 
+  /**
+   * Checks an executor. When the process stops, rejects without a result: facts that are cut off count against nobody. A
+   * result that is being stored is completed.
+   */
   async function check(executor: ExecutorToCheck, trigger: Trigger): Promise<HealthReport> {
     const startedMs = clock.now();
-    const facts = await collectFacts(executor, trigger);
+    const { facts, roundTrip } = await unlessAborted(stopping, () => measure(executor, trigger));
     const isClaimed = trigger.request === null;
-    const isAnswering = facts.inventory !== null;
-    const roundTrip = isAnswering ? ((await options.roundTrip?.(executor)) ?? null) : null;
-    const report = await recording.run(() =>
-      judgeAndRecord(facts, { startedMs, isClaimed, roundTrip }),
-    );
+    const report = await recording.run(() => {
+      stopping.throwIfAborted();
+      return judgeAndRecord(facts, { startedMs, isClaimed, roundTrip });
+    });
     const reasons = report.checks.flatMap((result) => result.reason_code ?? []);
     log.info({ executor: executor.id, verdict: report.verdict, reasons }, 'executor checked');
     return report;
+  }
+
+  async function measure(executor: ExecutorToCheck, trigger: Trigger) {
+    const facts = await collectFacts(executor, trigger);
+    const isAnswering = facts.inventory !== null;
+    const roundTrip = isAnswering ? ((await options.roundTrip?.(executor)) ?? null) : null;
+    return { facts, roundTrip };
   }
 
   async function judgeAndRecord(
@@ -165,7 +178,8 @@ export function createHealthService(options: HealthOptions) {
       await check(await directory.find(executorId), { place, request: null });
       deliver();
     } catch (error) {
-      log.warn({ executor: executorId, error: messageOf(error) }, 'check failed to be recorded');
+      if (!stopping.aborted)
+        log.warn({ executor: executorId, error: messageOf(error) }, 'check failed to be recorded');
       await inspections.release(executorId);
     } finally {
       place.leave();
@@ -191,7 +205,7 @@ export function createHealthService(options: HealthOptions) {
     const size = Math.min(GROUP_SIZE, options.atOnce);
     const extending = extendClaims();
     async function work(): Promise<void> {
-      while (due.length > 0) {
+      while (due.length > 0 && !stopping.aborted) {
         const claimed = await inspections.claim(due.splice(0, size));
         const round = proofs.begin(claimed.length);
         await Promise.all(claimed.map((id) => checkClaimed(id, round.place())));
@@ -217,6 +231,7 @@ export function createHealthService(options: HealthOptions) {
       listed = ids;
       const due = (await inspections.due()).filter((id) => ids.has(id));
       if (due.length > 0) await checkAll(due);
+      if (stopping.aborted) return;
       options.metrics.passed(clock.monotonicMs() - beganMs, ids);
       await outbox.runOnce();
     },

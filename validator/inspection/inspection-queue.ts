@@ -232,7 +232,7 @@ export function reachabilityAfter(
 }
 
 const FIRST_PAUSE_MS = 1_000;
-/** Limits an executor that never passes to 2,016 documents in 14 days, below the 3,000 that are retained per executor. */
+/** Limits an executor that never passes to 144 documents a day, so that the 50,000 retained ones cover 11 months. */
 const LONGEST_PAUSE_MS = 600_000;
 
 export type Inspected = {

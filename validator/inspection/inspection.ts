@@ -1,5 +1,6 @@
 /** Composition of the inspection module: health rounds, probes, proofs, network checks, lines and renters' reports. */
 import type { Clock } from '#shared/runtime/clock.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
 import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { Heartbeat } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -74,11 +75,15 @@ const LINES_LEASE_MS = 300_000;
 /** Duration of the lease on examinations of reports; longer than a test rental. */
 const REPORTS_LEASE_MS = 600_000;
 
+/** Error of a check that is requested or unfinished when the process stops. */
+const STOPPING = new ApiError('upstream_unavailable', 'The validator is stopping', { status: 503 });
+
 export type Inspection = ReturnType<typeof createInspection>;
 
 export function createInspection(options: InspectionOptions) {
   const { store, clock, random, log, signer, holder, policy, evidence, heartbeats } = options;
   const { checkIntervalMs, listIntervalMs, metrics, proof } = options;
+  const stopping = new AbortController();
   const proofs = createProofs({
     store,
     clock,
@@ -150,6 +155,7 @@ export function createInspection(options: InspectionOptions) {
     // A pass over many executors takes long, so each judged executor counts as progress.
     evidence: { record: (...run) => heartbeats.check.beatAfter(() => evidence.record(...run)) },
     outbox: options.outbox,
+    stopping: stopping.signal,
     atOnce: options.checksAtOnce,
     metrics,
   });
@@ -174,7 +180,6 @@ export function createInspection(options: InspectionOptions) {
     beatAfter: heartbeats.report.beatAfter,
     intervalMs: checkIntervalMs,
   });
-  const stopping = new AbortController();
 
   return {
     directory,
@@ -190,8 +195,8 @@ export function createInspection(options: InspectionOptions) {
       const executors = directory.known().filter(({ id }) => reachable.has(id));
       await lines.runOnce(executors, stopping.signal);
     },
-    /** Aborts measurements; call before `close` and wait for running passes in between. */
-    stop: () => stopping.abort(),
+    /** Abandons checks and measurements; call before `close` and wait for running passes in between. */
+    stop: () => stopping.abort(STOPPING),
     async close(): Promise<void> {
       links.closeAll();
       await proofs.close();

@@ -130,6 +130,7 @@ function start(holder = systemRandom.uuid()) {
       policy: goldenPolicy(),
     }),
     outbox: { runOnce: async () => undefined },
+    stopping: new AbortController().signal,
   });
 }
 

@@ -128,6 +128,7 @@ export function createFleetValidator(options: FleetValidatorOptions) {
       },
     },
     outbox: { runOnce: async () => undefined },
+    stopping: new AbortController().signal,
   });
   return {
     /** Inspects every due host. */
