@@ -7,9 +7,11 @@ import { COUNTING, type Coverage, type CoverageOptions, coverageOf } from './cov
 export type CoverageRequest = {
   /** Words of the command line after `policy`. */
   words: readonly string[];
-  /** ISO 8601 time at which the policy is judged; null for the present. */
+  /** ISO 8601 time, or a date for its beginning in UTC, at which the policy is judged; null for the present. */
   at: string | null;
 } & Pick<CoverageOptions, 'checks' | 'weights'>;
+
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 /** Returns the text to print. Throws ConfigError for invalid arguments. */
 export function runCoverageCommand(request: CoverageRequest, nowMs: number): string {
@@ -17,8 +19,10 @@ export function runCoverageCommand(request: CoverageRequest, nowMs: number): str
   if (words.length !== 1 || words[0] !== 'coverage') {
     throw new ConfigError('policy takes the word coverage; see --help');
   }
-  const atMs = at === null ? nowMs : parseIsoTime(at);
-  if (atMs === null) throw new ConfigError(`--at ${at}: not an ISO 8601 time`);
+  const atMs = at === null ? nowMs : parseIsoTime(DATE.test(at) ? `${at}T00:00Z` : at);
+  if (atMs === null) {
+    throw new ConfigError(`--at ${at}: not an ISO 8601 time or a date such as 2027-01-15`);
+  }
   return coverageText(coverageOf({ atMs, checks, weights }), { atMs, checks });
 }
 

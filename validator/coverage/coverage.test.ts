@@ -33,9 +33,14 @@ it('names overdue decisions', () => {
   expect(run({}, '2027-06-01T00:00:00Z')).toMatch(/power_limit, until 2027-06-01 \(overdue\): /);
 });
 
+it('accepts a date, which is its beginning in UTC', () => {
+  expect(run({}, '2027-01-15')).toBe(run({}, '2027-01-15T00:00:00Z'));
+});
+
 it('rejects other words and dates', () => {
   expect(() => run({}, AT, 'cover')).toThrow(ConfigError);
   expect(() => run({}, 'soon')).toThrow('--at soon: not an ISO 8601 time');
+  expect(() => run({}, '2027-02-30')).toThrow('or a date such as 2027-01-15');
 });
 
 it('states why and until when a check of the default policy only records failures', () => {
