@@ -7,13 +7,21 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { backupFolderOf, listBackups } from './database-backup.ts';
 import type { BackupPlan } from './database-watch.ts';
 import { inFileThread } from './file-thread.ts';
-import { damageWords, isPostgresAddress, lossText, openDatabase } from './open-database.ts';
+import {
+  damageWords,
+  isPostgresAddress,
+  lossText,
+  moveNotice,
+  openDatabase,
+} from './open-database.ts';
 import type { DatabaseLocation } from './ownership.ts';
 
 type Known =
   | { place: 'absent' }
   /** `text` states that the file is missing, and the remedy. */
   | { place: 'missing'; text: string }
+  /** `text` states where the database is now, and the remedy. */
+  | { place: 'moved'; text: string }
   | { place: 'file'; finding: string | null; backups: number; newestAgeMs: number | null }
   | { place: 'server'; checksums: boolean; failures: number };
 export type DatabaseFacts = Observed<Known>;
@@ -40,6 +48,8 @@ async function readFile(clock: Clock, location: DatabaseLocation, folder: string
   const text = lossText(location);
   if (text !== null) return { place: 'missing', text } as const;
   if (!existsSync(address)) return { place: 'absent' } as const;
+  const moved = await moveNotice(location);
+  if (moved !== null) return { place: 'moved', text: moved } as const;
   const finding = await inFileThread({ kind: 'check', path: address });
   const backups = listBackups(address, folder ?? backupFolderOf(address));
   const [newest] = backups;
@@ -74,6 +84,9 @@ export function judgeDatabase(
   const { database, remedy } = damageWords(location.address, location.kind);
   if (value.place === 'absent') return ok('does not exist yet: the first start creates it');
   if (value.place === 'missing') return fail(value.text, remedy);
+  if (value.place === 'moved') {
+    return fail(value.text, `set ${location.variable} to the address of the other database`);
+  }
   if (value.place === 'server') return judgeServer(value);
   if (value.finding !== null) return fail(`${database} is damaged: ${value.finding}`, remedy);
   const { backups, newestAgeMs } = value;

@@ -22,7 +22,7 @@ import {
 import { isDamage, stopWrites } from './engine.ts';
 import { inFileThread } from './file-thread.ts';
 import { dialectOver, nodeSqliteDialect } from './node-sqlite-dialect.ts';
-import { type DatabaseLocation, KINDS, requireOwnDatabase } from './ownership.ts';
+import { type DatabaseLocation, KINDS, MovedDatabase, requireOwnDatabase } from './ownership.ts';
 import type { ServerLimits } from './server-limits.ts';
 
 export type DatabaseTarget = DatabaseLocation & {
@@ -103,6 +103,16 @@ export async function requireDatabaseFile(location: DatabaseLocation): Promise<v
     throw new ConfigError(`there is no ${KINDS[location.kind].name} ${location.address}`);
   }
   await checkFile({ ...location, mustExist: true });
+}
+
+/** Describes where a database file was moved, with the remedy; null for other files, also damaged and missing ones. */
+export async function moveNotice(location: DatabaseLocation): Promise<string | null> {
+  try {
+    await requireDatabaseFile(location);
+    return null;
+  } catch (error) {
+    return error instanceof MovedDatabase ? error.message : null;
+  }
 }
 
 /** Checks an existing file. Rejects as `openDatabase` does if the file is not ours. */

@@ -42,6 +42,9 @@ export type DatabaseLocation = {
   inMove?: true;
 };
 
+/** The database was moved, or an incomplete move copies it. The message has the other database and the remedy. */
+export class MovedDatabase extends ConfigError {}
+
 /** Any Kysely handle or transaction, whatever its tables. */
 type AnyDb = Pick<Kysely<unknown>, 'getExecutor'>;
 
@@ -102,7 +105,7 @@ async function requireMoved(db: AnyDb, location: DatabaseLocation): Promise<void
   const { variable, kind } = location;
   const words = { place: await placeOf(db, location), command: KINDS[kind].move, variable };
   const problem = record === null ? null : moveProblem(record, words);
-  if (problem !== null) throw new ConfigError(problem);
+  if (problem !== null) throw new MovedDatabase(problem);
 }
 
 /**

@@ -2,10 +2,11 @@
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileTime } from '#shared/runtime/clock.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
 import { giveToOwnerOfFolder, makeFolder, syncFolder } from '#shared/runtime/files.ts';
 import { copySqlite, findAnyDamage, openSqlite } from '#shared/runtime/sqlite.ts';
 import { verifyBackup } from './database-backup.ts';
-import { lockFile, markCreated, requireDatabaseFile } from './open-database.ts';
+import { lockFile, markCreated, moveNotice, requireDatabaseFile } from './open-database.ts';
 import type { DatabaseLocation } from './ownership.ts';
 
 export type Restored = {
@@ -21,8 +22,9 @@ const INDEX = '-shm';
 
 /**
  * Verifies the backup `from`, and replaces the database by a copy of it. Rejects if a process uses the database, with
- * ConfigError for a database of another kind. If the process dies, the old database, the new one or none is in place.
- * If none is, the next start rejects the missing database, and a repeated restore completes the work.
+ * ConfigError for a backup of another kind and for a database that was moved. If the process dies, the old database, the
+ * new one or none is in place. If none is, the next start rejects the missing database, and a repeated restore completes
+ * the work.
  */
 export async function restoreDatabase(
   location: DatabaseLocation,
@@ -30,6 +32,8 @@ export async function restoreDatabase(
   nowMs: number,
 ): Promise<Restored> {
   const { address } = location;
+  const moved = await moveNotice(location);
+  if (moved !== null) throw new ConfigError(`nothing was restored, because ${moved}`);
   makeFolder(dirname(address));
   const lock = lockFile(location);
   const draft = `${address}.restoring`;

@@ -27,6 +27,7 @@ export type MoveCommand<Tables> = {
 type Ports = MovePorts & { print(text: string): void };
 
 const TEXT = { type: 'string' } as const;
+const FLAG = { type: 'boolean' } as const;
 const MAX_ADDRESS_BYTES = 65_536;
 
 /** Rejects with ConfigError for wrong arguments, and as `moveDatabase` does. */
@@ -37,10 +38,11 @@ export async function runMoveCommand<Tables>(
   const { option, move: command } = KINDS[usual.kind];
   const { values, problems } = readArguments(
     args,
-    { [option]: TEXT, to: TEXT, 'to-file': TEXT, undo: { type: 'boolean' } },
+    { [option]: TEXT, to: TEXT, 'to-file': TEXT, undo: FLAG, help: FLAG },
     0,
   );
   requireNone(problems);
+  if (values['help'] !== undefined) return ports.print(usageOf(usual));
   const { [option]: file, to, 'to-file': toFile, undo } = values;
   if ([to, toFile, undo].filter((value) => value !== undefined).length !== 1)
     throw new ConfigError(`${command} takes one of --to ADDRESS, --to-file FILE and --undo`);
@@ -58,6 +60,19 @@ export async function runMoveCommand<Tables>(
   ports.print(
     movedText(await moveDatabase({ kind, source, target }, ports), source, usual.variable),
   );
+}
+
+function usageOf({ kind, variable }: DatabaseLocation): string {
+  const { name, option, move: command } = KINDS[kind];
+  return `Moves the ${name} from its SQLite file to an empty PostgreSQL database, or continues an interrupted move.
+Stop the process first; afterwards set ${variable} to the address of the PostgreSQL database.
+
+  ${command} --to postgres://user@host:port/database
+  ${command} --to-file FILE    read the address from a file: for an address with a password
+  ${command} --undo            make the moved file usable again, without the changes since the move
+
+--${option} FILE names another SQLite file than ${variable}.
+`;
 }
 
 function requireFile({ address, variable }: DatabaseLocation, option: string): void {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeEach, expect, inject, it } from 'vitest';
+import { systemClock } from '#shared/runtime/clock.ts';
 import { openSqlite } from '#shared/runtime/sqlite.ts';
 import { damageTable } from '../../../test/fakes/faults/damage-file.ts';
 import { startPostgresProxy } from '../../../test/fakes/faults/postgres-proxy.ts';
@@ -11,7 +12,9 @@ import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { createEmptyPostgresDatabase } from '../../../test/fakes/scenes/central-database.ts';
 import { createSeededRandom } from '../../../test/fakes/seeded-random.ts';
 import { EVIDENCE_MOVE, openEvidenceStore, withStore } from '../../store/evidence-store.ts';
+import { judgeDatabase, readDatabaseFacts } from '../database.check.ts';
 import { lockDatabaseFile } from '../open-database.ts';
+import { restoreDatabase } from '../restore-database.ts';
 import { runMoveCommand } from './move-command.ts';
 import { placeOf } from './move-database.ts';
 
@@ -105,6 +108,15 @@ it('moves a store, whose file then starts no more, until the move is undone', as
   await expect(withStore(location(), 'read', async () => undefined)).rejects.toThrow(
     'npm run validator -- move --undo',
   );
+  await expect(restoreDatabase(location(), path, 0)).rejects.toThrow(
+    `nothing was restored, because ${problem}`,
+  );
+  const facts = await readDatabaseFacts(systemClock, location(), { folder: undefined });
+  expect(judgeDatabase(facts, location(), { hours: 6 })).toMatchObject({
+    status: 'fail',
+    measured: expect.stringContaining(problem),
+    remedy: 'set PLACE to the address of the other database',
+  });
   printed = '';
   await move('--to', url);
   expect(printed).toContain('was already copied');
@@ -140,6 +152,13 @@ it('reads the address from a file, and rejects a password in the arguments', asy
   expect(printed).toContain('are equal');
 });
 
+it('prints its usage without a file or a server', async () => {
+  printed = '';
+  await move('--help');
+  expect(printed).toMatch(/^ {2}npm run validator -- move --to postgres:/m);
+  expect(printed).toContain('--ledger FILE names another SQLite file than PLACE.');
+});
+
 it('refuses while a process has the file, and names the stopped process as the remedy', async () => {
   const lock = await lockDatabaseFile(location());
   await expect(move('--to', url)).rejects.toThrow(
@@ -152,6 +171,9 @@ it('refuses while a process has the file, and names the stopped process as the r
 it('refuses a file that is missing, damaged or of another schema, and leaves both sides unchanged', async () => {
   await expect(move('--ledger', join(folder, 'none.db'), '--to', url)).rejects.toMatchObject(
     isRefused('source_unusable', 'there is no evidence store'),
+  );
+  await expect(move('--ledger', join(folder, 'none.db'), '--to', url)).rejects.toThrow(
+    'Name the SQLite file to be moved with --ledger FILE',
   );
   inFile('PRAGMA user_version = 2');
   await expect(move('--to', url)).rejects.toMatchObject(

@@ -11,7 +11,7 @@ import type { Random } from '#shared/runtime/random.ts';
 import { inFileThread } from '../file-thread.ts';
 import { MOVE_TABLE, type MoveRecord, readMoveRecord } from '../move-record.ts';
 import { lockFile, openDatabase, requireDatabaseFile } from '../open-database.ts';
-import { type DatabaseLocation, tablesIn } from '../ownership.ts';
+import { type DatabaseLocation, KINDS, tablesIn } from '../ownership.ts';
 import { markRestored } from '../restore-database.ts';
 import { countRows } from '../row-counts.ts';
 import { type Comparison, compareTables } from './compare-tables.ts';
@@ -116,7 +116,8 @@ async function lockSource(source: DatabaseLocation) {
   try {
     await requireDatabaseFile({ ...source, inMove: true });
   } catch (cause) {
-    throw refusal('source_unusable', messageOf(cause), cause);
+    const remedy = `Name the SQLite file to be moved with --${KINDS[source.kind].option} FILE, or with ${source.variable}`;
+    throw refusal('source_unusable', `${messageOf(cause).replace(/\.$/, '')}. ${remedy}`, cause);
   }
   try {
     return lockFile(source);
