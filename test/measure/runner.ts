@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
+import { ConfigError } from '#shared/runtime/config.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { type AgentProcess, createAgentHome } from '../fakes/agents/agent-process.ts';
 import type { Row } from './row.ts';
@@ -32,8 +33,8 @@ const INTERRUPTED = 130;
 const WRONG_USAGE = 2;
 
 /**
- * Runs all parts, or the part that --only names. Rejects if a part throws. A value beyond its limit does not change the
- * exit status.
+ * Runs all parts, or the part that --only names. Reports a part that this computer cannot run, and exits with 1. Rejects
+ * if a part throws another error. A value beyond its limit does not change the exit status.
  */
 export async function measure<Options>(
   measurement: Measurement<Options>,
@@ -56,7 +57,15 @@ export async function measure<Options>(
   };
   print('name | measured | reference | ratio | limit | result');
   for (const [name, part] of Object.entries(measurement.parts)) {
-    if (chosen.only === undefined || chosen.only === name) await part.run(chosen.options, note);
+    if (chosen.only !== undefined && chosen.only !== name) continue;
+    try {
+      await part.run(chosen.options, note);
+    } catch (error) {
+      // This computer lacks what the part measures: no stack trace helps.
+      if (!(error instanceof ConfigError)) throw error;
+      process.stderr.write(`${measurement.command} --only ${name}: ${error.message}\n`);
+      process.exitCode = 1;
+    }
   }
   mkdirSync(dirname(measurement.resultFile), { recursive: true });
   writeFileSync(measurement.resultFile, `${JSON.stringify(rows, null, 2)}\n`);

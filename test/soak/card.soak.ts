@@ -7,6 +7,7 @@ import nodeNvidiaSmi from 'node-nvidia-smi';
 import type { Commitment } from '#shared/api/agent/challenges.ts';
 import type { GpuDevice } from '#shared/api/agent/inventory.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
+import { ConfigError } from '#shared/runtime/config.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createNvidiaDriver } from '../../agent/gpu/nvidia/driver.ts';
@@ -40,10 +41,16 @@ const AT_ONCE = 8;
 /** Most time of a proof relative to the policy's time, and least with a quarter of the card: the policy's own bound. */
 const SLOWEST = readCheckPolicy().pow_slowest_permille / 1_000;
 
+const LISTING = { timeoutMs: 30_000, maxOutputBytes: 65_536 };
+
 type Print = (line: string) => void;
 
-/** Rejects if this machine has no NVIDIA card or no compiler for it. */
+/** Rejects with ConfigError if this machine has no NVIDIA card, with another error without a compiler for it. */
 export async function cardMeasurements(print: Print): Promise<Row[]> {
+  const listed = await runCommand('nvidia-smi', ['-L'], LISTING).catch(() => null);
+  if (listed === null || listed.exitCode !== 0 || listed.stdout.trim() === '') {
+    throw new ConfigError('gpu needs an NVIDIA card and its driver: `nvidia-smi -L` lists no card');
+  }
   const folder = mkdtempSync(join(tmpdir(), 'podwright-card-'));
   const verifier = createVerifier();
   try {
