@@ -30,6 +30,11 @@ it.each<[string, unknown, RegExp]>([
   ['with a short secret', { secret: 'short', accounts: [ACCOUNT] }, /secret/],
   ['with unknown members', { secret: SECRET, accounts: [ACCOUNT], more: 1 }, /more/],
   ['with two accounts of one name', { secret: SECRET, accounts: [ACCOUNT, ACCOUNT] }, /one name/],
+  [
+    'with the placeholder of the README',
+    { secret: SECRET, accounts: [{ name: 'one', api_key: '…' }] },
+    /accounts\.0\.api_key: not an API key: write the key/,
+  ],
   ['that is not JSON', '{', /is not JSON/],
 ])('rejects a file %s, and never shows a key', (_, content, message) => {
   expect(() => read(content)).toThrow(message);

@@ -10,7 +10,10 @@ const MIN_SECRET_CHARS = 32;
 const ProbeAccount = z.strictObject({
   /** Recorded with each rental, so that it is ended with the same account; the central API never receives it. */
   name: z.string().min(1).max(100),
-  api_key: z.string().min(1).max(500),
+  api_key: z
+    .string()
+    .max(500)
+    .regex(/^[\x21-\x7e]+$/, 'not an API key: write the key that the central API returned'),
 });
 export type ProbeAccount = z.output<typeof ProbeAccount>;
 
