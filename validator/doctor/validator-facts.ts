@@ -22,6 +22,7 @@ import type { DatabaseLocation } from '../database/ownership.ts';
 import { openKey } from '../keys/key-file.ts';
 import { ownKeyLocation } from '../keys/own-key.ts';
 import { trustedHotkeys } from '../keys/trusted-hotkeys.ts';
+import { readSshVersion } from '../probes/openssh-login.ts';
 import { readProbeAccounts } from '../probes/probe-accounts.ts';
 import { type StoreSummary, summarizeStore, withStore } from '../store/evidence-store.ts';
 import { createReadTag } from '../updates/image-registry.ts';
@@ -49,6 +50,8 @@ export type ValidatorFacts = {
   metagraph: Observed<MetagraphFacts> | null;
   /** Number of accounts of hidden rentals. */
   probeAccounts: Observed<number> | null;
+  /** Version of the OpenSSH client; null if no hidden rentals are made. */
+  sshClient: Observed<string> | null;
   /** Number of executors that the central API lists for us; null without a key to sign with. */
   central: Observed<number> | null;
   /** ss58 that the central API reports as its own. */
@@ -97,6 +100,7 @@ export async function readFacts(
     policies,
     metagraph,
     probeAccounts,
+    sshClient,
     central,
     centralHotkey,
     gateway,
@@ -115,6 +119,7 @@ export async function readFacts(
     accountsFile === undefined
       ? null
       : observe(clock, READ_MS, async () => readProbeAccounts(accountsFile).accounts.length),
+    accountsFile === undefined ? null : observe(clock, READ_MS, () => readSshVersion(runCommand)),
     'problem' in key ? null : listExecutors(ports, config, key.value),
     observeHotkey({
       clock,
@@ -144,6 +149,7 @@ export async function readFacts(
     policies,
     metagraph,
     probeAccounts,
+    sshClient,
     central,
     centralHotkey,
     gateway,

@@ -24,6 +24,7 @@ const factsOf = (problem: { problem: string; timedOut?: true }): ValidatorFacts 
   policies: problem,
   metagraph: problem,
   probeAccounts: problem,
+  sshClient: problem,
   central: problem,
   centralHotkey: problem,
   gateway: problem,

@@ -46,7 +46,7 @@ export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = 
   {
     id: 'ledger-file',
     detects: 'an evidence store that is damaged, was deleted or has no recent backup',
-    required: 'an undamaged store, and backups at most as old as configured',
+    required: 'an undamaged store, and a backup from within the configured interval',
     judge: storeFile,
   },
   {
@@ -92,11 +92,27 @@ export const VALIDATOR_SERVICE_CHECKS: readonly DoctorCheck<ValidatorFacts>[] = 
     judge({ probeAccounts }) {
       if (probeAccounts === null) {
         const measured = 'no file is named: no hidden rentals';
-        return warn(measured, 'set VALIDATOR_PROBE_ACCOUNTS_FILE, see "Hidden rentals" in README');
+        return warn(
+          measured,
+          'set VALIDATOR_PROBE_ACCOUNTS_FILE, see "Make hidden rentals" in validator/README.md',
+        );
       }
-      if ('value' in probeAccounts) return ok(`${probeAccounts.value} accounts`);
+      if ('value' in probeAccounts)
+        return ok(`${probeAccounts.value} ${probeAccounts.value === 1 ? 'account' : 'accounts'}`);
       const remedy = 'correct the file, and run chmod 600: no hidden rentals are made without it';
       return unlessTimedOut(probeAccounts, fail(probeAccounts.problem, remedy));
+    },
+  },
+  {
+    id: 'ssh-client',
+    detects: 'a host without the client with which hidden rentals log in',
+    required: 'the OpenSSH client, if there are accounts of hidden rentals',
+    judge({ sshClient }) {
+      if (sshClient === null) return ok('not needed: no hidden rentals are made');
+      if ('value' in sshClient) return ok(sshClient.value);
+      const remedy =
+        'install the package openssh-client: hidden rentals are not measured without it';
+      return unlessTimedOut(sshClient, fail(sshClient.problem, remedy));
     },
   },
   {

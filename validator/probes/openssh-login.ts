@@ -11,6 +11,7 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import {
   type CommandOptions,
   type CommandResult,
+  type RunCommand,
   runCommand,
 } from '#shared/runtime/run-command.ts';
 import { type SshKeyPair, sshFingerprint } from '#shared/signing/openssh-key.ts';
@@ -47,6 +48,7 @@ export type RenterLogin = (
 const PATH = '/usr/local/bin:/usr/bin:/bin';
 const LOGIN_S = 20;
 const SEND_MS = 60_000;
+const VERSION_MS = 5_000;
 const MAX_OUTPUT_BYTES = 1_048_576;
 const MAX_PRINTED_CHARS = 65_536;
 /** OpenSSH prints these lines at the log level VERBOSE. */
@@ -56,6 +58,15 @@ const KBIT_BYTES = 125;
 /** Errors of the validator's machine. */
 const OWN_FAULT =
   /^ssh: connect to host \S+ port \d+: (?:Network is (?:unreachable|down)|Cannot assign requested address|No buffer space available|Too many open files)$/;
+
+/** Version of the client that logs in. Rejects if there is none. */
+export async function readSshVersion(run: RunCommand): Promise<string> {
+  const options = { timeoutMs: VERSION_MS, maxOutputBytes: MAX_OUTPUT_BYTES, env: { PATH } };
+  const { stderr } = await run('ssh', ['-V'], options).catch((cause: unknown) => {
+    throw new Error(`there is no ssh client in ${PATH}`, { cause });
+  });
+  return stderr.trim();
+}
 
 export const createOpensshLogin =
   (clock: Clock, open?: OpenSocket): RenterLogin =>

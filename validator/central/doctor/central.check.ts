@@ -19,7 +19,7 @@ export const CENTRAL_SERVICE_CHECKS: readonly DoctorCheck<CentralFacts>[] = [
   {
     id: 'database-file',
     detects: 'a database that is damaged, was deleted or has no recent backup',
-    required: 'an undamaged database, and a backup that is not older than configured',
+    required: 'an undamaged database, and a backup from within the configured interval',
     judge: databaseFile,
   },
   {
