@@ -1,6 +1,6 @@
 /** Composition root of the validator: inspection, evidence, weights and gateway over the given ports. */
 import { clockProbe, createReadiness } from '#shared/api/readiness.ts';
-import type { Clock } from '#shared/runtime/clock.ts';
+import { type Clock, DeadlineError, withDeadline } from '#shared/runtime/clock.ts';
 import { createGuardedClock, type GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import { createHeartbeat, type Liveness, oldestHeartbeat } from '#shared/runtime/liveness.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -91,6 +91,10 @@ const CHECKS_AT_ONCE = 512;
  * expired lease.
  */
 const WEIGHTS_LEASE_MS = 60_000;
+
+/** Times for which a shutdown waits for passes and for requests to the gateway. */
+const PASSES_END_WITHIN_MS = 3_000;
+const REQUESTS_END_WITHIN_MS = 3_000;
 
 const DAMAGED: Liveness = { heartbeatAgeMs: 0, storeProblem: null, engine: 'unused' };
 
@@ -202,6 +206,8 @@ export function createValidator(options: ValidatorOptions) {
     readiness: createReadiness(clock, {
       ...databaseProbes(storeHealth, () => readSchema(store)),
       clock: clockProbe(guard),
+      // Checks continue with the last list, and reports wait in the outbox.
+      central: { required: false, check: async () => inspection.directory.state() },
       hidden_rentals: { required: false, check: async () => hiddenRentals.state() },
     }),
     relay: inspection,
@@ -225,6 +231,14 @@ export function createValidator(options: ValidatorOptions) {
   const runHiddenRentals = async () => (guard.isSuspect() ? undefined : hiddenRentals.runOnce());
   let loops: Loop[] = [];
   const stopLoops = () => Promise.all(loops.map((loop) => loop.stop()));
+  const stopPasses = async (): Promise<void> => {
+    await stopLoops();
+    await hiddenRentals.close();
+  };
+  const logAbandoned = (error: unknown): void => {
+    if (!(error instanceof DeadlineError)) throw error;
+    log.warn('shutdown does not wait any longer for unfinished work');
+  };
   // A damaged store must not decide verdicts and weights. The gateway relays commands without it.
   storeHealth.damage.onRecord(() => void stopLoops());
   return {
@@ -259,11 +273,11 @@ export function createValidator(options: ValidatorOptions) {
       await examineReports();
       await runWeights();
     },
+    /** Abandons checks. Other passes and requests have some seconds to end; what they store is stored in transactions. */
     async close(): Promise<void> {
       inspection.stop();
-      await stopLoops();
-      await hiddenRentals.close();
-      await gateway.close();
+      await withDeadline(clock, PASSES_END_WITHIN_MS, stopPasses()).catch(logAbandoned);
+      await withDeadline(clock, REQUESTS_END_WITHIN_MS, gateway.close()).catch(logAbandoned);
       await inspection.close();
     },
   };

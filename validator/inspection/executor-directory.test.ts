@@ -22,11 +22,15 @@ it('returns the last executor list, with unknown pods, while the central API is 
     expect(await directory.ids()).toEqual(new Set([executor.id]));
     return (await directory.find(executor.id)).pod_ids;
   };
+  expect(directory.state()).toBe('not requested yet');
   expect(await podIds()).toEqual([]);
+  expect(directory.state()).toBe('answers');
   isDown = true;
   expect(await podIds()).toBeNull();
+  expect(() => directory.state()).toThrow('no answer');
   isDown = false;
   expect(await podIds()).toEqual([]);
+  expect(directory.state()).toBe('answers');
 });
 
 it('reports changed listings once, and ignores rentals', async () => {

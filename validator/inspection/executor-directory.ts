@@ -36,6 +36,8 @@ export function createExecutorDirectory({
   let changed = new Set<string>();
   let refreshedAtMs = Number.NEGATIVE_INFINITY;
   let refreshing: Promise<void> | null = null;
+  /** Why the last read failed; null after a successful one. */
+  let failure: string | null = null;
 
   async function read(): Promise<void> {
     const list = await central.listExecutors();
@@ -49,9 +51,19 @@ export function createExecutorDirectory({
 
   /** Reads the list again; concurrent callers share one request. */
   function refresh(): Promise<void> {
-    refreshing ??= read().finally(() => {
-      refreshing = null;
-    });
+    refreshing ??= read()
+      .then(
+        () => {
+          failure = null;
+        },
+        (error: unknown) => {
+          failure = messageOf(error);
+          throw error;
+        },
+      )
+      .finally(() => {
+        refreshing = null;
+      });
     return refreshing;
   }
 
@@ -76,6 +88,11 @@ export function createExecutorDirectory({
       const drained = [...changed];
       changed = new Set();
       return drained;
+    },
+    /** Describes for operators whether the central API answered the last request. Throws if it did not. */
+    state(): string {
+      if (failure !== null) throw new Error(failure);
+      return refreshedAtMs === Number.NEGATIVE_INFINITY ? 'not requested yet' : 'answers';
     },
     known: (): ExecutorToCheck[] => [...known.values()],
     /** Throws ApiError `node_not_found` for an unlisted executor. */
