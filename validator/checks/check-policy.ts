@@ -103,7 +103,11 @@ export type CheckPolicy = z.output<typeof CheckPolicy>;
 
 /** Throws ConfigError that names the file and every wrong field. */
 export function readCheckPolicy(path: string = DEFAULT_CHECK_POLICY_FILE): CheckPolicy {
-  return readPolicyFile(CheckPolicy, path, { what: 'checks', maxBytes: MAX_POLICY_BYTES });
+  return readPolicyFile(CheckPolicy, path, {
+    what: 'checks',
+    maxBytes: MAX_POLICY_BYTES,
+    example: 'shared/check/default-check-policy.json',
+  });
 }
 
 /** SHA-256 of the policy's canonical JSON, hex. */

@@ -44,6 +44,18 @@ it('accepts a policy without images of templates', () => {
   expect([0, 16, 17].map((length) => accepts(images(length)))).toEqual([true, true, false]);
 });
 
+it('names each missing field of a policy, and an example', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'podwright-policy-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'policy.json');
+  writeFileSync(path, '{}');
+  expect(() => readCheckPolicy(path)).toThrow(/^ {2}min_free_disk_gib: the field is missing$/m);
+  expect(() => readCheckPolicy(path)).not.toThrow('undefined');
+  expect(() => readCheckPolicy(path)).toThrow(
+    'shared/check/default-check-policy.json has an example of every field',
+  );
+});
+
 it('rejects modes of unknown checks and reasons', () => {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-policy-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -5,11 +5,14 @@ import { ConfigError } from '#shared/runtime/config.ts';
 import { fileProblem } from '#shared/runtime/files.ts';
 import { nearestName } from '#shared/runtime/nearest-name.ts';
 
-/** Throws ConfigError that names the file and every invalid field. `what`: what the policy is for. */
+/**
+ * Throws ConfigError that names the file and every missing or invalid field. `what`: what the policy is for; `example`: a
+ * file with all fields, relative to the root of the project.
+ */
 export function readPolicyFile<Schema extends z.ZodObject>(
   schema: Schema,
   path: string,
-  { what, maxBytes }: { what: string; maxBytes: number },
+  { what, maxBytes, example }: { what: string; maxBytes: number; example: string },
 ): z.output<Schema> {
   let content: unknown;
   try {
@@ -25,9 +28,25 @@ export function readPolicyFile<Schema extends z.ZodObject>(
   const problems = parsed.error.issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys' && issue.path.length === 0
       ? issue.keys.map((name) => unknownField(name, fields))
-      : [`${issue.path.join('.') || 'policy'}: ${issue.message}`],
+      : [
+          `${issue.path.join('.') || 'policy'}: ${isAbsent(content, issue.path) ? MISSING : issue.message}`,
+        ],
   );
-  throw new ConfigError(`${path} is not a policy for ${what}:\n  ${problems.join('\n  ')}`);
+  throw new ConfigError(
+    `${path} is not a policy for ${what}:\n  ${problems.join('\n  ')}\n  ${example} has an example of every field`,
+  );
+}
+
+const MISSING = 'the field is missing';
+
+/** Returns true if the content has no value at this path. */
+function isAbsent(content: unknown, path: readonly PropertyKey[]): boolean {
+  const value = path.reduce<unknown>(
+    (within, name) =>
+      within === null ? undefined : (within as Record<PropertyKey, unknown>)?.[name],
+    content,
+  );
+  return path.length > 0 && value === undefined;
 }
 
 function unknownField(name: string, fields: readonly string[]): string {

@@ -131,7 +131,11 @@ const PolicyFile = WeightPolicy.refine(({ rewards }) => rewards !== undefined, {
 
 /** Throws ConfigError with the file and every wrong field. */
 export function readWeightPolicy(path: string): WeightPolicy {
-  return readPolicyFile(PolicyFile, path, { what: 'weights', maxBytes: MAX_POLICY_BYTES });
+  return readPolicyFile(PolicyFile, path, {
+    what: 'weights',
+    maxBytes: MAX_POLICY_BYTES,
+    example: 'validator/weights/default-policy.json',
+  });
 }
 
 /**
