@@ -44,7 +44,10 @@ export const ERROR_TABLE = {
   method_not_allowed: { status: 405, hint: 'Use one of the methods in the Allow header.' },
   rate_limited: { status: 429, hint: 'Wait for the time in Retry-After, then retry.' },
   client_error: { status: 400, hint: 'Change the request as the message says.' },
-  upstream_unavailable: { status: 502, hint: 'Retry in a minute; nothing was changed.' },
+  upstream_unavailable: {
+    status: 502,
+    hint: 'Retry in a minute; a request with an Idempotency-Key has one effect however often it is repeated.',
+  },
   database_locked: {
     status: 503,
     hint: 'Retry after the time in Retry-After; with the same Idempotency-Key if there was one.',
