@@ -8,6 +8,7 @@ import { busyNodes } from './busy.bench.ts';
 import { centralRequests } from './central-requests.bench.ts';
 import { createToRunning } from './create-to-running.bench.ts';
 import { executorList } from './executor-list.bench.ts';
+import { fleetCycle } from './fleet-cycle.bench.ts';
 import { ledgerCosts } from './ledger.bench.ts';
 import { logFlood } from './log-flood.bench.ts';
 import { logLatency } from './log-latency.bench.ts';
@@ -75,6 +76,7 @@ await measure(
       metering: rows('a metering tick over 20,000 pods', metering),
       backups: rows('backup and restore of 1 GB', backups),
       files: rows('backup of 100,000 small files', smallFiles),
+      cycle: rows('checks of 10,000 executors in one process on one core', fleetCycle),
       validator: rows(
         'signature checks, weights, memory and epochs of the validator',
         validatorCosts,

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Worker } from 'node:worker_threads';
-import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import { createHttpServer } from '#shared/http/server.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
@@ -13,40 +12,29 @@ import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
 import { signedHeaders } from '#shared/signing/signed-request.ts';
 import { type Signer, verifySr25519 } from '#shared/signing/sr25519.ts';
-import { createCheckHistory } from '../../validator/checks/check-history.service.ts';
-import { createProofBaselines } from '../../validator/checks/proof-baseline.service.ts';
 import { createEvidence } from '../../validator/evidence/evidence.service.ts';
 import { findEvidence } from '../../validator/evidence/evidence.store.ts';
 import { createGatewayAuth } from '../../validator/gateway/gateway.ts';
-import { createHealthService } from '../../validator/inspection/health.service.ts';
-import { createHostLocks } from '../../validator/inspection/host-locks.ts';
-import { createInspectionQueue } from '../../validator/inspection/inspection-queue.ts';
-import { createNetworkChecks } from '../../validator/inspection/network-checks.ts';
-import { readPort } from '../../validator/inspection/port-check.ts';
-import { createProofRounds } from '../../validator/inspection/proof/proof-round.ts';
-import { createVerifier } from '../../validator/inspection/proof/verifier.ts';
-import { createReportedNodes } from '../../validator/inspection/reports/reported-nodes.service.ts';
 import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
 import type { EvidenceStore } from '../../validator/store/tables.ts';
 import { computeWeights } from '../../validator/weights/compute-weights.ts';
 import { createCycles } from '../../validator/weights/cycle.service.ts';
 import type { CycleSet } from '../../validator/weights/cycle-set.ts';
 import { testSigner } from '../fakes/scenes/market-fixture.ts';
-import { TRUSTED_CLOCK } from '../fakes/trusted-clock.ts';
 import { checkRun } from '../fixtures/check-run.ts';
-import { entryOf, executorId, goldenPolicy, hotkey, setOf } from '../fixtures/cycle-set.ts';
+import { entryOf, goldenPolicy, hotkey, setOf } from '../fixtures/cycle-set.ts';
 import { median, type Row, ratioAtLeast, ratioAtMost, valueAtMost } from '../measure/row.ts';
 import { collectGarbage } from './collect-garbage.ts';
+import { cpuSecondsOf } from './cpu-seconds.ts';
 import { epochCosts } from './epoch.bench.ts';
+import { fleetHealth } from './fleet-health.ts';
 import type { RequestLoad } from './request-load.ts';
 
 const FLEET = 10_000;
-const AT_ONCE = 512;
 const THOUSAND = 1_000;
 const MS_PER_SECOND = 1_000;
 const MIB = 1_048_576;
 const NS_PER_MS = 1e6;
-const MICROS_PER_SECOND = 1e6;
 const REQUESTS = 400;
 const CONNECTIONS = 4;
 const HOTKEYS = 200;
@@ -198,9 +186,12 @@ async function weightSettings(): Promise<Row> {
 async function memory(store: EvidenceStore): Promise<Row> {
   let most = 0;
   // Nothing here waits for I/O, so memory can only be sampled at this point.
-  const health = healthOf(store, () => {
+  const onLook = () => {
     most = Math.max(most, process.memoryUsage.rss());
-  });
+  };
+  // A fake signature: signing costs time, not memory.
+  const signer: Signer = { hotkey: hotkey(1), sign: () => new Uint8Array(64) };
+  const health = fleetHealth(store, { fleet: FLEET, signer, onLook });
   collectGarbage();
   const before = process.memoryUsage.rss();
   await health.runOnce();
@@ -216,86 +207,6 @@ async function memory(store: EvidenceStore): Promise<Row> {
     measured,
     MAX_MIB_PER_THOUSAND,
   );
-}
-
-function healthOf(store: EvidenceStore, onLook: () => void) {
-  const clock = systemClock;
-  const ids = new Set(Array.from({ length: FLEET }, (_, at) => executorId(at)));
-  const { facts } = checkRun({ atMs: clock.now() });
-  const { inventory } = facts;
-  if (inventory === null) throw new Error('no inventory');
-  const answer = async () => ({ ...structuredClone(inventory), collected_ms: clock.now() });
-  // A fake signature: signing costs time, not memory.
-  const signer: Signer = { hotkey: hotkey(1), sign: () => new Uint8Array(64) };
-  const checkHistory = createCheckHistory({ store, clock });
-  const baselines = createProofBaselines({ store, clock });
-  return createHealthService({
-    clock,
-    log,
-    policy: facts.policy,
-    atOnce: AT_ONCE,
-    checkHistory,
-    baselines,
-    metrics: { checked: () => undefined, passed: () => undefined },
-    directory: {
-      ids: async () => ids,
-      drainChanged: () => [],
-      find: async (id) => ({ ...facts.executor, id }),
-    },
-    clientOf: ({ id }) => ({
-      ...({} as AgentClient),
-      async inventory() {
-        onLook();
-        return { ...(await answer()), executor_id: id };
-      },
-      listPods: async () => [],
-      verify: async () => ({ ok: true, reason_code: null, steps: [], simulated: false }),
-    }),
-    observePort: async () => ({ found: 'refused', sent: 'tls' }),
-    identityOf: async () => ({ publicKey: 'ab'.repeat(32), enrolledUntilMs: 2 ** 43 }),
-    inspections: createInspectionQueue({
-      trust: TRUSTED_CLOCK,
-      store,
-      clock,
-      holder: 'bench',
-      intervalMs: THOUSAND * THOUSAND,
-      pauseMs: 0,
-    }),
-    proofs: createProofRounds({
-      clock,
-      random: systemRandom,
-      size: null,
-      intervalMs: 0,
-      baselines,
-      verifier: createVerifier(),
-      onProven: () => undefined,
-    }),
-    network: createNetworkChecks({
-      clock,
-      random: systemRandom,
-      readPort,
-      isEnabled: false,
-      intervalMs: 0,
-      egressImage: null,
-      templateImages: [],
-    }),
-    lines: { facts: async () => null },
-    hiddenRentals: { facts: async () => null },
-    hosts: createHostLocks({ store, clock, log, holder: 'bench' }),
-    rentals: { probe: async () => null, clear: async () => true, podsAt: async () => [] },
-    reported: createReportedNodes({ store, clock, intervalMs: 0 }),
-    readBanner: async () => null,
-    releases: async () => null,
-    evidence: createEvidence({
-      store,
-      signer,
-      trusted: [signer],
-      clock,
-      log,
-      policy: goldenPolicy(),
-    }),
-    outbox: { runOnce: async () => undefined },
-  });
 }
 
 /** Closes the cycle after that pass and measures the longest event-loop delay. */
@@ -315,14 +226,6 @@ async function closing(store: EvidenceStore): Promise<Row> {
     measured,
     MAX_BLOCK_SHARE,
   );
-}
-
-/** CPU time of this thread, so that other load on the host counts for neither side. */
-async function cpuSecondsOf(work: () => Promise<unknown>): Promise<number> {
-  const began = process.threadCpuUsage();
-  await work();
-  const { user, system } = process.threadCpuUsage(began);
-  return (user + system) / MICROS_PER_SECOND;
 }
 
 async function secondsOf(work: () => Promise<unknown>): Promise<number> {
