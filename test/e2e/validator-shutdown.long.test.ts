@@ -1,4 +1,4 @@
-/** A validator that is stopped in the middle of checks: it ends soon, and the abandoned checks count against nobody. */
+/** A validator that is stopped in the middle of checks: it ends soon, and the abandoned checks change no verdict. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

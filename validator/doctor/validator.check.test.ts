@@ -52,6 +52,7 @@ it('reports facts that cannot be read at all as failures', () => {
     'policies',
     'metagraph',
     'probe-accounts',
+    'ssh-client',
     'central',
     'registry',
   ]);
@@ -69,6 +70,22 @@ it.each([
   const findings = findingsOf(VALIDATOR_SERVICE_CHECKS, facts);
   const ofStore = findings.filter(({ id }) => id === 'ledger' || id === 'ledger-file');
   expect(ofStore.map((finding) => finding.status)).toEqual([status, status]);
+});
+
+it('requires an ssh client only for hidden rentals, and counts their accounts', () => {
+  const found = (change: Partial<ValidatorFacts>) =>
+    findingsOf(VALIDATOR_SERVICE_CHECKS, { ...factsOf({ problem: '' }), ...change })
+      .filter(({ id }) => id === 'probe-accounts' || id === 'ssh-client')
+      .map(({ status, finding }) => `${status}: ${finding}`);
+  expect(found({ probeAccounts: null, sshClient: null })).toEqual([
+    expect.stringMatching(/^warn: no file is named/),
+    'ok: not needed: no hidden rentals are made',
+  ]);
+  const none = { problem: 'there is no ssh client in /usr/bin' };
+  expect(found({ probeAccounts: { value: 1 }, sshClient: none })).toEqual([
+    'ok: 1 account',
+    'fail: there is no ssh client in /usr/bin',
+  ]);
 });
 
 it.each([

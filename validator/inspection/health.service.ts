@@ -73,7 +73,7 @@ export function createHealthService(options: HealthOptions) {
   let listed: ReadonlySet<string> = new Set();
 
   /**
-   * Checks an executor. When the process stops, rejects without a result: facts that are cut off count against nobody. A
+   * Checks an executor. When the process stops, rejects without a result: facts that are cut off change no verdict. A
    * result that is being stored is completed.
    */
   async function check(executor: ExecutorToCheck, trigger: Trigger): Promise<HealthReport> {

@@ -345,7 +345,7 @@ const packedEvidence: Migration = ({ int, serial, tableEnd }) => [
 
 /**
  * Signs a header of each new document, so that the row can be verified without the document, and stores documents of
- * passed checks in a table of their own. Rows of older versions keep their documents.
+ * passed checks in a separate table. Rows of older versions keep their documents.
  */
 const droppableDocuments: Migration = ({ int, tableEnd }) => [
   'alter table evidence add column validator text',

@@ -3,6 +3,7 @@
  * signed.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { SignedEvidence } from '#shared/api/central/evidence-records.ts';
 import { RECORDS } from '#shared/api/central/validator-records.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { publicKeyOf } from '#shared/signing/hotkey.ts';
@@ -102,6 +103,20 @@ it('relays signed evidence byte for byte', async () => {
     expect(isSigned(signedAs, `${header} `, signature, validator)).toBe(false);
     expect(JSON.parse(header)).toMatchObject({ id: row.id, seq: row.seq, verdict: row.verdict });
   }
+});
+
+it('accepts evidence of an older validator, which signs the document', () => {
+  const older = {
+    id: '0'.repeat(64),
+    executor_id: UNKNOWN,
+    seq: 1,
+    finished_at: '2026-11-27T07:00:00',
+    verdict: 'ok',
+    signed_as: 'podwright-evidence-v1\n',
+    document: '{}',
+    signature: '0x00',
+  };
+  expect(SignedEvidence.parse(older)).toEqual({ ...older, header: null, dropped_at: null });
 });
 
 it('relays signed epochs with the texts whose hashes the claim contains', async () => {

@@ -103,7 +103,9 @@ describe('dropping', () => {
   });
 
   it('leaves nothing half done when it is interrupted, and continues', async () => {
-    for (let at = 1; at <= 13; at += 1) await evidenceOf().record(checkRun({ atMs: at }));
+    for (let at = 1; at <= 13; at += 1) {
+      await evidenceOf().record(checkRun({ atMs: at * 1_000 }));
+    }
     let heads = 0;
     const failing: Signer = {
       hotkey: signer.hotkey,
