@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { configuredSecrets, inspectConfig } from '#shared/runtime/config.ts';
 import { CENTRAL_CONFIG } from './central/config.ts';
-import { VALIDATOR_CONFIG } from './config.ts';
+import { readValidatorConfig, VALIDATOR_CONFIG } from './config.ts';
 
 const HOTKEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
 const CENTRAL = { CENTRAL_GATEWAY_URL: 'http://127.0.0.1:8090', CENTRAL_GATEWAY_HOTKEY: HOTKEY };
@@ -53,6 +53,16 @@ it.each<[string, string, RegExp | null]>([
   const expected = refusal === null ? [] : looks.map(() => expect.stringMatching(refusal));
   expect(problems).toEqual(expected);
   expect(problems.join()).not.toContain('hush');
+});
+
+it('retains verdicts without a limit, or at least as long as documents', () => {
+  expect(readValidatorConfig(VALIDATOR).VALIDATOR_VERDICT_DAYS).toBeUndefined();
+  const read = (days: string) =>
+    readValidatorConfig({ ...VALIDATOR, VALIDATOR_VERDICT_DAYS: days }).VALIDATOR_VERDICT_DAYS;
+  expect(read('14')).toBe(14);
+  expect(() => read('13')).toThrow(
+    'VALIDATOR_VERDICT_DAYS must not be smaller than VALIDATOR_EVIDENCE_DAYS',
+  );
 });
 
 const SECRET_TEXT = 'postgres://me:hush@db.example:5432/podwright';

@@ -106,8 +106,10 @@ it('relays texts unchanged, with any characters', async () => {
     seq: 1,
     finished_at: 'x',
     verdict: 'ok',
-    signed_as: 'podwright-evidence-v1\n',
+    signed_as: 'podwright-evidence-v2\n',
+    header: odd,
     document: odd,
+    dropped_at: null,
     signature: `0x${'a'.repeat(128)}`,
   };
   answerWith = text(200, JSON.stringify(evidence));
