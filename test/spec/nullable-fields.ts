@@ -392,6 +392,9 @@ const OPERATORS: readonly NullableFields[] = [
   ),
   row('ValidatorStatus', 'oldest_message_at', 'no message waits'),
   row('EvidencePage', 'first_seq last_seq', 'the chain has no trusted head'),
+  row('SignedEvidence', 'header', 'a validator of an older version signed the document'),
+  row('SignedEvidence', 'document', 'the validator has dropped or lost the document'),
+  row('SignedEvidence', 'dropped_at', 'the document was not dropped'),
   row('EpochPage', 'epochs[].previous', 'the epoch begins a chain'),
   row('SignedEpoch', 'previous', 'the epoch begins a chain'),
   row(
