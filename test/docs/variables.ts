@@ -212,7 +212,7 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
   CENTRAL_BACKUP_GIB:
     'quota of an account’s backups in GiB; restic receives a 507 if an upload would exceed it',
   CENTRAL_METER_TICK_SECONDS:
-    'seconds between two settlements of a running pod, at most 450; does not affect the charges',
+    'seconds between two passes that meter the running pods, at most 450; does not affect the charges',
   CENTRAL_LAUNCH_LIMIT_MINUTES:
     'minutes within which a new pod must run, at most 120; the limit is prolonged while the pod’s image arrives or is built',
   CENTRAL_SYNC_INTERVAL_SECONDS:

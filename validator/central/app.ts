@@ -168,7 +168,7 @@ export async function createCentral(
     passwords,
     apiKeys,
     onboarding: billing.onboarding,
-    above: { ...moneyForAccounts, ...marketForAccounts, validators: validatorAccounts },
+    above: { ...moneyForAccounts(clock), ...marketForAccounts, validators: validatorAccounts },
     deleteData: [delivery, billing, backups, market].map((module) => module.deleteAccountData),
   });
   const schedule = platform.createSchedule({
@@ -206,7 +206,7 @@ export async function createCentral(
     (api) => backups.register(api, { clock, idempotency }),
     (api) => billing.registerApi(api, idempotency),
     (api) => {
-      const views = { ...moneyForAccounts, validators: validatorAccounts };
+      const views = { ...moneyForAccounts(clock), validators: validatorAccounts };
       const { refunds } = billing;
       const proofs = createLedgerProofs({ db, clock, log, processes, stopping, audit });
       const { unknownPods } = market;

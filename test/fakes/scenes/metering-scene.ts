@@ -2,6 +2,7 @@
  * A renter with pods that cost one micro-dollar per millisecond and GPU, and the segments that metering records for
  * them.
  */
+import { meteredPods } from '../../../validator/central/money/metering/metered.service.ts';
 import type { TestMarketOverrides } from './market-fixture.ts';
 import { createPodScene } from './pod-scene.ts';
 
@@ -39,6 +40,9 @@ export async function createMeteringScene(overrides: TestMarketOverrides = {}) {
     },
     meter: (id: string) =>
       db.selectFrom('usage_meters').selectAll().where('pod_id', '=', id).executeTakeFirstOrThrow(),
+    /** The meter with the use that is not posted yet. */
+    metered: async (id: string) =>
+      (await meteredPods(db, [id], scene.market.clock.now())).get(id) ?? missing(id),
     me: async () => (await scene.call('GET', '/users/me')).body,
     /** Ledger balances, summed by kind of account; accounts of the platform and of clearing are listed by name. */
     async ledger(): Promise<Record<string, number>> {
@@ -66,4 +70,8 @@ export async function createMeteringScene(overrides: TestMarketOverrides = {}) {
       ]);
     },
   };
+}
+
+function missing(id: string): never {
+  throw new Error(`pod ${id} has no meter`);
 }

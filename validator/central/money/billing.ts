@@ -1,5 +1,6 @@
 /** Composes the money module: ledger, metering, top-ups, transfers, payouts, low balances and alpha quotes. */
 import type { HttpServer } from '#shared/http/server.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import { createRefusalRecorder } from '../accounts/api-keys/budget-refusal.service.ts';
 import type { MailDeps } from '../delivery/delivery.ts';
 import type { Db } from '../platform/database/tables.ts';
@@ -17,7 +18,9 @@ import {
 import { deleteKeyBudgets } from './metering/key-budget.service.ts';
 import { type AfterSpend, createMeteringJob } from './metering/metering.job.ts';
 import { createOperatorRefunds } from './metering/operator-refund.service.ts';
+import { POSTING_INTERVAL_MS } from './metering/posting.plan.ts';
 import { createReportRefunds } from './metering/report-refund.ts';
+import { postOnRequest } from './metering/settlement.service.ts';
 import { registerBilling, registerStatement } from './metering/statement.routes.ts';
 import { createStatements, type StatementsDeps } from './metering/statement.service.ts';
 import type { PayoutsDeps } from './payouts/payout.service.ts';
@@ -35,7 +38,7 @@ import { registerTransferRoutes } from './transfers/transfer.routes.ts';
 import { createTransfers, deleteTransferNotes } from './transfers/transfer.service.ts';
 
 const DAY_MS = 86_400_000;
-/** Default time between two settlements of a running pod. */
+/** Default time between two passes of the metering job. */
 const METERING_INTERVAL_MS = 60_000;
 
 export type Billing = ReturnType<typeof createBilling>;
@@ -48,13 +51,13 @@ export type BillingPorts = {
 };
 
 /** Functions of the money module that the composition root passes to the accounts module. */
-export const moneyForAccounts = {
-  balanceOf,
+export const moneyForAccounts = (clock: Clock) => ({
+  balanceOf: (db: Db, accountId: string) => balanceOf(db, accountId, clock.now()),
   grantSignupCredit,
   earnedByReferrals,
   referrerOf,
   addReferral,
-};
+});
 
 /** Composes the module; starts no jobs and registers no routes. */
 export function createBilling(deps: MailDeps, above: BillingPorts) {
@@ -64,13 +67,15 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
   const lowBalance = createLowBalance({ db, clock, random, mails });
   const topUps = createTopUpParts(deps, pods);
   const payouts = createPayoutParts(deps, { pods, payoutKeyOf });
-  const statements = createStatements({ db, requirePodOf, paidOutUntil: paidUntil });
+  const statements = createStatements({ db, clock, random, requirePodOf, paidOutUntil: paidUntil });
+  const tickMs = options.meterTickMs ?? METERING_INTERVAL_MS;
   const metering = createMeteringJob({
     db,
     clock,
     random,
     log,
-    intervalMs: options.meterTickMs ?? METERING_INTERVAL_MS,
+    tickMs,
+    postingMs: options.meterPostingMs ?? POSTING_INTERVAL_MS,
     afterSpend,
   });
   const refundDeps = { clock, random, pods, rearmLowBalance };
@@ -82,13 +87,19 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
   }
 
   async function afterSpendOf(tx: Db, accountId: string): Promise<void> {
-    await afterSpend(tx, new Map([[accountId, fundsIn(await balanceOf(tx, accountId))]]));
+    await afterSpend(
+      tx,
+      new Map([[accountId, fundsIn(await balanceOf(tx, accountId, clock.now()))]]),
+    );
   }
 
   return {
     /** Registers the routes below /api. */
     registerApi(api: HttpServer, idempotency: Idempotency): void {
-      registerLedgerRoutes(api, { db });
+      registerLedgerRoutes(api, {
+        db,
+        postUse: (accountId) => postOnRequest({ db, clock, random }, accountId),
+      });
       registerStatement(api, statements);
       registerLowBalanceRoutes(api, lowBalance);
       registerAlphaRoutes(api, alphaRates);

@@ -1,10 +1,11 @@
 /** Accounts for operators: a search, and one account with its balance and pods. */
 import { microToUsd } from '#shared/api/money.ts';
-import { naiveUtc } from '#shared/runtime/clock.ts';
+import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { createAccountView } from '../accounts/account/account-view.ts';
 import { accountById } from '../accounts/auth/account-access.ts';
 import { podStateOf, wireStatus } from '../market/pods/pod.state.ts';
+import { meteredPods } from '../money/metering/metered.service.ts';
 import { refundableOf } from '../money/metering/operator-refund.service.ts';
 import type { Database } from '../platform/database/tables.ts';
 import type { PageQuery } from '../platform/portal-answer.ts';
@@ -14,7 +15,7 @@ import type { OperatorAccount, OperatorAccountPage } from './operator.schemas.ts
 export type AccountsForOperators = ReturnType<typeof createAccountsForOperators>;
 
 export function createAccountsForOperators(
-  db: Database,
+  { db, clock }: { db: Database; clock: Clock },
   ports: Parameters<typeof createAccountView>[1],
 ) {
   const view = createAccountView(db, ports);
@@ -42,10 +43,9 @@ export function createAccountsForOperators(
         });
       }
       const { total, pods } = await listPodsOf(db, id, { page, limit });
-      const refundable = await refundableOf(
-        db,
-        pods.map((pod) => pod.id),
-      );
+      const podIds = pods.map((pod) => pod.id);
+      const meters = await meteredPods(db, podIds, clock.now());
+      const refundable = await refundableOf(db, podIds);
       return {
         account: await view(account),
         page,
@@ -58,8 +58,8 @@ export function createAccountsForOperators(
           status: wireStatus(podStateOf(pod.state)),
           gpu_count: pod.gpu_count,
           price_per_gpu_hour: microToUsd(pod.price_uusd_per_gpu_hour),
-          charged: microToUsd(pod.charged_uusd ?? 0),
-          refunded: microToUsd(pod.refunded_uusd ?? 0),
+          charged: microToUsd(meters.get(pod.id)?.charged_uusd ?? 0),
+          refunded: microToUsd(meters.get(pod.id)?.refunded_uusd ?? 0),
           refundable: microToUsd(refundable.get(pod.id) ?? 0),
           created_at: naiveUtc(pod.created_at),
           ended_at: pod.ended_at === null ? null : naiveUtc(pod.ended_at),

@@ -39,7 +39,7 @@ export async function searchAccounts(db: Db, { q, page, limit }: AccountSearch) 
   return { total: Number(total), rows };
 }
 
-/** Lists one page of an account's pods with their charges, newest first. `total` is the number of pods on all pages. */
+/** Lists one page of an account's pods, newest first. `total` is the number of pods on all pages. */
 export async function listPodsOf(
   db: Db,
   accountId: string,
@@ -52,7 +52,6 @@ export async function listPodsOf(
     .executeTakeFirstOrThrow();
   const pods = await db
     .selectFrom('pods')
-    .leftJoin('usage_meters', 'usage_meters.pod_id', 'pods.id')
     .select([
       'pods.id',
       'pods.pod_name',
@@ -62,8 +61,6 @@ export async function listPodsOf(
       'pods.price_uusd_per_gpu_hour',
       'pods.created_at',
       'pods.ended_at',
-      'usage_meters.charged_uusd',
-      'usage_meters.refunded_uusd',
     ])
     .where('pods.account_id', '=', accountId)
     .orderBy('pods.created_at', 'desc')

@@ -40,7 +40,7 @@ export function registerOperator(
   { idempotency, refunds, proofs, views, guard, unknownPods }: OperatorParts,
 ): void {
   const { db, clock, random } = ports;
-  registerAccounts(api, createAccountsForOperators(db, views));
+  registerAccounts(api, createAccountsForOperators({ db, clock }, views));
   registerRefunds(api, { refunds, idempotency, clock });
   registerBans(api, { db, clock, random, bans: createProviderBans({ clock }) });
   registerAudit(api, { db });

@@ -109,8 +109,10 @@ export type CentralOptions = {
    * Hours between two restore drills of a backup schedule's newest backup. Default: 720. With 0 there are no drills.
    */
   backupDrillHours?: number;
-  /** Interval between two settlements of a running pod. Default: one minute. */
+  /** Interval between two passes of the metering job over the running pods. Default: one minute. */
   meterTickMs?: number;
+  /** Interval between two postings of a running pod to the ledger. Default: one hour. */
+  meterPostingMs?: number;
   /** Time limit of a launch while no part of its image arrives. Default: 10 minutes; at most 2 hours. */
   launchLimitMs?: number;
   /** Pause between two syncs of a node whose pods need nothing. Default: 10 seconds; at most one minute. */

@@ -62,7 +62,7 @@ export function createPodEdits(deps: {
     const executor = await findExecutor(tx, pod.executor_id);
     if (executor === undefined) throw new Error(`executor ${pod.executor_id} of a pod is missing`);
     const volume = (await deps.volumesOfPods(tx, [pod])).get(pod.id) ?? null;
-    const spent = await spentOn(tx, pod.id);
+    const spent = await spentOn(tx, pod.id, clock.now());
     return podResponse(pod, executor, clock.now(), notebookToken(pod), volume, spent);
   }
 

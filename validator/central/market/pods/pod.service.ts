@@ -91,7 +91,7 @@ export function createPods(deps: PodsDeps) {
   async function rowOf(handle: Db, pod: Pod): Promise<PodListItemResponse> {
     const volume = (await deps.volumesOfPods(handle, [pod])).get(pod.id) ?? null;
     const executor = await executorUnder(handle, pod);
-    const spent = await spentOn(handle, pod.id);
+    const spent = await spentOn(handle, pod.id, clock.now());
     return podResponse(pod, executor, clock.now(), notebookToken(pod), volume, spent);
   }
 
@@ -145,6 +145,7 @@ export function createPods(deps: PodsDeps) {
       const spent = await spentOf(
         db,
         items.map(({ pod }) => pod.id),
+        clock.now(),
       );
       return items.map(({ pod, executor }) => {
         const volume = volumes.get(pod.id) ?? null;
@@ -273,6 +274,7 @@ export function createPods(deps: PodsDeps) {
       const spent = await spentOf(
         db,
         pods.map(({ id }) => id),
+        clock.now(),
       );
       const items = pods.flatMap((pod) => {
         const executor = byId.get(pod.executor_id);

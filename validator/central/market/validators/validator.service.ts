@@ -80,7 +80,7 @@ export function createValidators(deps: ValidatorsDeps) {
       const present = await listPresent(db);
       const slots = await slotsByExecutor(db);
       const bannedCards = await cardsOfBannedProviders(db);
-      const fees = await finalFees(db, clock.now());
+      const fees = await finalFees(db, clock);
       const maintenances = await maintenanceStarts(db, clock.now());
       return present.map((executor) => {
         const { uuids, podIds } = slots.get(executor.id) ?? NO_SLOTS;

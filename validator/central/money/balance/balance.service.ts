@@ -8,15 +8,15 @@ import { causedBy } from '../ledger/double-entry.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
 import { grantedAccount, walletOf } from '../ledger/wallet.service.ts';
 import { rentalMinimum } from '../metering/cost.ts';
-import { runwayOf } from '../metering/runway.service.ts';
-import type { Funds } from '../metering/runway.ts';
+import { meteredAccounts } from '../metering/metered.service.ts';
+import { burnPerHour as burnPerHourOf, type Funds } from '../metering/runway.ts';
 import type { SettledAccount } from '../metering/settlement.service.ts';
 import { claimAddressCredit, claimSignupCredit } from './balance.store.ts';
 
 const HOUR_MS = 3_600_000;
 
 /**
- * Amounts in micro-dollars; posted - held is available. `runsOutAtMs` is the time at which pods stop at the present
+ * Amounts in micro-dollars; posted - held is available. `posted` includes use that is not posted yet. `runsOutAtMs` is the time at which pods stop at the present
  * cost; null if they never stop.
  */
 export type Balance = {
@@ -26,10 +26,16 @@ export type Balance = {
   runsOutAtMs: number | null;
 };
 
-/** Rejects with `account_balance_invalid` if the stored amounts are inconsistent. */
-export async function balanceOf(db: Db, accountId: string): Promise<Balance> {
-  const { paid, granted, held } = await walletOf(db, accountId);
-  return { posted: paid + granted, held, ...(await runwayOf(db, accountId)) };
+/**
+ * Returns the balance after all use up to `nowMs`, whether or not this use is posted yet. Rejects with
+ * `account_balance_invalid` if the stored amounts are inconsistent.
+ */
+export async function balanceOf(db: Db, accountId: string, nowMs: number): Promise<Balance> {
+  const metered = (await meteredAccounts(db, [accountId], nowMs)).get(accountId);
+  const { paid, granted, held } = metered?.wallet ?? (await walletOf(db, accountId));
+  const burnPerHour = metered === undefined ? 0 : burnPerHourOf(metered.plan.meters);
+  const runsOutAtMs = metered?.plan.cutOffMs ?? null;
+  return { posted: paid + granted, held, burnPerHour, runsOutAtMs };
 }
 
 /** Converts a balance for the rules of low balances and top-ups. */

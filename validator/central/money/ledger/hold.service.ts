@@ -4,7 +4,13 @@ import type { Db } from '../../platform/database/tables.ts';
 import type { Cause, Entry, LedgerAccount, Leg } from './double-entry.ts';
 import { postOne } from './ledger.service.ts';
 import { isResolved, lockAccounts, type PendingTransfer, pendingOf } from './ledger.store.ts';
-import { lockedBalancesOf, lockedWalletOf, spendLegs } from './wallet.service.ts';
+import {
+  isGranted,
+  lockedBalancesOf,
+  lockedWalletOf,
+  type Portion,
+  spendLegs,
+} from './wallet.service.ts';
 
 /** Account that is credited when a renter's hold is posted. */
 const USAGE = 'clearing:usage';
@@ -60,7 +66,18 @@ export async function heldBy(db: Db, holdId: string): Promise<number> {
   const held = await pendingOf(db, Number(holdId));
   const [first] = held;
   if (first === undefined || (await isResolved(db, first.seq))) return 0;
-  return held.reduce((sum, { amountUusd }) => sum + amountUusd, 0);
+  return portionOf(held).uusd;
+}
+
+/** Amount for which a hold was placed, whether or not it is resolved. It never changes. */
+export async function placedBy(db: Db, holdId: string): Promise<Portion> {
+  return portionOf(await pendingOf(db, Number(holdId)));
+}
+
+function portionOf(held: readonly PendingTransfer[]): Portion {
+  const sumOf = (some: readonly PendingTransfer[]) =>
+    some.reduce((sum, { amountUusd }) => sum + amountUusd, 0);
+  return { uusd: sumOf(held), granted: sumOf(held.filter(({ debit }) => isGranted(debit))) };
 }
 
 /** Releases a whole hold. Does nothing if it is already resolved. */

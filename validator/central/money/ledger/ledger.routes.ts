@@ -9,7 +9,13 @@ import { csvValue } from './ledger-export.ts';
 
 const Csv = z.string().meta({ description: 'With format=csv' });
 
-export function registerLedgerRoutes(api: HttpServer, { db }: { db: Database }): void {
+export type LedgerRoutesDeps = {
+  db: Database;
+  /** Posts the use of the account's running pods. */
+  postUse(accountId: string): Promise<void>;
+};
+
+export function registerLedgerRoutes(api: HttpServer, { db, postUse }: LedgerRoutesDeps): void {
   api.get(
     '/users/me/ledger',
     {
@@ -24,7 +30,9 @@ export function registerLedgerRoutes(api: HttpServer, { db }: { db: Database }):
       },
     },
     async (request, reply) => {
-      const page = await journalPage(db, userOf(request).accountId, request.query);
+      const { accountId } = userOf(request);
+      await postUse(accountId);
+      const page = await journalPage(db, accountId, request.query);
       if (request.query.format === 'json') return page;
       return reply.type('text/csv; charset=utf-8').serializer(String).send(csvOf(page.lines));
     },

@@ -18,6 +18,9 @@ export type Wallet = {
   available: number;
 };
 
+/** Micro-dollars of a wallet, and the part of them that is granted credit. */
+export type Portion = { uusd: number; granted: number };
+
 /** Row of an account without postings. */
 const NOTHING = { debits_posted: 0, credits_posted: 0, debits_pending: 0 };
 
@@ -25,6 +28,9 @@ const NOTHING = { debits_posted: 0, credits_posted: 0, debits_pending: 0 };
 export const paidAccount = (accountId: string): LedgerAccount => `user:${accountId}`;
 /** Ledger account of credit that the marketplace granted to a renter. It is spent first and cannot be transferred. */
 export const grantedAccount = (accountId: string): LedgerAccount => `granted:${accountId}`;
+
+/** Returns true for a ledger account of granted credit. */
+export const isGranted = (id: string): boolean => id.startsWith('granted:');
 
 /**
  * Rejects with `account_balance_invalid` if the stored amounts exceed the safe integer range or contradict each other.
@@ -82,7 +88,8 @@ function balancesIn(row: Omit<Balances, 'id'> = NOTHING): AccountBalances {
   return { posted: row.credits_posted - row.debits_posted, pending: row.debits_pending };
 }
 
-function walletIn(
+/** Wallet of these rows of `ledger_accounts`; a missing row has no postings. Rejects as `walletOf` does. */
+export function walletIn(
   accountId: string,
   ofPaid: Omit<Balances, 'id'> = NOTHING,
   ofGranted: Omit<Balances, 'id'> = NOTHING,
@@ -95,6 +102,18 @@ function walletIn(
   // If these two figures are valid, the others are valid too, because none of them is below 0.
   if (!Number.isSafeInteger(paid + granted) || available < 0) throw unreadable();
   return { accountId, paid, granted, held, heldOfGranted, available };
+}
+
+/** The wallet after a hold was resolved: `post` of it is spent, and the rest is available again. Pure. */
+export function walletAfterHold(wallet: Wallet, hold: Portion, post: Portion): Wallet {
+  return {
+    ...wallet,
+    paid: wallet.paid - (post.uusd - post.granted),
+    granted: wallet.granted - post.granted,
+    held: wallet.held - hold.uusd,
+    heldOfGranted: wallet.heldOfGranted - hold.granted,
+    available: wallet.available + hold.uusd - post.uusd,
+  };
 }
 
 /**

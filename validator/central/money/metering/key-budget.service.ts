@@ -28,16 +28,31 @@ import {
   setStopsAt,
   transferredBy,
 } from './key-budget.store.ts';
+import { meteredPods } from './metered.service.ts';
 import { burningOf } from './runway.ts';
+import type { Meter } from './usage.store.ts';
 
-/** Micro-dollars that each of these keys has spent up to the last settlement. Keys without spending are omitted. */
+/** Micro-dollars that each of these keys has spent up to now. Keys without spending are omitted. */
 export async function spentByKeys(
   db: Db,
   keyIds: readonly string[],
   nowMs: number,
 ): Promise<Map<string, Spent>> {
+  if (keyIds.length === 0) return new Map();
+  const recent = await listRecentMeters(db, keyIds, startOfDay(nowMs));
+  const running = recent.filter(({ is_billable: billable }) => billable === 1);
+  const podIds = running.map(({ pod_id: id }) => id);
+  return spentWith(db, keyIds, nowMs, await meteredPods(db, podIds, nowMs));
+}
+
+/** Same as `spentByKeys`, with these meters instead of the stored meters of the same pods. */
+async function spentWith(
+  db: Db,
+  keyIds: readonly string[],
+  nowMs: number,
+  metered: ReadonlyMap<string, Meter>,
+): Promise<Map<string, Spent>> {
   const spent = new Map<string, Spent>();
-  if (keyIds.length === 0) return spent;
   const dayMs = startOfDay(nowMs);
   const add = (keyId: string, more: Spent) => {
     const { todayUusd, totalUusd } = spent.get(keyId) ?? NOTHING_SPENT;
@@ -46,16 +61,19 @@ export async function spentByKeys(
       totalUusd: totalUusd + more.totalUusd,
     });
   };
-  for (const [keyId, totalUusd] of await paidForPodsOf(db, keyIds)) {
+  for (const [keyId, totalUusd] of await paidForPodsOf(db, keyIds, [...metered.keys()])) {
     add(keyId, { todayUusd: 0, totalUusd });
   }
   const segments = Map.groupBy(await listRecentSegments(db, keyIds, dayMs), (row) => row.pod_id);
-  for (const meter of await listRecentMeters(db, keyIds, dayMs)) {
+  for (const { key_id: keyId, ...stored } of await listRecentMeters(db, keyIds, dayMs)) {
+    const after = metered.get(stored.pod_id);
+    const meter = after ?? stored;
     const chargedUusd = chargedSince(meter, segments.get(meter.pod_id) ?? [], dayMs);
     // Refunds and absorbed charges count as reductions of the pod's latest time.
     const returnedUusd = Math.max(meter.refunded_uusd, meter.absorbed_uusd);
     const todayUusd = chargedUusd - Math.min(returnedUusd, Math.max(0, chargedUusd));
-    add(meter.key_id ?? '', { todayUusd, totalUusd: 0 });
+    const totalUusd = after === undefined ? 0 : meter.charged_uusd - returnedUusd;
+    add(keyId ?? '', { todayUusd, totalUusd });
   }
   for (const [keyId, { allUusd, sinceUusd }] of await transferredBy(db, keyIds, dayMs)) {
     add(keyId, { todayUusd: sinceUusd, totalUusd: allUusd });
@@ -63,8 +81,12 @@ export async function spentByKeys(
   return spent;
 }
 
-async function spentBy(db: Db, keyId: string, nowMs: number): Promise<Spent> {
-  return (await spentByKeys(db, [keyId], nowMs)).get(keyId) ?? NOTHING_SPENT;
+/**
+ * Micro-dollars that a key has spent up to the last posting of each pod, for computations that add the cost of the
+ * same pods since then.
+ */
+async function postedBy(db: Db, keyId: string, nowMs: number): Promise<Spent> {
+  return (await spentWith(db, [keyId], nowMs, new Map())).get(keyId) ?? NOTHING_SPENT;
 }
 
 /** Micro-dollars that the pods of a key need for their next 15 minutes, in addition to earlier charges. */
@@ -110,7 +132,7 @@ async function excessOf(
 ): Promise<BudgetExceeded | null> {
   const budget = await findBudget(tx, keyId);
   if (budget === undefined) return null;
-  const spent = await spentBy(tx, keyId, nowMs);
+  const spent = await postedBy(tx, keyId, nowMs);
   const reservedUusd = await reservedForKey(tx, budget, nowMs);
   const windows = [
     { window: 'day', budgetUusd: budget.daily_uusd, spentUusd: Math.max(0, spent.todayUusd) },
@@ -135,7 +157,7 @@ export async function refuseBudgetedKey(
 ): Promise<void> {
   const budget = keyId === null ? undefined : await findBudget(db, keyId);
   if (keyId === null || budget === undefined) return;
-  const spent = await spentBy(db, keyId, nowMs);
+  const spent = (await spentByKeys(db, [keyId], nowMs)).get(keyId) ?? NOTHING_SPENT;
   const isDaily = budget.daily_uusd !== null;
   throw new BudgetExceeded({
     keyId,
@@ -172,7 +194,7 @@ async function reachedAt(db: Db, budget: ApiKeyBudget, nowMs: number): Promise<n
   const burning = await listBurningOfKey(db, budget);
   if (burning.length === 0) return null;
   const asOfMs = Math.min(nowMs, budget.stops_at ?? nowMs);
-  const spent = await spentBy(db, budget.api_key_id, asOfMs);
+  const spent = await postedBy(db, budget.api_key_id, asOfMs);
   return budgetReachedAt(limitsOf(budget), spent, burning.map(burningOf), asOfMs);
 }
 

@@ -3,7 +3,8 @@ import { sql } from 'kysely';
 import { CREATION_STATES } from '../../market/pods/pod.state.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { ApiKeyBudget, Db } from '../../platform/database/tables.ts';
-import { listBurning, type Meter, type SegmentRow } from './usage.store.ts';
+import { listBurning } from './burning.store.ts';
+import type { Meter, SegmentRow } from './usage.store.ts';
 
 const byKey = prepared((db, { id }: Slots<{ id: string }>) =>
   db.selectFrom('api_key_budgets').selectAll().where('api_key_id', '=', id),
@@ -89,10 +90,14 @@ export function listStartingOfKey(
     .execute();
 }
 
-/** Micro-dollars that renters paid for the pods of these keys, as `spentBy` computes them, by key. */
+/**
+ * Micro-dollars that renters paid for the pods of these keys up to the last postings, as `spentBy` computes them, by
+ * key. Does not count the pods `except`.
+ */
 export async function paidForPodsOf(
   db: Db,
   keyIds: readonly string[],
+  except: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
   const rows = await db
     .selectFrom('pods')
@@ -103,6 +108,7 @@ export async function paidForPodsOf(
         then refunded_uusd else absorbed_uusd end)`.as('uusd'),
     ])
     .where('pods.created_by_api_key_id', 'in', keyIds)
+    .$if(except.length > 0, (query) => query.where('pods.id', 'not in', except))
     .groupBy('pods.created_by_api_key_id')
     .execute();
   return new Map(rows.map(({ key_id, uusd }) => [key_id ?? '', Number(uusd)]));

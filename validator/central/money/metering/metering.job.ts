@@ -1,19 +1,23 @@
-/** Settles all billable pods periodically. The interval does not affect the charges. */
-import type { Clock } from '#shared/runtime/clock.ts';
+/**
+ * Meters all billable pods periodically: checks the money of their accounts, and posts use that is due. The interval
+ * does not affect the charges.
+ */
+import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import { moneyTransaction } from '../../platform/database/transactions.ts';
+import { claimBurningAccounts } from './burning.store.ts';
+import { duePostings } from './posting.plan.ts';
 import type { Funds } from './runway.ts';
 import { settleAccounts } from './settlement.service.ts';
-import { claimDueAccounts } from './usage.store.ts';
 
 /**
- * Number of accounts that one transaction settles, with all their pods. It limits the time for which other writers
- * wait.
+ * Number of pods that one transaction meters. It limits the time for which requests and other writers wait. An account
+ * with more pods is metered in one transaction, because its pods share one balance.
  */
-const ACCOUNTS_PER_BATCH = 500;
+const PODS_PER_BATCH = 100;
 
 /** Called in the transaction of a spend, with the funds that each account has left. */
 export type AfterSpend = (tx: Db, left: ReadonlyMap<string, Funds>) => Promise<void>;
@@ -23,41 +27,50 @@ export type MeteringJobDeps = {
   clock: Clock;
   random: Random;
   log: Log;
-  /** Time between two settlements of a pod, in milliseconds. */
-  intervalMs: number;
+  /** Time between two passes over all billable pods, in milliseconds. */
+  tickMs: number;
+  /** Time between two postings of a pod, unless something else causes a posting, in milliseconds. */
+  postingMs: number;
   afterSpend: AfterSpend;
 };
 
 export function createMeteringJob(deps: MeteringJobDeps) {
-  const { db, clock, random, log, intervalMs, afterSpend } = deps;
+  const { db, clock, random, log, tickMs, postingMs, afterSpend } = deps;
   let loop: Loop | null = null;
 
   /** Returns the cursor of the next batch; null after the last. */
-  async function settleBatch(cursor: string): Promise<string | null> {
+  async function meterBatch(from: string): Promise<string | null> {
     return moneyTransaction({ db, clock, random }, async (tx) => {
+      const { claimed, cursor } = await claimBurningAccounts(tx, {
+        cursor: from,
+        podLimit: PODS_PER_BATCH,
+      });
       const nowMs = clock.now();
-      const untilMs = nowMs - intervalMs;
-      const accounts = await claimDueAccounts(tx, { untilMs, cursor, limit: ACCOUNTS_PER_BATCH });
-      if (accounts.claimed.length === 0) return accounts.cursor;
-      const settled = await settleAccounts(tx, accounts.claimed, nowMs);
-      await afterSpend(tx, new Map(settled.map(({ accountId, left }) => [accountId, left])));
-      return accounts.cursor;
+      const metered = await settleAccounts(tx, claimed, nowMs, (plan) =>
+        duePostings(plan, nowMs, { postingMs, tickMs }),
+      );
+      await afterSpend(tx, new Map(metered.map(({ accountId, left }) => [accountId, left])));
+      return cursor;
     });
   }
 
-  async function runOnce(): Promise<void> {
+  async function runOnce(signal?: AbortSignal): Promise<void> {
+    const yieldToEventLoop = createEventLoopYield(clock);
     let cursor: string | null = '';
-    while (cursor !== null) cursor = await settleBatch(cursor);
+    while (cursor !== null && signal?.aborted !== true) {
+      cursor = await meterBatch(cursor);
+      await yieldToEventLoop();
+    }
   }
 
   return {
-    /** Settles every pod that was not settled within the last interval. Tests call it instead of `start`. */
-    runOnce,
+    /** Runs one pass over every billable pod. Tests call it instead of `start`. */
+    runOnce: () => runOnce(),
 
     start(): void {
       loop ??= startLoop({
         clock,
-        intervalMs,
+        intervalMs: tickMs,
         run: runOnce,
         onError: (error) => log.error({ err: error }, 'metering pass failed'),
       });

@@ -260,7 +260,7 @@ it('shows the same amount in rows, statement, provider billing and ledger', asyn
   scene.host.up = true;
   await scene.live(MINUTE_MS);
   await scene.tick();
-  const { charged_uusd: charged, provider_uusd: net } = await scene.meter(id);
+  const { charged_uusd: charged, provider_uusd: net } = await scene.metered(id);
   const usd = charged / 1_000_000;
   expect(await scene.me()).toMatchObject({ burn_per_hour: 3.6, balance: 10 - usd });
   expect((await scene.pod(id)).spent_usd).toBe(usd);

@@ -3,16 +3,17 @@
  * rewards of rented nodes from them. They are a part of the ledger's fees, so a provider cannot change them without
  * paying them.
  */
+import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { netFee } from '../ledger/shares.ts';
+import { listBurningAccounts } from './burning.store.ts';
+import { paidIn } from './charge.plan.ts';
 import { addTime, LONGEST_FAULT_MS, MINIMUM_CHARGE_MS, NO_COST, rateOf } from './cost.ts';
+import { meteredAccounts } from './metered.service.ts';
 import { listFees, listOpenMeters, type OpenMeter } from './paid-fees.store.ts';
-import type { Meter } from './usage.store.ts';
 
-/** Paid credit in a pod's charges, without granted credit and the part that the platform absorbed. */
-export const paidIn = (
-  meter: Pick<Meter, 'charged_uusd' | 'granted_uusd' | 'absorbed_uusd'>,
-): number => meter.charged_uusd - meter.granted_uusd - meter.absorbed_uusd;
+/** Number of accounts whose pods one statement reads. */
+const ACCOUNTS_PER_READ = 50;
 
 /** Fee that a provider's fault at `nowMs` would return at most, for a pod that has not ended. Pure. */
 export function revocableFee(meter: OpenMeter, nowMs: number): number {
@@ -26,13 +27,29 @@ export function revocableFee(meter: OpenMeter, nowMs: number): number {
   return netFee(paid) - netFee(paid - returned);
 }
 
-/** Final fees by executor id; executors without paid fees are missing. */
-export async function finalFees(db: Db, nowMs: number): Promise<ReadonlyMap<string, number>> {
+/**
+ * Final fees by executor id, including use that is not posted yet; executors without paid fees are missing. A posting
+ * while this function reads can make the result smaller than the exact fees, but never larger.
+ */
+export async function finalFees(db: Db, clock: Clock): Promise<ReadonlyMap<string, number>> {
+  const nowMs = clock.now();
   const fees = new Map<string, number>();
-  for (const { executor_id: id, fee_uusd: fee } of await listFees(db)) fees.set(id, fee);
-  for (const meter of await listOpenMeters(db)) {
-    const fee = fees.get(meter.executor_id) ?? 0;
-    fees.set(meter.executor_id, Math.max(0, fee - revocableFee(meter, nowMs)));
+  const add = (id: string, fee: number) => fees.set(id, (fees.get(id) ?? 0) + fee);
+  for (const { executor_id: id, fee_uusd: fee } of await listFees(db)) add(id, fee);
+  const open = new Map((await listOpenMeters(db)).map((meter) => [meter.pod_id, meter]));
+  const yieldToEventLoop = createEventLoopYield(clock);
+  const accounts = await listBurningAccounts(db);
+  for (let from = 0; from < accounts.length; from += ACCOUNTS_PER_READ) {
+    const batch = accounts.slice(from, from + ACCOUNTS_PER_READ);
+    for (const { plan, meters } of (await meteredAccounts(db, batch, nowMs)).values()) {
+      for (const before of plan.meters.filter(({ pod_id: id }) => open.has(id))) {
+        const after = { ...before, ...meters.get(before.pod_id) };
+        add(before.executor_id, netFee(paidIn(after)) - netFee(paidIn(before)));
+        open.set(before.pod_id, after);
+      }
+    }
+    await yieldToEventLoop();
   }
-  return fees;
+  for (const meter of open.values()) add(meter.executor_id, -revocableFee(meter, nowMs));
+  return new Map([...fees].map(([id, fee]) => [id, Math.max(0, fee)]));
 }

@@ -4,7 +4,7 @@ import type { Cause, Leg } from '../ledger/double-entry.ts';
 import { postGroups } from '../ledger/ledger.service.ts';
 import { grantedAccount, paidAccount } from '../ledger/wallet.service.ts';
 import { returnReferral, writeAccrual } from '../referrals/referral.service.ts';
-import { paidIn } from './paid-fees.ts';
+import { paidIn } from './charge.plan.ts';
 import { providerAccount } from './settlement.plan.ts';
 import { deductFromDays, insertRefund } from './settlement.store.ts';
 import type { Meter } from './usage.store.ts';

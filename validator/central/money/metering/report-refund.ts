@@ -13,6 +13,7 @@ import { causedBy } from '../ledger/double-entry.ts';
 import { providerShare } from '../ledger/shares.ts';
 import { costOfSegments, LONGEST_FAULT_MS, rateOf } from './cost.ts';
 import { postRefund } from './refund.ts';
+import { settleAccounts } from './settlement.service.ts';
 import { findRefund } from './settlement.store.ts';
 import { findMeter, listSegmentsSince, type Meter, type SegmentRow } from './usage.store.ts';
 
@@ -41,8 +42,10 @@ export function createReportRefunds(deps: ReportRefundsDeps) {
       tx: Db,
       { podId, reportId, reportedMs }: { podId: string; reportId: string; reportedMs: number },
     ): Promise<number> {
-      const meter = await findMeter(tx, podId);
-      if (meter === undefined || (await findRefund(tx, podId)) !== undefined) return 0;
+      const seen = await findMeter(tx, podId);
+      if (seen === undefined || (await findRefund(tx, podId)) !== undefined) return 0;
+      await settleAccounts(tx, [seen.account_id], clock.now());
+      const meter = (await findMeter(tx, podId)) ?? seen;
       const segments = await listSegmentsSince(tx, podId, 0);
       const { amount, fromMs } = refundableBefore(meter, segments, reportedMs);
       if (amount <= 0) return 0;
@@ -74,7 +77,7 @@ export function createReportRefunds(deps: ReportRefundsDeps) {
   };
 }
 
-/** Returns the posted charges of the 24 hours before the report, or before the end of the pod if that is earlier. Pure. */
+/** Returns the charges of the 24 hours before the report, or before the end of the pod if that is earlier. Pure. */
 export function refundableBefore(
   meter: Meter,
   segments: readonly SegmentRow[],

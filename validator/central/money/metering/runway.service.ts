@@ -8,24 +8,17 @@ import { clearDue, setDue } from '../../platform/schedule/due.ts';
 import { nextWarningAt } from '../../platform/schedule/warnings.ts';
 import { heldBy } from '../ledger/hold.service.ts';
 import { type Wallet, walletOf } from '../ledger/wallet.service.ts';
+import { listBurning } from './burning.store.ts';
 import { updateKeyStops } from './key-budget.service.ts';
-import { burningOf, burnPerHour, type Funds, runsOutAt, spendsOutAt } from './runway.ts';
-import { findMeter, listBurning, type Meter, spendLimitOf } from './usage.store.ts';
-
-/** Returns the hourly cost of an account's pods, and the time at which its money runs out at that cost. */
-export async function runwayOf(db: Db, accountId: string): Promise<Omit<Funds, 'available'>> {
-  const burning = await listBurning(db, accountId);
-  if (burning.length === 0) return { burnPerHour: 0, runsOutAtMs: null };
-  const funds = await fundsFor(db, await walletOf(db, accountId), burning);
-  return {
-    burnPerHour: burnPerHour(burning),
-    runsOutAtMs: runsOutAt(funds, burning.map(burningOf)),
-  };
-}
+import { burningOf, runsOutAt, spendsOutAt } from './runway.ts';
+import { findMeter, type Meter, spendLimitOf } from './usage.store.ts';
 
 /** Returns the time at which the account's money runs out at its present cost; null if never. */
 export async function accountRunsOutAt(db: Db, accountId: string): Promise<number | null> {
-  return (await runwayOf(db, accountId)).runsOutAtMs;
+  const burning = await listBurning(db, accountId);
+  if (burning.length === 0) return null;
+  const funds = await fundsFor(db, await walletOf(db, accountId), burning);
+  return runsOutAt(funds, burning.map(burningOf));
 }
 
 /** Micro-dollars that an account can spend on these pods: the available amount plus the holds for these pods. */

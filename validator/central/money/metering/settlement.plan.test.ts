@@ -1,7 +1,8 @@
 /** Tests which accounts pay a settlement, to the micro-dollar. */
 import { expect, it } from 'vitest';
 import type { Wallet } from '../ledger/wallet.service.ts';
-import { dueCharge, NO_HOLD_PAYMENT, planSettlement } from './settlement.plan.ts';
+import { dayShares, dueCharge } from './charge.plan.ts';
+import { NO_HOLD_PAYMENT, planSettlement } from './settlement.plan.ts';
 import type { Meter } from './usage.store.ts';
 
 const START_MS = 1_800_000_000_000;
@@ -67,7 +68,7 @@ it.each([
   const { legs, row, wallet: after } = planSettlement(METER, START_MS + MINUTE_MS, before);
   expect(payers(legs)).toEqual(expected);
   expect(after.available).toBe(Math.max(0, before.available - 100));
-  expect(row).toMatchObject({ total_uusd: 100, charge_uusd: 100, net_uusd: 95 });
+  expect(row).toMatchObject({ total_uusd: 100, days: [{ charge_uusd: 100, net_uusd: 95 }] });
   expect(row.absorbed_uusd).toBe(Math.max(0, 100 - before.available));
   const earned = legs.filter(({ debit }) => debit === 'clearing:usage');
   expect(earned.map(({ amountUusd }) => amountUusd)).toEqual([95, 5]);
@@ -89,9 +90,23 @@ function absorbing(others: Record<string, number>, uusd: number): Record<string,
 
 it('charges the price of a minute for shorter use, and sets it off against later use', () => {
   const first = planSettlement(METER, START_MS + 1, wallet(0, 500)).row;
-  expect(first).toMatchObject({ charge_uusd: 100, total_uusd: 100, net_uusd: 95 });
+  expect(first).toMatchObject({ total_uusd: 100, days: [{ charge_uusd: 100, net_uusd: 95 }] });
   const charged = { ...METER, charged_uusd: 100, provider_uusd: 95 };
   expect(dueCharge(charged, START_MS + MINUTE_MS)).toBeNull();
   expect(dueCharge(charged, START_MS + 2 * MINUTE_MS)).toBe(100);
   expect(dueCharge(METER, START_MS)).toBeNull();
+});
+
+it('divides a charge among the days to which the charged time belongs', () => {
+  const midnightMs = Math.ceil(START_MS / 86_400_000) * 86_400_000;
+  const meter = { ...METER, since_ms: midnightMs - 90_000, settled_to_ms: midnightMs - 90_000 };
+  const untilMs = midnightMs + 86_400_000 + 60_000;
+  const shares = dayShares(meter, untilMs);
+  expect(shares.map(({ from_ms, to_ms }) => [from_ms - midnightMs, to_ms - midnightMs])).toEqual([
+    [-90_000, 0],
+    [0, 86_400_000],
+    [86_400_000, 86_460_000],
+  ]);
+  expect(shares.map(({ charge_uusd }) => charge_uusd)).toEqual([150, 144_000, 100]);
+  expect(shares.reduce((sum, { net_uusd }) => sum + net_uusd, 0)).toBe((144_250 * 95 - 50) / 100);
 });

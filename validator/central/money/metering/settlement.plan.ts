@@ -2,16 +2,15 @@
  * Plans settlements: the instant up to which each pod is charged, and the transfers that pay for it. Money moves from
  * the renter through `clearing:usage` to the provider and the platform. See ../README.md. Pure.
  */
-import { startOfDay } from '#shared/runtime/clock.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { type Cause, causedBy, type LedgerAccount, type Leg } from '../ledger/double-entry.ts';
 import { netFee } from '../ledger/shares.ts';
-import { spendLegs, type Wallet } from '../ledger/wallet.service.ts';
-import { type Charge, chargeBetween, costUntil, rateOf, totalOf } from './cost.ts';
-import { paidIn } from './paid-fees.ts';
+import { isGranted, type Portion, spendLegs, type Wallet } from '../ledger/wallet.service.ts';
+import type { MeterBounds } from './burning.store.ts';
+import { chargeOf, dayShares, paidIn } from './charge.plan.ts';
 import { burningOf, burnPerHour, type Funds, runsOutAt, spendsOutAt } from './runway.ts';
 import type { SettlementRow } from './settlement.store.ts';
-import type { Meter, MeterBounds } from './usage.store.ts';
+import type { Meter } from './usage.store.ts';
 
 const USAGE = 'clearing:usage';
 
@@ -28,7 +27,8 @@ export type AccountPlan = {
   meters: readonly BoundedMeter[];
   /** Time at which the account's money runs out; null if never. */
   cutOffMs: number | null;
-  due: ToSettle[];
+  /** One entry for each of `meters`, in the same order. */
+  due: { meter: BoundedMeter; untilMs: number }[];
   /** For each pod, the latest instant up to which it may have been used. */
   ends: { podId: string; endMs: number }[];
 };
@@ -51,8 +51,7 @@ export function planAccount(
 }
 
 /** Returns the account's funds after a settlement, which does not move the cut-off. */
-export function fundsAfter(wallet: Wallet | undefined, { meters, cutOffMs }: AccountPlan): Funds {
-  const available = wallet?.available ?? 0;
+export function fundsAfter({ available }: Wallet, { meters, cutOffMs }: AccountPlan): Funds {
   return { available, burnPerHour: burnPerHour(meters), runsOutAtMs: cutOffMs };
 }
 
@@ -67,30 +66,21 @@ function chargedUntil(meter: BoundedMeter, cutOffMs: number | null, nowMs: numbe
 
 /** Returns now, or the earlier instant at which the pod's time ended, even if no job has acted on that end yet. */
 export function endOf(meter: BoundedMeter, cutOffMs: number | null, nowMs: number): number {
-  const limit = meter.max_spend_uusd;
-  const limitMs = limit === null ? null : spendsOutAt(burningOf(meter), limit);
-  const { removal_at, leaves_at, idle_stop_at, key_stops_at } = meter;
-  const ends = [removal_at, leaves_at, idle_stop_at, key_stops_at, cutOffMs, limitMs].filter(
-    (ms) => ms !== null,
-  );
+  const ends = limitsOf(meter, cutOffMs);
+  if (meter.idle_stop_at !== null) ends.push(meter.idle_stop_at);
   return Math.min(nowMs, ...ends);
 }
 
-/** Micro-dollars to charge for a meter up to `untilMs`; null if nothing is due. */
-export function dueCharge(meter: Meter, untilMs: number): number | null {
-  const { chargeUusd } = chargeOf(meter, untilMs);
-  return chargeUusd > 0 ? chargeUusd : null;
+/** Times at which the pod's money, limits or node end its time, in any order. Idle time is not a limit. */
+export function limitsOf(meter: BoundedMeter, cutOffMs: number | null): number[] {
+  const limit = meter.max_spend_uusd;
+  const limitMs = limit === null ? null : spendsOutAt(burningOf(meter), limit);
+  const { removal_at, leaves_at, key_stops_at } = meter;
+  return [removal_at, leaves_at, key_stops_at, cutOffMs, limitMs].filter((ms) => ms !== null);
 }
 
-/** The first charge is at least the minimum charge, which is then set off against further use. */
-function chargeOf(meter: Meter, untilMs: number): Charge {
-  const before = { chargedUusd: meter.charged_uusd, providerUusd: meter.provider_uusd };
-  return chargeBetween(before, totalOf(costUntil(meter, untilMs), rateOf(meter)));
-}
-
-/** Part of a charge that the pod's hold has paid, and the part of it that was granted credit. */
-export type HoldPayment = { uusd: number; granted: number };
-export const NO_HOLD_PAYMENT: HoldPayment = { uusd: 0, granted: 0 };
+/** Part of a charge that the pod's hold has paid, for a pod without a hold. */
+export const NO_HOLD_PAYMENT: Portion = { uusd: 0, granted: 0 };
 
 /** Group of ledger transfers with their cause. */
 export type Posting = { legs: Leg[]; cause: Cause };
@@ -114,7 +104,7 @@ export type SettlementPlan = {
 export function planSettlements(
   due: readonly ToSettle[],
   before: ReadonlyMap<string, Wallet>,
-  byHold: ReadonlyMap<string, HoldPayment>,
+  byHold: ReadonlyMap<string, Portion>,
   nowMs: number,
 ): SettlementPlan {
   const plan: SettlementPlan = {
@@ -145,7 +135,7 @@ export function planSettlement(
   meter: Meter,
   untilMs: number,
   wallet: Wallet,
-  held: HoldPayment = NO_HOLD_PAYMENT,
+  held: Portion = NO_HOLD_PAYMENT,
 ): { legs: Leg[]; row: PlannedRow; wallet: Wallet } {
   const charge = chargeOf(meter, untilMs);
   const open = charge.chargeUusd - held.uusd;
@@ -153,7 +143,7 @@ export function planSettlement(
   const absorbed = open - paid;
   const spent = spendLegs(wallet, paid, USAGE);
   const granted = spent
-    .filter(({ debit }) => debit.startsWith('granted:'))
+    .filter(({ debit }) => isGranted(debit))
     .reduce((sum, { amountUusd }) => sum + amountUusd, 0);
   const legs: Leg[] = [
     ...spent,
@@ -171,19 +161,15 @@ export function planSettlement(
     row: {
       pod_id: meter.pod_id,
       tick_seq: meter.tick_seq + 1,
-      from_ms: Math.max(meter.settled_to_ms, meter.since_ms),
+      days: dayShares(meter, untilMs),
       to_ms: untilMs,
       total_uusd: totals.charged_uusd,
       provider_total_uusd: meter.provider_uusd + charge.providerUusd,
       granted_uusd: totals.granted_uusd,
       absorbed_uusd: totals.absorbed_uusd,
-      // The day on which the charged time ends.
-      day_ms: startOfDay(untilMs),
       provider_id: meter.provider_id,
       executor_id: meter.executor_id,
       gpu_count: meter.gpu_count,
-      charge_uusd: charge.chargeUusd,
-      net_uusd: charge.providerUusd,
       fee_uusd: netFee(paidIn(totals)) - netFee(paidIn(meter)),
     },
     wallet: {

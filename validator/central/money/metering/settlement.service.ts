@@ -3,82 +3,81 @@
  * must precede every change that reduces an account's money or a pod's limit (`settleFirst`).
  */
 
+import type { Clock } from '#shared/runtime/clock.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import { lockRow } from '../../platform/database/transactions.ts';
+import { lockRow, type MoneyDeps, moneyTransaction } from '../../platform/database/transactions.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
 import { ensureDue } from '../../platform/schedule/due.ts';
 import { causedBy, type LedgerAccount, type Leg } from '../ledger/double-entry.ts';
 import { heldBy, settleHold } from '../ledger/hold.service.ts';
 import { postGroups } from '../ledger/ledger.service.ts';
-import { lockedWallets, paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';
+import {
+  lockedWallets,
+  type Portion,
+  paidAccount,
+  type Wallet,
+  walletOf,
+} from '../ledger/wallet.service.ts';
 import { accrueReferrals, writeAccrual } from '../referrals/referral.service.ts';
+import { listBurning, listBurningOf } from './burning.store.ts';
+import { dueCharge } from './charge.plan.ts';
 import { costUntil, MINIMUM_RUNTIME_MS, rentalMinimum } from './cost.ts';
+import { meteredAccounts } from './metered.service.ts';
 import { fundsFor, updateRunway, updateSpendLimitDue } from './runway.service.ts';
 import { burningOf, type Funds, runsOutAt } from './runway.ts';
 import {
   type AccountPlan,
-  dueCharge,
   endOf,
   fundsAfter,
-  type HoldPayment,
-  planAccount,
   planSettlements,
   type ToSettle,
 } from './settlement.plan.ts';
 import { writeSettlements } from './settlement.store.ts';
-import {
-  findMeter,
-  listBurning,
-  listBurningOf,
-  listRestarting,
-  type Meter,
-  raiseChangedMs,
-} from './usage.store.ts';
+import { findMeter, listRestarting, type Meter, raiseChangedMs } from './usage.store.ts';
 
-/** Result of settling an account: its remaining funds and, for each pod, the latest instant of possible use. */
+/** Result of settling an account: its remaining funds after all metered use and, for each pod, the latest instant of possible use. */
 export type SettlementResult = Pick<AccountPlan, 'accountId' | 'ends'> & { left: Funds };
 
 /**
- * Settles all billable pods of these accounts. The caller holds their row locks. Omits accounts without billable pods.
+ * Posts the use of these accounts' billable pods. The caller holds their row locks. `select` returns the meters of an
+ * account that are posted; all if absent. The results include use that is not posted. Omits accounts without billable
+ * pods.
  */
 export async function settleAccounts(
   tx: Db,
   accountIds: readonly string[],
   nowMs: number,
+  select: (plan: AccountPlan) => readonly ToSettle[] = ({ due }) => due,
 ): Promise<SettlementResult[]> {
-  const wallets = await lockWalletsOf(tx, accountIds);
-  const byAccount = Map.groupBy(await listBurningOf(tx, accountIds), (meter) => meter.account_id);
-  const plans: AccountPlan[] = [];
-  for (const [accountId, meters] of byAccount) {
-    const wallet = wallets.get(accountId);
-    if (wallet === undefined) continue;
-    const plan = planAccount(accountId, meters, await fundsFor(tx, wallet, meters), nowMs);
-    const { cutOffMs } = plan;
+  const metered = [...(await meteredAccounts(tx, accountIds, nowMs)).values()];
+  const due: ToSettle[] = [];
+  for (const { plan } of metered) {
+    const { accountId, cutOffMs } = plan;
     // The cut-off is already scheduled, unless money left the account without a call of `updateRunway`.
     if (cutOffMs !== null && cutOffMs <= nowMs) await ensureDue(tx, 'cut-off', accountId, cutOffMs);
-    plans.push(plan);
+    due.push(...select(plan));
   }
-  const due = plans.flatMap((plan) => plan.due);
-  const left = await settleMeters(tx, due, wallets, nowMs);
-  return plans.map((plan) => ({
+  const payers = due.map(({ meter }) => meter.account_id);
+  if (due.length > 0) await settleMeters(tx, due, await lockWalletsOf(tx, payers), nowMs);
+  return metered.map(({ plan, wallet }) => ({
     accountId: plan.accountId,
     ends: plan.ends,
-    left: fundsAfter(left.get(plan.accountId), plan),
+    left: fundsAfter(wallet, plan),
   }));
 }
 
 /**
- * Charges these meters up to their instants, in few statements, and returns the wallets after the charges. The caller
- * holds the row locks of their accounts (`lockRow`) and passes their locked wallets (`lockWalletsOf`).
+ * Posts the charges of these meters up to their instants, in few statements. The caller holds the row locks of their
+ * accounts (`lockRow`) and passes their locked wallets (`lockWalletsOf`).
  */
 export async function settleMeters(
   tx: Db,
   due: readonly ToSettle[],
   wallets: ReadonlyMap<string, Wallet>,
   nowMs: number,
-): Promise<ReadonlyMap<string, Wallet>> {
+): Promise<void> {
   const owed = due.filter(({ meter, untilMs }) => dueCharge(meter, untilMs) !== null);
-  if (owed.length === 0) return wallets;
+  if (owed.length === 0) return;
   const byHold = await settleHolds(tx, owed, nowMs);
   const before = new Map(wallets);
   for (const { wallet } of byHold.values()) before.set(wallet.accountId, wallet);
@@ -90,7 +89,6 @@ export async function settleMeters(
     plan.rows.map((row, index) => ({ ...row, group_id: ids[index] ?? '' })),
   );
   await writeAccrual(tx, accrual);
-  return plan.wallets;
 }
 
 /** Pays first charges from the holds that were placed at the rental, and releases the remaining holds. */
@@ -98,8 +96,8 @@ async function settleHolds(
   tx: Db,
   due: readonly ToSettle[],
   nowMs: number,
-): Promise<Map<string, HoldPayment & { wallet: Wallet }>> {
-  const paid = new Map<string, HoldPayment & { wallet: Wallet }>();
+): Promise<Map<string, Portion & { wallet: Wallet }>> {
+  const paid = new Map<string, Portion & { wallet: Wallet }>();
   for (const { meter, untilMs } of due) {
     if (meter.hold_id === null) continue;
     const uusd = Math.min(dueCharge(meter, untilMs) ?? 0, await heldBy(tx, meter.hold_id));
@@ -134,6 +132,29 @@ export async function chargeableUntil(tx: Db, meter: Meter, atMs: number): Promi
   // Ignores the idle stop, because it is not confirmed yet that the pod was idle until then, and time without
   // measurements counts as used.
   return endOf({ ...own, idle_stop_at: null }, runsOutAt(funds, burning.map(burningOf)), atMs);
+}
+
+/** Least time of unposted use that a request posts, so that frequent requests do not fill the ledger. */
+const POSTED_ON_REQUEST_MS = 60_000;
+
+/**
+ * Posts the use of an account's pods because a statement or the journal of the account was requested. Leaves use of the
+ * last minute unposted.
+ */
+export async function postOnRequest(
+  deps: MoneyDeps & { clock: Clock },
+  accountId: string,
+): Promise<void> {
+  const isOld = (meter: Meter, untilMs: number) =>
+    untilMs - meter.settled_to_ms >= POSTED_ON_REQUEST_MS;
+  const nowMs = deps.clock.now();
+  if (!(await listBurning(deps.db, accountId)).some((meter) => isOld(meter, nowMs))) return;
+  await moneyTransaction(deps, async (tx) => {
+    await lockRow(tx, 'accounts', accountId);
+    await settleAccounts(tx, [accountId], deps.clock.now(), ({ due }) =>
+      due.filter(({ meter, untilMs }) => isOld(meter, untilMs)),
+    );
+  });
 }
 
 declare const SETTLED: unique symbol;

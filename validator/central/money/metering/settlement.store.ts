@@ -8,25 +8,22 @@ import type {
 } from '../../platform/database/tables/metering.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { netFee } from '../ledger/shares.ts';
+import { type DayShare, paidIn } from './charge.plan.ts';
 import { addFees } from './paid-fees.store.ts';
-import { paidIn } from './paid-fees.ts';
 import type { Meter } from './usage.store.ts';
 
 export type Tick = Selectable<BillingTicksTable>;
 export type Period = Selectable<BillingPeriodsTable>;
 export type Refund = Selectable<UsageRefundsTable>;
 
-/** One settlement of one pod: the totals after it, and the amounts that it adds to the provider's day. */
+/** One settlement of one pod: the totals after it, and the amounts that it adds to the provider's days. */
 export type SettlementRow = Tick & {
   granted_uusd: number;
   absorbed_uusd: number;
-  day_ms: number;
+  days: DayShare[];
   provider_id: string;
   executor_id: string;
   gpu_count: number;
-  from_ms: number;
-  charge_uusd: number;
-  net_uusd: number;
   /** Fee on the paid credit in the charge; see `netFee`. */
   fee_uusd: number;
 };
@@ -40,11 +37,16 @@ const SETTLEMENT = {
   group_id: 'text',
   granted_uusd: 'bigint',
   absorbed_uusd: 'bigint',
+} as const;
+
+const DAY = {
+  pod_id: 'text',
   day_ms: 'bigint',
   provider_id: 'text',
   executor_id: 'text',
   gpu_count: 'bigint',
   from_ms: 'bigint',
+  to_ms: 'bigint',
   charge_uusd: 'bigint',
   net_uusd: 'bigint',
 } as const;
@@ -97,7 +99,7 @@ const addToDays = prepared((db, { rows }: Rows) =>
     ])
     .expression((eb) =>
       eb
-        .selectFrom(jsonRows(db, rows, SETTLEMENT).as('input'))
+        .selectFrom(jsonRows(db, rows, DAY).as('input'))
         .select((input) => [
           'pod_id',
           'day_ms',
@@ -133,7 +135,10 @@ export async function writeSettlements(db: Db, settled: readonly SettlementRow[]
   const rows = JSON.stringify(settled);
   await addTicks(db, { rows });
   await advanceMeters(db, { rows });
-  await addToDays(db, { rows });
+  const days = settled.flatMap(({ days: shares, pod_id, provider_id, executor_id, gpu_count }) =>
+    shares.map((share) => ({ ...share, pod_id, provider_id, executor_id, gpu_count })),
+  );
+  await addToDays(db, { rows: JSON.stringify(days) });
   await addFees(db, settled);
 }
 

@@ -208,7 +208,7 @@ it('returns a broken pod to running when its agent reports the pod again, and ch
   expect((await scene.events(id)).at(-1)).toMatchObject({ to_status: 'RUNNING' });
   await scene.live(MINUTE_MS);
   await scene.tick();
-  const meter = await scene.meter(id);
+  const meter = await scene.metered(id);
   expect([meter.charged_uusd - before, meter.refunded_uusd]).toEqual([MINUTE_MS, refunded]);
   // A pod has at most one refund.
   scene.host.change(id, { phase: 'backoff' });

@@ -1,14 +1,17 @@
 /** Statements: the cost of a pod for its renter, by segment, and its earnings for its provider, by day. */
 import { microToUsd } from '#shared/api/money.ts';
-import { naiveUtc } from '#shared/runtime/clock.ts';
+import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import type { Random } from '#shared/runtime/random.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { PortalIdentity, UserIdentity } from '../../platform/identity.ts';
 import { addTime, NO_COST, rateOf, totalOf } from './cost.ts';
+import { meteredPods, unpostedDays } from './metered.service.ts';
 import { providerAccount } from './settlement.plan.ts';
+import { postOnRequest } from './settlement.service.ts';
 import { findRefund, type ListedPeriod, listPeriods, type Refund } from './settlement.store.ts';
 import type { BillingQuery, BillingRow, PodStatement } from './statement.schemas.ts';
-import { findMeter, listMeters, listSegments, type Meter, type SegmentRow } from './usage.store.ts';
+import { listSegments, type Meter, type SegmentRow } from './usage.store.ts';
 
 /** Maximum number of lines in a statement. The total includes all lines. */
 const MAX_LINES = 10_000;
@@ -19,6 +22,8 @@ const MINIMUM = 'minimum_charge';
 
 export type StatementsDeps = {
   db: Database;
+  clock: Clock;
+  random: Random;
   /** Throws `pod_not_found` unless the account rents or has rented the pod. */
   requirePodOf(db: Db, accountId: string, podId: string): Promise<unknown>;
   /** Returns the instant before which all earnings of this ledger account are paid out; 0 if none are paid out. */
@@ -27,12 +32,17 @@ export type StatementsDeps = {
 
 export type Statements = ReturnType<typeof createStatements>;
 
-export function createStatements({ db, requirePodOf, paidOutUntil }: StatementsDeps) {
+export function createStatements(deps: StatementsDeps) {
+  const { db, clock, requirePodOf, paidOutUntil } = deps;
   return {
-    /** Returns the statement of one of the caller's pods, which may have ended. Throws `pod_not_found`. */
+    /**
+     * Returns the statement of one of the caller's pods, which may have ended, and posts its use first. Throws
+     * `pod_not_found`.
+     */
     async statement({ accountId }: UserIdentity, podId: string): Promise<PodStatement> {
       await requirePodOf(db, accountId, podId);
-      const meter = await findMeter(db, podId);
+      await postOnRequest(deps, accountId);
+      const meter = (await meteredPods(db, [podId], clock.now())).get(podId);
       if (meter === undefined) {
         const nothing = { total: 0, refunded: 0, billed_seconds: 0, lines: [] };
         return { pod_id: podId, ...nothing, currency: 'USD' };
@@ -69,7 +79,9 @@ export function createStatements({ db, requirePodOf, paidOutUntil }: StatementsD
       for (const id of new Set(periods.map((period) => period.provider_id))) {
         paidUntil.set(id, await paidOutUntil(db, providerAccount(id)));
       }
-      const rowOf = (period: ListedPeriod) => {
+      const days = await meteredDays(db, periods, clock.now());
+      const rowOf = (listed: ListedPeriod) => {
+        const period = days.get(listed) ?? listed;
         const row = billingRow(period, paidUntil.get(period.provider_id) ?? 0);
         return period.provider_id === caller.providerId ? row : publicRow(row);
       };
@@ -139,6 +151,29 @@ function endOf(meter: Meter, { to_ms, from_ms }: SegmentRow): number {
   return to_ms ?? Math.max(from_ms, meter.settled_to_ms);
 }
 
+/** Adds the use that is not posted yet to the days of billing to which it belongs. */
+async function meteredDays(
+  db: Db,
+  periods: readonly ListedPeriod[],
+  nowMs: number,
+): Promise<ReadonlyMap<ListedPeriod, ListedPeriod>> {
+  const podIds = [...new Set(periods.map((period) => period.pod_id))];
+  const days = new Map<ListedPeriod, ListedPeriod>();
+  const shares = await unpostedDays(db, podIds, nowMs);
+  for (const period of periods) {
+    const share = shares.get(period.pod_id)?.find(({ day_ms: dayMs }) => dayMs === period.day_ms);
+    if (share === undefined) continue;
+    days.set(period, {
+      ...period,
+      to_ms: share.to_ms,
+      billed_ms: period.billed_ms + share.to_ms - share.from_ms,
+      gross_uusd: period.gross_uusd + share.charge_uusd,
+      net_uusd: period.net_uusd + share.net_uusd,
+    });
+  }
+  return days;
+}
+
 function billingRow(period: ListedPeriod, paidUntilMs: number): BillingRow {
   const gross = period.gross_uusd - period.refunded_gross_uusd;
   const net = period.net_uusd - period.refunded_net_uusd;
@@ -178,16 +213,17 @@ export function spentBy(meter: Meter): number {
   return charged - absorbed - Math.max(0, refunded - absorbed);
 }
 
-/** Returns the amount of `spentBy` for each of these pods. Omits pods that never ran. */
+/** Returns the amount of `spentBy` for each of these pods, up to `nowMs`. Omits pods that never ran. */
 export async function spentOf(
   db: Db,
   podIds: readonly string[],
+  nowMs: number,
 ): Promise<ReadonlyMap<string, number>> {
-  const meters = await listMeters(db, podIds);
-  return new Map(meters.map((meter) => [meter.pod_id, spentBy(meter)]));
+  const meters = await meteredPods(db, podIds, nowMs);
+  return new Map([...meters].map(([podId, meter]) => [podId, spentBy(meter)]));
 }
 
-/** Returns the amount of `spentBy` for one pod; 0 if the pod never ran. */
-export async function spentOn(db: Db, podId: string): Promise<number> {
-  return (await spentOf(db, [podId])).get(podId) ?? 0;
+/** Returns the amount of `spentBy` for one pod, up to `nowMs`; 0 if the pod never ran. */
+export async function spentOn(db: Db, podId: string, nowMs: number): Promise<number> {
+  return (await spentOf(db, [podId], nowMs)).get(podId) ?? 0;
 }

@@ -1,7 +1,5 @@
 /** Queries on usage segments and meters. */
 import type { Selectable } from 'kysely';
-import { isPostgres } from '../../../database/engine.ts';
-import { ACTIVE_STATES } from '../../market/notices/notice.state.ts';
 import { CREATION_STATES } from '../../market/pods/pod.state.ts';
 import { insertOne, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type {
@@ -12,19 +10,6 @@ import type { Db } from '../../platform/database/tables.ts';
 
 export type Meter = Selectable<UsageMetersTable>;
 export type SegmentRow = Selectable<UsageSegmentsTable>;
-
-/** Ends of a pod's billable time that are stored outside its meter. */
-export type MeterBounds = {
-  seen_at: number | null;
-  removal_at: number | null;
-  /** Time at which the pod's node is removed permanently, according to a notice in force. */
-  leaves_at: number | null;
-  max_spend_uusd: number | null;
-  /** Time at which the pod is stopped because it is idle, unless it is used before. */
-  idle_stop_at: number | null;
-  /** Time at which a budget of the API key that rented the pod is used up. */
-  key_stops_at: number | null;
-};
 
 type OfPod = Slots<{ podId: string }>;
 
@@ -146,20 +131,6 @@ export function listSegmentsSince(db: Db, podId: string, fromMs: number): Promis
     .execute();
 }
 
-const burning = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
-  db
-    .selectFrom('usage_meters')
-    .selectAll()
-    .where('account_id', '=', accountId)
-    .where('is_billable', '=', 1)
-    .orderBy('pod_id'),
-);
-
-/** The account's billable meters. */
-export async function listBurning(db: Db, accountId: string): Promise<Meter[]> {
-  return (await burning(db, { accountId })).rows;
-}
-
 const restarting = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
   db
     .selectFrom('pods')
@@ -175,77 +146,6 @@ export async function listRestarting(
   accountId: string,
 ): Promise<Pick<Meter, 'price_uusd_per_gpu_hour' | 'gpu_count'>[]> {
   return (await restarting(db, { accountId })).rows;
-}
-
-/**
- * Locks up to `limit` accounts after `cursor` that have a billable meter last settled at or before `untilMs`. Skips
- * accounts that another process has locked. The returned cursor is null after the last account.
- */
-export async function claimDueAccounts(
-  tx: Db,
-  { untilMs, cursor, limit }: { untilMs: number; cursor: string; limit: number },
-): Promise<{ claimed: string[]; cursor: string | null }> {
-  const due = await tx
-    .selectFrom('usage_meters')
-    .select('account_id')
-    .distinct()
-    .where('is_billable', '=', 1)
-    .where('settled_to_ms', '<=', untilMs)
-    .where('account_id', '>', cursor)
-    .orderBy('account_id')
-    .limit(limit)
-    .execute();
-  const ids = due.map(({ account_id }) => account_id);
-  const last = ids.length < limit ? null : (ids.at(-1) ?? null);
-  if (!isPostgres(tx) || ids.length === 0) return { claimed: ids, cursor: last };
-  const locked = await tx
-    .selectFrom('accounts')
-    .select('id')
-    .where('id', 'in', ids)
-    .orderBy('id')
-    .forNoKeyUpdate()
-    .skipLocked()
-    .execute();
-  return { claimed: locked.map(({ id }) => id), cursor: last };
-}
-
-const burningOf = prepared((db, { rows }: Slots<{ rows: string }>) =>
-  db
-    .selectFrom('usage_meters')
-    .innerJoin('pods', 'pods.id', 'usage_meters.pod_id')
-    .selectAll('usage_meters')
-    .select(['pods.seen_at', 'pods.removal_at', 'pods.max_spend_uusd', 'pods.idle_stop_at'])
-    .select((eb) =>
-      eb
-        .selectFrom('notices')
-        .select('start_at')
-        .whereRef('notices.executor_id', '=', 'pods.executor_id')
-        .where('permanent', '=', 1)
-        .where('state', 'in', ACTIVE_STATES)
-        .as('leaves_at'),
-    )
-    .select((eb) =>
-      eb
-        .selectFrom('api_key_budgets')
-        .select('stops_at')
-        .whereRef('api_key_budgets.api_key_id', '=', 'pods.created_by_api_key_id')
-        .as('key_stops_at'),
-    )
-    .where('usage_meters.is_billable', '=', 1)
-    .where('usage_meters.account_id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
-    )
-    .orderBy('usage_meters.account_id')
-    .orderBy('usage_meters.pod_id'),
-);
-
-/** Billable meters of these accounts with the ends of their time, ordered by account. */
-export async function listBurningOf(
-  db: Db,
-  accountIds: readonly string[],
-): Promise<(Meter & MeterBounds)[]> {
-  const rows = JSON.stringify(accountIds.map((id) => ({ id })));
-  return (await burningOf(db, { rows })).rows;
 }
 
 const changes = prepared((db, { rows }: Slots<{ rows: string }>) =>

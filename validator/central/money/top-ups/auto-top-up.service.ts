@@ -92,7 +92,10 @@ export function createAutoTopUps({ db, clock, random, payments, pods }: AutoTopU
   }
 
   async function checkOne(tx: Db, accountId: string): Promise<void> {
-    await afterSpend(tx, new Map([[accountId, fundsIn(await balanceOf(tx, accountId))]]));
+    await afterSpend(
+      tx,
+      new Map([[accountId, fundsIn(await balanceOf(tx, accountId, clock.now()))]]),
+    );
   }
 
   async function shown(row: AutoTopUpRow): Promise<AutoTopUp> {

@@ -9,10 +9,10 @@ import { recordEvent } from '../../delivery/events/event.service.ts';
 import type { Account, Database, Db } from '../../platform/database/tables.ts';
 import type { Actor, UserIdentity } from '../../platform/identity.ts';
 import type { AccountPods } from '../account-pods.ts';
-import { reservedText } from '../balance/balance.service.ts';
+import { balanceOf, reservedText } from '../balance/balance.service.ts';
 import { causedBy } from '../ledger/double-entry.ts';
 import { postGroup } from '../ledger/ledger.service.ts';
-import { paidAccount, type Wallet, walletOf } from '../ledger/wallet.service.ts';
+import { paidAccount } from '../ledger/wallet.service.ts';
 import { requireKeyBudget } from '../metering/key-budget.service.ts';
 import {
   debitPaid,
@@ -106,8 +106,8 @@ export function createTransfers(deps: TransfersDeps) {
         recipient_id: recipient.id,
         amount_uusd: amountUusd,
         note: body.note ?? null,
-        sender_after_uusd: postedIn(await walletOf(tx, sender.id)),
-        recipient_after_uusd: postedIn(await walletOf(tx, recipient.id)),
+        sender_after_uusd: (await balanceOf(tx, sender.id, atMs)).posted,
+        recipient_after_uusd: (await balanceOf(tx, recipient.id, atMs)).posted,
         created_at: atMs,
       };
       await insertTransfer(tx, row);
@@ -185,10 +185,6 @@ function waitHint(hours: number): string {
     `Credit from auto top-ups can be spent at once and transferred ${hours} hours after the top-up. ` +
     'A payment that the operator records (ledger pay-in) can be transferred at once.'
   );
-}
-
-function postedIn({ paid, granted }: Wallet): number {
-  return paid + granted;
 }
 
 function toHistory(accountId: string, row: ListedTransfer): TransferHistoryDto {

@@ -67,6 +67,7 @@ import { unknownPods } from './migrations/0055-unknown-pods.ts';
 import { paidFees } from './migrations/0056-paid-fees.ts';
 import { podReports } from './migrations/0058-pod-reports.ts';
 import { syncQueue } from './migrations/0059-sync-queue.ts';
+import { hourlyPostings } from './migrations/0060-hourly-postings.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -128,6 +129,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   paidFees,
   podReports,
   syncQueue,
+  hourlyPostings,
 ];
 
 /** Schema number of this program. */
