@@ -71,9 +71,13 @@ commands to agents.
   npm run validator -- policy coverage         print for each cheat whether the check policy detects it, and what follows
   npm run validator -- policy coverage --policy FILE --at DATE
                                                for another policy, at another date
-  npm run validator -- ledger verify           verify the sums of the central API's money ledger
-  npm run validator -- ledger export [--format jsonl|csv]
+  npm run validator -- ledger verify [FOLDER]  verify the sums of the central API's money ledger, with the archives in
+                                               FOLDER or at the paths where they were written
+  npm run validator -- ledger export [FOLDER] [--format jsonl|csv]
                                                export all its transfers and accounts
+  npm run validator -- ledger close            close its months that have ended
+  npm run validator -- ledger archive MONTH FOLDER
+                                               move a closed month such as 2026-10 to a file in FOLDER
   npm run validator -- ledger pay-in EMAIL USD REFERENCE
                                                credit a payment received by other means, once per reference
   npm run validator -- payout list             list payouts of the central API, newest first

@@ -1,5 +1,5 @@
 /** Copies the journal of one ledger into an empty ledger. */
-import { allTransfers } from '../../../validator/central/money/ledger/audit.store.ts';
+import { transfersAfter } from '../../../validator/central/money/ledger/audit.store.ts';
 import type { Entry, LedgerAccount } from '../../../validator/central/money/ledger/double-entry.ts';
 import { postOne } from '../../../validator/central/money/ledger/ledger.service.ts';
 import { pendingOf } from '../../../validator/central/money/ledger/ledger.store.ts';
@@ -8,7 +8,7 @@ import { testCause } from './wallet.ts';
 
 /** Posts the groups of `from` to an empty database, in the same order. */
 export async function replayJournal(from: Database, to: Database): Promise<void> {
-  const groups = Map.groupBy(await Array.fromAsync(allTransfers(from)), (row) => row.group_id);
+  const groups = Map.groupBy(await Array.fromAsync(transfersAfter(from, 0)), (row) => row.group_id);
   /** Pending transfers in the new ledger, by their sequence number in the old ledger. */
   const copiedPending = new Map<number, { seq: number; amountUusd: number }>();
   for (const rows of groups.values()) {

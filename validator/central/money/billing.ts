@@ -9,6 +9,7 @@ import type { AccountPods } from './account-pods.ts';
 import { registerAlphaRoutes } from './alpha/alpha.routes.ts';
 import { balanceOf, fundsIn, grantSignupCredit } from './balance/balance.service.ts';
 import { registerLedgerRoutes } from './ledger/ledger.routes.ts';
+import { createMonthJob } from './ledger/month.job.ts';
 import { registerLowBalanceRoutes } from './low-balance/low-balance.routes.ts';
 import {
   createLowBalance,
@@ -78,6 +79,7 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
     postingMs: options.meterPostingMs ?? POSTING_INTERVAL_MS,
     afterSpend,
   });
+  const months = createMonthJob({ db, clock, log });
   const refundDeps = { clock, random, pods, rearmLowBalance };
   const refunds = createOperatorRefunds(refundDeps);
 
@@ -148,11 +150,12 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
 
     startJobs(): { stop(): Promise<void> } {
       metering.start();
+      months.start();
       topUps.start();
       payouts?.start();
       return {
         async stop() {
-          await Promise.all([metering.stop(), topUps.stop(), payouts?.stop()]);
+          await Promise.all([metering.stop(), months.stop(), topUps.stop(), payouts?.stop()]);
         },
       };
     },

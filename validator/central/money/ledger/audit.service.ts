@@ -1,22 +1,20 @@
 /** Audits the stored ledger: lists every broken invariant and hashes the balances. */
 import type { Db } from '../../platform/database/tables.ts';
 import type { LedgerAudit } from '../../platform/ports.ts';
-import {
-  allAccounts,
-  allTransfers,
-  doubledCauses,
-  emptyGroups,
-  podsOfHolds,
-} from './audit.store.ts';
+import { allAccounts, doubledCauses, emptyGroups, podsOfHolds } from './audit.store.ts';
 import { createAudit, type Finding } from './audit.ts';
+import { addAllMonths } from './month-audit.service.ts';
 
 /** Maximum number of listed findings. */
 const MAX_FINDINGS = 1_000;
 /** Pod states in which an open hold is an error. */
 const ENDING_STATES = ['creation_failed', 'deleting', 'deleted'];
 
-/** Audits the ledger. `db` must be one snapshot (`readCentralDatabase`); otherwise postings look like broken invariants. */
-export async function auditLedger(db: Db): Promise<LedgerAudit> {
+/**
+ * Audits the ledger with its archives, which are read from the recorded paths, or from `folder`. `db` must be one
+ * snapshot (`readCentralDatabase`); otherwise postings look like broken invariants.
+ */
+export async function auditLedger(db: Db, folder: string | null = null): Promise<LedgerAudit> {
   const findings: Finding[] = [];
   let more = 0;
   const find = (finding: Finding) => {
@@ -24,11 +22,7 @@ export async function auditLedger(db: Db): Promise<LedgerAudit> {
     else more += 1;
   };
   const audit = createAudit(find);
-  let transfers = 0;
-  for await (const transfer of allTransfers(db)) {
-    audit.add(transfer);
-    transfers += 1;
-  }
+  const transfers = await addAllMonths(db, { audit, find, folder });
   const accounts = await allAccounts(db);
   const hash = audit.finish(accounts);
   for (const id of await emptyGroups(db)) {

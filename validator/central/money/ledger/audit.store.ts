@@ -12,16 +12,20 @@ export type CausedTransfer = StoredTransfer & {
   actor: string;
   request_id: string | null;
   at_ms: number;
+  /** Amount of the pending transfer that this transfer resolves. */
+  pending_uusd: number | null;
 };
 
-/** Yields every transfer in order of `seq`, reading one page at a time. */
-export async function* allTransfers(db: Db): AsyncGenerator<CausedTransfer> {
-  for (let after = 0; ; ) {
+/** Yields the transfers with a `seq` above `from`, in order, reading one page at a time. */
+export async function* transfersAfter(db: Db, from: number): AsyncGenerator<CausedTransfer> {
+  for (let after = from; ; ) {
     const rows = await db
       .selectFrom('transfers')
       .innerJoin('ledger_groups', 'ledger_groups.id', 'transfers.group_id')
+      .leftJoin('transfers as pending', 'pending.seq', 'transfers.pending_seq')
       .selectAll('transfers')
       .select(['cause_type', 'cause_id', 'actor', 'request_id', 'at_ms'])
+      .select('pending.amount_uusd as pending_uusd')
       .where('transfers.seq', '>', after)
       .orderBy('transfers.seq')
       .limit(PAGE)

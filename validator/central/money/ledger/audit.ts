@@ -115,6 +115,21 @@ export function createAudit(find: (finding: Finding) => void) {
       if (kind === 'post' || kind === 'void') end(transfer);
     },
 
+    /** Hash of the balances recomputed so far. */
+    hash: (): string => balanceHash([...accounts.values()]),
+
+    /** Continues after `seq` with recorded balances and open holds, because earlier transfers cannot be read. */
+    resume(seq: number, balances: readonly StoredAccount[], pending: readonly StoredTransfer[]) {
+      last = seq;
+      for (const map of [accounts, open, holds]) map.clear();
+      for (const account of balances) accounts.set(account.id, { ...account });
+      for (const transfer of pending) {
+        open.set(transfer.seq, transfer);
+        const hold = holds.get(transfer.group_id) ?? { open: 0, ended: 0 };
+        holds.set(transfer.group_id, { ...hold, open: hold.open + 1 });
+      }
+    },
+
     /** Group ids of the holds that are still open. */
     openHolds: (): number[] => [...holds.keys()],
 

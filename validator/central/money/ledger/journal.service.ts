@@ -5,7 +5,14 @@ import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { TransferKind } from '../../platform/database/tables/money.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { LedgerAccount } from './double-entry.ts';
-import { foldOf, type JournalRow, lastSeqBefore, listJournal } from './journal.store.ts';
+import {
+  foldOf,
+  type JournalRow,
+  lastSeqBefore,
+  listJournal,
+  type Opening,
+  openingOf,
+} from './journal.store.ts';
 import type { LedgerLine, LedgerPage, LedgerQuery } from './ledger.schemas.ts';
 import { grantedAccount, lockedWalletOf, paidAccount, unreadable } from './wallet.service.ts';
 
@@ -17,7 +24,7 @@ const KINDS: Record<TransferKind, LedgerLine['kind']> = {
 };
 
 /**
- * Returns one page of the journal, oldest line first. Rejects with `account_balance_invalid` if the account's lines do
+ * Returns one page of the journal, oldest line first. The journal begins after the last archived month. Rejects with `account_balance_invalid` if the account's lines do
  * not sum to its stored balance.
  */
 export function journalPage(
@@ -25,13 +32,16 @@ export function journalPage(
   accountId: string,
   { since, after, limit }: LedgerQuery,
 ): Promise<LedgerPage> {
-  const own = [paidAccount(accountId), grantedAccount(accountId)];
+  const [paidId, grantedId] = [paidAccount(accountId), grantedAccount(accountId)];
+  const own = [paidId, grantedId];
   // The lock excludes concurrent postings, so that page, sums and balance are consistent.
   return db.transaction().execute(async (tx) => {
     const wallet = await lockedWalletOf(tx, accountId);
-    const from = since === undefined ? after : Math.max(after, await lastSeqBefore(tx, own, since));
+    const opening = await openingOf(tx, paidId, grantedId);
+    const first = Math.max(after, opening.seq);
+    const from = since === undefined ? first : Math.max(first, await lastSeqBefore(tx, own, since));
     const rows = await listJournal(tx, own, { after: from, limit });
-    const sums = await sumsOf(tx, own, rows[0]?.seq ?? 0);
+    const sums = await sumsOf(tx, own, rows[0]?.seq ?? 0, opening);
     const { paid, granted, held } = wallet;
     if (sums.balance !== paid + granted || sums.held !== held) throw unreadable();
     const last = rows.at(-1);
@@ -40,10 +50,10 @@ export function journalPage(
   });
 }
 
-async function sumsOf(tx: Db, own: readonly LedgerAccount[], before: number) {
+async function sumsOf(tx: Db, own: readonly LedgerAccount[], before: number, opening: Opening) {
   const sums = { balance: 0, balanceBefore: 0, held: 0 };
   for (const id of own) {
-    const { debits, credits, pending } = await foldOf(tx, id, before);
+    const { debits, credits, pending } = await foldOf(tx, id, before, opening);
     sums.balance += credits.all - debits.all;
     sums.balanceBefore += credits.before - debits.before;
     sums.held += pending.all;

@@ -3,7 +3,9 @@ import { sql } from 'kysely';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { TransferKind } from '../../platform/database/tables/money.ts';
 import type { Db } from '../../platform/database/tables.ts';
+import { lastArchive } from './archive.store.ts';
 import type { LedgerAccount } from './double-entry.ts';
+import type { Balances } from './ledger.store.ts';
 
 export type JournalRow = {
   seq: number;
@@ -22,6 +24,9 @@ export type JournalRow = {
 /** Sums of an account's transfers: of all transfers, and of transfers with a lower `seq` than a given one. */
 export type Fold = { debits: Sum; credits: Sum; pending: Sum };
 type Sum = { all: number; before: number };
+
+/** Slots of sums over the transfers of an account after `from`. */
+type FoldSlots = Slots<{ id: string; before: number; from: number }>;
 
 /** Queries by one side of transfers. Each query reads one index in order. */
 function sideOf(column: 'debit_id' | 'credit_id') {
@@ -62,7 +67,7 @@ function sideOf(column: 'debit_id' | 'credit_id') {
       .limit(1),
   );
 
-  const sums = prepared((db, { id, before }: Slots<{ id: string; before: number }>) =>
+  const sums = prepared((db, { id, before, from }: FoldSlots) =>
     db
       .selectFrom('transfers')
       .select([
@@ -71,6 +76,7 @@ function sideOf(column: 'debit_id' | 'credit_id') {
         sql<number>`sum(case when seq < ${before} then amount_uusd else 0 end)`.as('before'),
       ])
       .where(own, '=', id)
+      .where('seq', '>', from)
       .groupBy('kind'),
   );
   return { page, lastBefore, sums };
@@ -110,7 +116,7 @@ export async function lastSeqBefore(
   return last;
 }
 
-const freed = prepared((db, { id, before }: Slots<{ id: string; before: number }>) =>
+const freed = prepared((db, { id, before, from }: FoldSlots) =>
   db
     .selectFrom('transfers')
     .innerJoin('transfers as pending', 'pending.seq', 'transfers.pending_seq')
@@ -120,20 +126,63 @@ const freed = prepared((db, { id, before }: Slots<{ id: string; before: number }
         then pending.amount_uusd else 0 end), 0)`.as('before'),
     ])
     .where('transfers.debit_id', '=', id)
+    .where('transfers.seq', '>', from)
     .where('transfers.kind', 'in', ['post', 'void']),
 );
 
-/** Recomputes an account's sums. Reads all index entries of the account, so that the cost grows with its history. */
-export async function foldOf(db: Db, id: LedgerAccount, before: number): Promise<Fold> {
-  const debited = (await DEBIT.sums(db, { id, before })).rows;
-  const credited = (await CREDIT.sums(db, { id, before })).rows;
-  const [free = { all: 0, before: 0 }] = (await freed(db, { id, before })).rows;
+/** Totals of an account at the end of the last archived month, whose last transfer is `seq`. */
+export type Opening = { seq: number; balances: ReadonlyMap<string, Balances> };
+
+const openings = prepared((db, { one, other }: Slots<{ one: string; other: string }>) =>
+  db
+    .selectFrom('ledger_archives')
+    .innerJoin('ledger_month_balances', 'ledger_month_balances.month', 'ledger_archives.month')
+    .select(['last_seq', 'id', 'debits_posted', 'credits_posted', 'debits_pending'])
+    .where('id', 'in', [one, other])
+    .where('ledger_archives.month', '=', (eb) =>
+      eb.selectFrom('ledger_archives').select((archive) => archive.fn.max('month').as('month')),
+    ),
+);
+
+/** Returns the totals of two accounts from which their journal begins. `seq` is 0 if nothing is archived. */
+export async function openingOf(
+  db: Db,
+  one: LedgerAccount,
+  other: LedgerAccount,
+): Promise<Opening> {
+  const { rows } = await openings(db, { one, other });
+  const archived = await lastArchive(db);
+  return { seq: archived?.last_seq ?? 0, balances: new Map(rows.map((row) => [row.id, row])) };
+}
+
+/**
+ * Recomputes an account's sums. Reads all index entries of the account since the last archived month, so that the cost
+ * grows with its history.
+ */
+export async function foldOf(
+  db: Db,
+  id: LedgerAccount,
+  before: number,
+  opening: Opening,
+): Promise<Fold> {
+  const range = { id, before, from: opening.seq };
+  const debited = (await DEBIT.sums(db, range)).rows;
+  const credited = (await CREDIT.sums(db, range)).rows;
+  const [free = { all: 0, before: 0 }] = (await freed(db, range)).rows;
   const held = sumOf(debited, ['pending']);
+  const opened = opening.balances.get(id);
   return {
-    debits: sumOf(debited, ['direct', 'post']),
-    credits: sumOf(credited, ['direct', 'post']),
-    pending: { all: held.all - free.all, before: held.before - free.before },
+    debits: added(sumOf(debited, ['direct', 'post']), opened?.debits_posted),
+    credits: added(sumOf(credited, ['direct', 'post']), opened?.credits_posted),
+    pending: added(
+      { all: held.all - free.all, before: held.before - free.before },
+      opened?.debits_pending,
+    ),
   };
+}
+
+function added({ all, before }: Sum, opening = 0): Sum {
+  return { all: all + opening, before: before + opening };
 }
 
 function sumOf(

@@ -1,7 +1,7 @@
 /** Exports the whole ledger as lines from which the balances can be recomputed independently. See ../README.md. */
-import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { Db } from '../../platform/database/tables.ts';
-import { allAccounts, allTransfers, type CausedTransfer } from './audit.store.ts';
+import { allLines } from './archive.service.ts';
+import { allAccounts } from './audit.store.ts';
 import { balanceHash, type StoredAccount } from './audit.ts';
 
 export const EXPORT_FORMATS = ['jsonl', 'csv'] as const;
@@ -32,38 +32,22 @@ const COLUMNS = [
 type Value = string | number | null;
 type Line = Record<string, Value>;
 
-/** Prints transfers in order, then accounts, then the balance hash. `db` must be one snapshot. */
+/**
+ * Prints transfers in order, including archived months, then accounts, then the balance hash. `db` must be one snapshot.
+ * Archives are read from their recorded paths, or from `folder`; throws ConfigError for one that is missing or differs.
+ */
 export async function exportLedger(
   db: Db,
   format: ExportFormat,
   print: (line: string) => void,
+  folder: string | null = null,
 ): Promise<void> {
   const write = (line: Line) => print(format === 'csv' ? csvLine(line) : JSON.stringify(line));
   if (format === 'csv') print(COLUMNS.join(','));
-  for await (const transfer of allTransfers(db)) write(transferLine(transfer));
+  for await (const line of allLines(db, folder)) write(line);
   const accounts = await allAccounts(db);
   for (const account of accounts) write(accountLine(account));
   write({ row: 'end', balance_hash: balanceHash(accounts) });
-}
-
-function transferLine(transfer: CausedTransfer): Line {
-  const { seq, group_id, at_ms, debit_id, credit_id, amount_uusd, kind, pending_seq } = transfer;
-  const { cause_type, cause_id, actor, request_id } = transfer;
-  return {
-    row: 'transfer',
-    seq,
-    group: group_id,
-    at: `${naiveUtc(at_ms)}Z`,
-    debit: debit_id,
-    credit: credit_id,
-    amount_uusd,
-    kind,
-    pending_seq,
-    cause_type,
-    cause_id,
-    actor,
-    request_id,
-  };
 }
 
 function accountLine({ id, ...figures }: StoredAccount): Line {

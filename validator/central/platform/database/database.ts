@@ -68,6 +68,7 @@ import { paidFees } from './migrations/0056-paid-fees.ts';
 import { podReports } from './migrations/0058-pod-reports.ts';
 import { syncQueue } from './migrations/0059-sync-queue.ts';
 import { hourlyPostings } from './migrations/0060-hourly-postings.ts';
+import { ledgerMonths } from './migrations/0061-ledger-months.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -130,6 +131,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   podReports,
   syncQueue,
   hourlyPostings,
+  ledgerMonths,
 ];
 
 /** Schema number of this program. */

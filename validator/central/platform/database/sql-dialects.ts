@@ -16,6 +16,11 @@ export type SqlDialect = ColumnTypes & {
   stampRevisions(table: string, columns: readonly string[], parent: Parent): string[];
   /** Triggers that reject updates and deletes of rows of `table`. */
   forbidChanges(table: string): string[];
+  /**
+   * Replaces the triggers of `forbidChanges` by triggers that permit the deletion of rows for which `condition` holds.
+   * The condition refers to the row as `old`.
+   */
+  permitDeletes(table: string, condition: string): string[];
   /** Adds a column to triggers that `stampRevisions` has created. */
   stampOneMore(table: string, column: string): string[];
 };
@@ -46,6 +51,11 @@ export const SQLITE_DIALECT: SqlDialect = {
       (change) => `create trigger ${table}_no_${change} before ${change} on ${table}
         begin select raise(abort, '${table} only grows'); end`,
     ),
+  permitDeletes: (table, condition) => [
+    `drop trigger ${table}_no_delete`,
+    `create trigger ${table}_no_delete before delete on ${table} when not (${condition})
+      begin select raise(abort, '${table} only grows'); end`,
+  ],
   stampOneMore: (table, column) => [
     `create trigger ${table}_change_${column} after update of ${column} on ${table}
       begin ${sqliteStamp(table)} where id = new.id; end`,
@@ -77,6 +87,18 @@ export const POSTGRES_DIALECT: SqlDialect = {
       begin raise exception '${table} only grows'; end $$`,
     `create trigger ${table}_no_change before update or delete or truncate on ${table}
       for each statement execute function ${table}_only_grows()`,
+  ],
+  permitDeletes: (table, condition) => [
+    `drop trigger ${table}_no_change on ${table}`,
+    `create trigger ${table}_no_change before update or truncate on ${table}
+      for each statement execute function ${table}_only_grows()`,
+    `create function ${table}_keeps_row() returns trigger language plpgsql as $$
+      begin
+        if not (${condition}) then raise exception '${table} only grows'; end if;
+        return old;
+      end $$`,
+    `create trigger ${table}_no_delete before delete on ${table}
+      for each row execute function ${table}_keeps_row()`,
   ],
   stampOneMore: (table, column) => [
     `create trigger ${table}_change_${column} before update of ${column} on ${table}

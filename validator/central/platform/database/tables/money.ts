@@ -177,7 +177,51 @@ export type ReferralsTable = {
   created_at: number;
 };
 
+/** Months (UTC) of the ledger that are closed. Rows never change. */
+export type LedgerMonthsTable = {
+  /** `2026-10`. */
+  month: string;
+  /** Transfers of the month: `first_seq` follows the last transfer of the month before. */
+  first_seq: number;
+  last_seq: number;
+  /** Number of transfers. */
+  transfers: number;
+  /** Sum of the amounts of all transfers. A text, because it may exceed the safe integer range. */
+  amount_uusd: string;
+  /** SHA-256 of the month's transfers as exported lines. */
+  rows_hash: string;
+  /** Balance hash at the end of the month. */
+  balance_hash: string;
+  /** SHA-256 of this entry and of the `chain_hash` of the month before. */
+  chain_hash: string;
+  closed_at: number;
+};
+
+/** Totals of the ledger accounts at the end of a closed month. Rows never change. */
+export type LedgerMonthBalancesTable = {
+  month: string;
+  id: string;
+  debits_posted: number;
+  credits_posted: number;
+  debits_pending: number;
+};
+
+/** Closed months whose transfers are in a file. The database may delete the rows that `archive.store.ts` names. */
+export type LedgerArchivesTable = {
+  month: string;
+  /** Absolute path of the file at the time of the archiving. */
+  file: string;
+  first_seq: number;
+  last_seq: number;
+  first_group: number;
+  last_group: number;
+  archived_at: number;
+};
+
 export type MoneyTables = {
+  ledger_months: LedgerMonthsTable;
+  ledger_month_balances: LedgerMonthBalancesTable;
+  ledger_archives: LedgerArchivesTable;
   ledger_accounts: LedgerAccountsTable;
   ledger_groups: LedgerGroupsTable;
   transfers: TransfersTable;
