@@ -2,12 +2,16 @@
 import { strict as assert } from 'node:assert';
 import { auditLedger } from '../../validator/central/money/ledger/audit.service.ts';
 import { providerShare, referralShare } from '../../validator/central/money/ledger/shares.ts';
+import { walletOf } from '../../validator/central/money/ledger/wallet.service.ts';
 import { costOfSegments, rateOf, totalOf } from '../../validator/central/money/metering/cost.ts';
+import { meteredAccounts } from '../../validator/central/money/metering/metered.service.ts';
 import { accountRunsOutAt } from '../../validator/central/money/metering/runway.service.ts';
 import { burningOf, spendsOutAt } from '../../validator/central/money/metering/runway.ts';
+import { settleAccounts } from '../../validator/central/money/metering/settlement.service.ts';
 import { spentBy } from '../../validator/central/money/metering/statement.service.ts';
-import type { SegmentRow } from '../../validator/central/money/metering/usage.store.ts';
+import type { Meter, SegmentRow } from '../../validator/central/money/metering/usage.store.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
+import { rehearse } from '../../validator/central/platform/database/transactions.ts';
 import { openHolds } from '../fakes/scenes/wallet.ts';
 
 /** A span of wall-clock time that occurred twice, because the clock was set back. */
@@ -51,6 +55,38 @@ export async function checkMoney(db: Database, repeated: readonly Repeated[]): P
   for (const { hold_id: hold } of await ended.execute()) {
     assert.equal(holds.has(String(hold)), false, 'I12');
   }
+}
+
+/**
+ * Checks that the use that is not posted yet is exactly what a posting would post now: the same charges, paid from the
+ * same credit, leave the same wallets.
+ */
+export async function checkMetered(db: Database, nowMs: number): Promise<void> {
+  const burning = await db
+    .selectFrom('usage_meters')
+    .select('account_id')
+    .distinct()
+    .where('is_billable', '=', 1)
+    .execute();
+  const ids = burning.map(({ account_id: id }) => id);
+  await db.transaction().execute((tx) =>
+    rehearse(tx, async () => {
+      const metered = await meteredAccounts(tx, ids, nowMs);
+      await settleAccounts(tx, ids, nowMs);
+      for (const [accountId, { wallet, meters }] of metered) {
+        assert.deepEqual(await walletOf(tx, accountId), wallet, 'the wallet after a posting');
+        const posted = await meteredAccounts(tx, [accountId], nowMs);
+        for (const [podId, meter] of posted.get(accountId)?.meters ?? []) {
+          assert.deepEqual(amountsIn(meter), amountsIn(meters.get(podId)), 'the posted use');
+        }
+      }
+    }),
+  );
+}
+
+function amountsIn(meter: Meter | undefined) {
+  const { charged_uusd, provider_uusd, granted_uusd, absorbed_uusd, settled_to_ms } = meter ?? {};
+  return { charged_uusd, provider_uusd, granted_uusd, absorbed_uusd, settled_to_ms };
 }
 
 /** Checks that the sum that renters paid equals what providers, the platform and referrers hold or were paid. */

@@ -14,7 +14,13 @@ import {
   type TestMarketOverrides,
 } from '../fakes/scenes/market-fixture.ts';
 import { testCause } from '../fakes/scenes/wallet.ts';
-import { checkMoney, checkUsed, type Repeated, usedUntilNow } from './money-checks.ts';
+import {
+  checkMetered,
+  checkMoney,
+  checkUsed,
+  type Repeated,
+  usedUntilNow,
+} from './money-checks.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -224,6 +230,7 @@ export async function createMoneyWorld(
 
     async check(): Promise<void> {
       await checkMoney(db, repeated);
+      await checkMetered(db, clock.now());
       await checkUsed(db, reportedMs);
     },
   };

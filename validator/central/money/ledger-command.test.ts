@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '#shared/runtime/clock.ts';
+import { type Clock, systemClock } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
@@ -11,6 +11,7 @@ import { createPostgresDatabase, onPostgres } from '../../../test/fakes/scenes/c
 import { createPodScene, type PodScene } from '../../../test/fakes/scenes/pod-scene.ts';
 import { createAccountPods } from '../market/cut-off/cut-off.ts';
 import { openCentralDatabase } from '../platform/database/database.ts';
+import { monthOf } from './ledger/month-digest.ts';
 import { runMoneyLedgerCommand } from './ledger-command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'podwright-money-'));
@@ -30,7 +31,7 @@ afterAll(async () => {
 
 const deps = { clock: systemClock, random: systemRandom };
 
-async function run(words: string, change: { file?: string; format?: string } = {}) {
+async function run(words: string, change: { file?: string; format?: string; clock?: Clock } = {}) {
   const written = { out: '', err: '' };
   const command = {
     words: words.split(' '),
@@ -39,7 +40,7 @@ async function run(words: string, change: { file?: string; format?: string } = {
   };
   const isWell = await runMoneyLedgerCommand(
     { ...command, format: change.format ?? null },
-    { ...deps, pods: createAccountPods(deps) },
+    { ...deps, clock: change.clock ?? deps.clock, pods: createAccountPods(deps) },
     {
       print: (text) => {
         written.out += text;
@@ -184,4 +185,39 @@ it('rejects unknown commands, a server address as argument and a missing databas
   await expect(run('export', { format: 'xml' })).rejects.toThrow('see --help');
   await expect(run('verify', { file: 'postgres://u:p@h/d' })).rejects.toThrow('CENTRAL_DATABASE');
   await expect(run('verify', { file: join(folder, 'none.db') })).rejects.toThrow('no database');
+});
+
+describe('ledger close and archive', () => {
+  it('move a month to a file, with which verify and export have the same result', async () => {
+    const nowMs = scene.market.clock.now();
+    const clock = { ...systemClock, now: () => nowMs + 40 * 24 * 3_600_000 };
+    const month = monthOf(nowMs);
+    const [verified, exported] = [await run('verify'), await run('export')];
+    expect((await run('close', { clock: { ...clock, now: () => nowMs } })).out).toBe(
+      'no month has ended since the last closed month\n',
+    );
+    const closed = await run('close', { clock });
+    expect(closed.out).toMatch(new RegExp(`^${month}: \\d+ transfers, hash \\w{64}\n$`));
+    const archive = join(folder, 'archive');
+    const archived = await run(`archive ${month} ${archive}`, { clock });
+    const file = join(archive, `ledger-${month}.jsonl.gz`);
+    expect(archived).toEqual({
+      isWell: true,
+      out: `${month}: archived in ${file}\n`,
+      err: '',
+    });
+    expect(await run('verify')).toEqual(verified);
+    expect(await run('export')).toEqual(exported);
+    const elsewhere = join(folder, 'elsewhere');
+    const missing = await run(`verify ${elsewhere}`);
+    expect(missing.isWell).toBe(false);
+    expect(missing.err).toContain(`I19 archive ${elsewhere}/ledger-${month}.jsonl.gz: cannot be`);
+  });
+
+  it.each(['archive', 'archive 2026-13 folder', 'archive 2026-10', 'close now'])(
+    'reject: ledger %s',
+    async (words) => {
+      await expect(run(words)).rejects.toBeInstanceOf(ConfigError);
+    },
+  );
 });

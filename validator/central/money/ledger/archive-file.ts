@@ -37,7 +37,7 @@ async function* textsOf(lines: AsyncIterable<TransferLine>): AsyncGenerator<stri
   for await (const line of lines) yield `${JSON.stringify(line)}\n`;
 }
 
-/** Yields the lines of a file. Rejects for a missing or damaged file, and for a line that is no transfer. */
+/** Yields the lines of a file. Rejects for a missing or damaged file, and for a line that is not a transfer. */
 export async function* readArchive(file: string): AsyncGenerator<TransferLine> {
   const plain = createGunzip();
   const copied = pipeline(createReadStream(file), plain);

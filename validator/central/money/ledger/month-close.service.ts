@@ -100,6 +100,6 @@ function endOfMonth(month: string): number {
   const [year = 0, number = 0] = month.split('-').map(Number);
   const next = number === 12 ? `${year + 1}-01` : `${year}-${String(number + 1).padStart(2, '0')}`;
   const endMs = parseIsoTime(`${next}-01T00:00:00Z`);
-  if (endMs === null) throw new Error(`${month} is no month`);
+  if (endMs === null) throw new Error(`${month} is not a month`);
   return endMs;
 }

@@ -6,7 +6,7 @@ import type { Database } from '../../platform/database/tables.ts';
 import { closeMonths } from './month-close.service.ts';
 
 const HOUR_MS = 3_600_000;
-/** Time after the end of a month, in which an operator may still look at it. */
+/** Time after the end of a month, in which an operator can check the month before it is closed. */
 const CLOSE_AFTER_MS = 3 * 24 * HOUR_MS;
 
 export type MonthJobDeps = { db: Database; clock: Clock; log: Log };

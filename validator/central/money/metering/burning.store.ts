@@ -149,18 +149,6 @@ async function lockFree(tx: Db, accountIds: readonly string[]): Promise<string[]
   return locked.map(({ id }) => id);
 }
 
-/** Accounts with a billable meter, in order. */
-export async function listBurningAccounts(db: Db): Promise<string[]> {
-  const rows = await db
-    .selectFrom('usage_meters')
-    .select('account_id')
-    .distinct()
-    .where('is_billable', '=', 1)
-    .orderBy('account_id')
-    .execute();
-  return rows.map(({ account_id: id }) => id);
-}
-
 /** Accounts of those of these pods that are billable now. */
 export async function burningAccountsOf(db: Db, podIds: readonly string[]): Promise<string[]> {
   if (podIds.length === 0) return [];

@@ -1,5 +1,5 @@
 /**
- * Use that is metered and not posted yet. It has no rows of its own: the segments, prices, limits and contacts of the
+ * Use that is metered and not posted yet. It has no separate rows: the segments, prices, limits and contacts of the
  * pods and the balance of the account determine it at every instant, so a restart neither loses nor repeats it. Every
  * amount that a pod has cost or that an account has left is read through this module; `settlement.service.ts` posts
  * what it returns.

@@ -6,7 +6,6 @@
 import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { netFee } from '../ledger/shares.ts';
-import { listBurningAccounts } from './burning.store.ts';
 import { paidIn } from './charge.plan.ts';
 import { addTime, LONGEST_FAULT_MS, MINIMUM_CHARGE_MS, NO_COST, rateOf } from './cost.ts';
 import { meteredAccounts } from './metered.service.ts';
@@ -38,7 +37,8 @@ export async function finalFees(db: Db, clock: Clock): Promise<ReadonlyMap<strin
   for (const { executor_id: id, fee_uusd: fee } of await listFees(db)) add(id, fee);
   const open = new Map((await listOpenMeters(db)).map((meter) => [meter.pod_id, meter]));
   const yieldToEventLoop = createEventLoopYield(clock);
-  const accounts = await listBurningAccounts(db);
+  const burning = [...open.values()].filter(({ is_billable: billable }) => billable === 1);
+  const accounts = [...new Set(burning.map(({ account_id: id }) => id))];
   for (let from = 0; from < accounts.length; from += ACCOUNTS_PER_READ) {
     const batch = accounts.slice(from, from + ACCOUNTS_PER_READ);
     for (const { plan, meters } of (await meteredAccounts(db, batch, nowMs)).values()) {

@@ -35,7 +35,10 @@ import {
 import { writeSettlements } from './settlement.store.ts';
 import { findMeter, listRestarting, type Meter, raiseChangedMs } from './usage.store.ts';
 
-/** Result of settling an account: its remaining funds after all metered use and, for each pod, the latest instant of possible use. */
+/**
+ * Result of settling an account: its remaining funds after all metered use and, for each pod, the latest instant of
+ * possible use.
+ */
 export type SettlementResult = Pick<AccountPlan, 'accountId' | 'ends'> & { left: Funds };
 
 /**

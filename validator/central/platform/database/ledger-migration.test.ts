@@ -16,6 +16,7 @@ const HELD_UUSD = 550_000;
  */
 async function withoutLedger(db: Database, balances: ReadonlyMap<string, number>): Promise<void> {
   for (const statement of [
+    `drop trigger billing_ticks_no_delete${isPostgres(db) ? ' on billing_ticks' : ''}`,
     'drop table transfers',
     'drop table ledger_groups',
     'drop table ledger_accounts',
