@@ -3,11 +3,9 @@
  * database, and then written to another copy without any other work, in as many commits.
  */
 import { copyFileSync } from 'node:fs';
-import { constants } from 'node:sqlite';
-import { Kysely } from 'kysely';
 import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
-import type { Database, Tables } from '../../validator/central/platform/database/tables.ts';
-import { dialectOver } from '../../validator/database/node-sqlite-dialect.ts';
+import type { Database } from '../../validator/central/platform/database/tables.ts';
+import { handleOf } from '../fakes/scenes/central-database.ts';
 import { openedBy, TEST_SECRET } from '../fakes/scenes/central-fixture.ts';
 
 /** A database through both of its handles. `db.destroy` closes both. */
@@ -20,7 +18,7 @@ export function copyOf(from: string, to: string): Copy {
   source.close();
   copyFileSync(from, to);
   const file = openSqlite(to);
-  return { file, db: openedBy(new Kysely<Tables>({ dialect: dialectOver(file) }), TEST_SECRET) };
+  return { file, db: openedBy(handleOf(file), TEST_SECRET) };
 }
 
 /** Does each piece of work in turn and returns the rows that each has inserted and changed. */
@@ -38,8 +36,7 @@ export async function changesOf(
   return changes;
 }
 
-/** Writes recorded rows in one transaction. */
+/** Writes recorded rows in one transaction. Throws if a row does not fit. */
 export function writeBare({ file }: Copy, change: Uint8Array): void {
-  const onConflict = () => constants.SQLITE_CHANGESET_ABORT;
-  if (!file.applyChangeset(change, { onConflict })) throw new Error('the rows do not fit');
+  if (!file.applyChangeset(change)) throw new Error('the rows do not fit');
 }

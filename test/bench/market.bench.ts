@@ -5,9 +5,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { sql } from 'kysely';
 import { openCentralDatabase } from '../../validator/central/platform/database/database.ts';
 import { createDatabaseIn, startPostgresServer } from '../fakes/external/postgres-server.ts';
+import { runSql } from '../fakes/scenes/central-database.ts';
 import { createTestCentral, type TestCentral } from '../fakes/scenes/central-fixture.ts';
 import { DEFAULT_TEMPLATE, PUBLIC_KEY } from '../fakes/scenes/market-fixture.ts';
 import { median, type Row, ratioAtMost } from '../measure/row.ts';
@@ -108,9 +108,9 @@ function rowOf(name: string, times: { ours: number; reference: number }): Row {
 async function marketOf(nodes: number, address: string): Promise<Side> {
   const db = await openCentralDatabase(address);
   await seedMarket(db, nodes);
-  await sql`update executors set lat = (price_uusd_per_gpu_hour % 120000) / 1000.0 - 60,
-    lon = (price_uusd_per_gpu_hour % 360000) / 1000.0 - 180`.execute(db);
-  await sql`analyze`.execute(db);
+  const places = `update executors set lat = (price_uusd_per_gpu_hour % 120000) / 1000.0 - 60,
+    lon = (price_uusd_per_gpu_hour % 360000) / 1000.0 - 180`;
+  for (const text of [places, 'analyze']) await runSql(db, text);
   const central = await createTestCentral({ db, signupCreditUusd: BALANCE_UUSD });
   const { key: headers } = await central.signUp();
   const side = { ...central, headers, nodes: await freeNodes(db), podId: '' };

@@ -16,7 +16,7 @@ const LEFT_FREE_BYTES = 4 * RESERVE_BYTES;
 
 const reserveOf = (databasePath: string) => `${databasePath}.reserve`;
 
-/** Gives back a slice of the reserve if the disk is full and there is a reserve. */
+/** Releases a slice of the reserve if the disk is full and there is a reserve. */
 export function useReserve(databasePath: string): void {
   if (freeBytes(databasePath) >= SLICE_BYTES) return;
   const path = reserveOf(databasePath);

@@ -6,9 +6,9 @@ import { Kysely, sql } from 'kysely';
 import { Client } from 'pg';
 import { inject } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
-import { openSqlite } from '#shared/runtime/sqlite.ts';
+import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
 import { openCentralDatabase } from '../../../validator/central/platform/database/database.ts';
-import type { Database, Tables } from '../../../validator/central/platform/database/tables.ts';
+import type { Database, Db, Tables } from '../../../validator/central/platform/database/tables.ts';
 import { dialectOver } from '../../../validator/database/node-sqlite-dialect.ts';
 import { postgresUrl } from '../external/postgres-server.ts';
 
@@ -59,7 +59,17 @@ async function inMemory(): Promise<Database> {
   migrated ??= await migratedImage();
   const database = openSqlite(':memory:');
   database.deserialize(migrated);
-  return new Kysely<Tables>({ dialect: dialectOver(database) });
+  return handleOf(database);
+}
+
+/** Returns a handle of an open SQLite file with the schema of the central API. `destroy()` closes the file. */
+export function handleOf(file: DatabaseSync): Database {
+  return new Kysely<Tables>({ dialect: dialectOver(file) });
+}
+
+/** Runs a statement of the engine that no store has, such as a lock or an analysis. */
+export async function runSql(db: Db, text: string): Promise<Record<string, unknown>[]> {
+  return (await sql.raw<Record<string, unknown>>(text).execute(db)).rows;
 }
 
 async function migratedImage(): Promise<Uint8Array> {

@@ -146,7 +146,7 @@ function nearestNode<T extends { id: string }>(constraint: Constraint<T>, node: 
   };
 }
 
-/** Of equally frequent values, returns the lowest. */
+/** Returns the most frequent value, the lowest of several. */
 function mostFrequent(counts: ReadonlyMap<ConstraintValue, number>): ConstraintValue | null {
   const [best] = [...counts].toSorted(
     ([a, first], [b, second]) => second - first || (a < b ? -1 : 1),

@@ -1,8 +1,7 @@
 /** A central API whose PostgreSQL database is overloaded. */
-import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../../../../test/fakes/eventually.ts';
-import { createPostgresDatabase } from '../../../../test/fakes/scenes/central-database.ts';
+import { createPostgresDatabase, runSql } from '../../../../test/fakes/scenes/central-database.ts';
 import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { openCentralDatabase } from '../database/database.ts';
@@ -35,7 +34,7 @@ it('rejects requests with database_busy while long queries use all connections, 
   const queries = Array.from({ length: CONNECTIONS }, () =>
     db.connection().execute(async (connection) => {
       connected += 1;
-      await sql`select pg_sleep(1)`.execute(connection);
+      await runSql(connection, 'select pg_sleep(1)');
       await release.promise;
     }),
   );
@@ -57,7 +56,7 @@ it('rejects requests with database_busy while long queries use all connections, 
 it('rejects a write with database_locked while another process holds a lock, and answers reads', async () => {
   const other = await openCentralDatabase(url);
   const holder = await other.startTransaction().execute();
-  await sql`lock table account_secrets in exclusive mode`.execute(holder);
+  await runSql(holder, 'lock table account_secrets in exclusive mode');
   const writing = market.call('POST', '/secrets', {
     headers: account.key,
     body: { name: 'waits', value: 'x' },

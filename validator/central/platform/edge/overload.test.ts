@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openSqlite } from '#shared/runtime/sqlite.ts';
+import { runSql } from '../../../../test/fakes/scenes/central-database.ts';
 import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { openCentralDatabase } from '../database/database.ts';
@@ -71,8 +71,8 @@ it('waits for a lock that is held shortly, while the event loop continues', asyn
 });
 
 it('rejects writes with storage_full if the database may not grow, and answers reads', async () => {
-  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(db);
-  await sql.raw(`pragma max_page_count = ${rows[0]?.page_count}`).execute(db);
+  const [pages] = await runSql(db, 'pragma page_count');
+  await runSql(db, `pragma max_page_count = ${pages?.['page_count']}`);
   const statuses = new Set<number>();
   for (let index = 0; index < 50; index += 1) {
     const answer = await addSecret(`s${index}`, 'x'.repeat(30_000));
