@@ -20,6 +20,9 @@ const GPU_COUNTS = [1, 2, 4, 8];
 const RENTED_EVERY = 4;
 const PER_INSERT = 500;
 const PRICES = 997;
+/** Degrees over which the nodes are spread. */
+const LATITUDES = 120;
+const LONGITUDES = 360;
 const PROVIDER = '00000000-0000-4000-8000-00000000000a';
 
 /** Inserts verified nodes of one provider; the same count always produces the same nodes. */
@@ -64,8 +67,8 @@ function nodeOf(index: number) {
     price_uusd_per_gpu_hour: 300_000 + ((index * 7_919) % PRICES) * 3_000,
     min_gpu_count: 1,
     collateral_deposited: 0,
-    lat: null,
-    lon: null,
+    lat: (index % LATITUDES) - LATITUDES / 2,
+    lon: (index % LONGITUDES) - LONGITUDES / 2,
     location_json: null,
     state: 'verified',
     paused: 0,

@@ -108,9 +108,7 @@ function rowOf(name: string, times: { ours: number; reference: number }): Row {
 async function marketOf(nodes: number, address: string): Promise<Side> {
   const db = await openCentralDatabase(address);
   await seedMarket(db, nodes);
-  const places = `update executors set lat = (price_uusd_per_gpu_hour % 120000) / 1000.0 - 60,
-    lon = (price_uusd_per_gpu_hour % 360000) / 1000.0 - 180`;
-  for (const text of [places, 'analyze']) await runSql(db, text);
+  await runSql(db, 'analyze');
   const central = await createTestCentral({ db, signupCreditUusd: BALANCE_UUSD });
   const { key: headers } = await central.signUp();
   const side = { ...central, headers, nodes: await freeNodes(db), podId: '' };
