@@ -28,9 +28,7 @@ export function readPolicyFile<Schema extends z.ZodObject>(
   const problems = parsed.error.issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys' && issue.path.length === 0
       ? issue.keys.map((name) => unknownField(name, fields))
-      : [
-          `${issue.path.join('.') || 'policy'}: ${isAbsent(content, issue.path) ? MISSING : issue.message}`,
-        ],
+      : [`${issue.path.join('.') || 'policy'}: ${reasonOf(issue, content)}`],
   );
   throw new ConfigError(
     `${path} is not a policy for ${what}:\n  ${problems.join('\n  ')}\n  ${example} has an example of every field`,
@@ -38,6 +36,11 @@ export function readPolicyFile<Schema extends z.ZodObject>(
 }
 
 const MISSING = 'the field is missing';
+
+/** The messages of our own rules say more than that a field is missing. */
+function reasonOf(issue: z.core.$ZodIssue, content: unknown): string {
+  return issue.code !== 'custom' && isAbsent(content, issue.path) ? MISSING : issue.message;
+}
 
 /** Returns true if the content has no value at this path. */
 function isAbsent(content: unknown, path: readonly PropertyKey[]): boolean {
