@@ -37,7 +37,7 @@ export function readPolicyFile<Schema extends z.ZodObject>(
 
 const MISSING = 'the field is missing';
 
-/** The messages of our own rules say more than that a field is missing. */
+/** The messages of our rules (`custom`) contain more than that a field is missing. */
 function reasonOf(issue: z.core.$ZodIssue, content: unknown): string {
   return issue.code !== 'custom' && isAbsent(content, issue.path) ? MISSING : issue.message;
 }
