@@ -1,6 +1,6 @@
 /**
- * Compares the pods of nodes outside the queue of the pod sync with the database, at the start and then every ten minutes.
- * The pod sync compares only nodes with pods in the database, and an old copy of the database may have none.
+ * Compares the pods of all nodes with the database, at the start and then every ten minutes. The pod sync compares only
+ * nodes with pods in the database, and an old copy of the database may have none.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -65,23 +65,13 @@ export function createUnknownPodsJob(deps: {
   };
 }
 
-/** Nodes that can receive rentals and that the pod sync does not visit; nodes with unknown pods first. */
+/** Nodes that can receive rentals; nodes with unknown pods first. */
 async function nodesToSurvey(db: Database): Promise<string[]> {
   const rows = await db
     .selectFrom('executors')
     .select('id')
     .where((eb) => eb.or([eb('state', '=', 'verified'), eb('unknown_pods', '>', 0)]))
     .where('state', '<>', 'removed')
-    .where((eb) =>
-      eb.not(
-        eb.exists(
-          eb
-            .selectFrom('sync_turns')
-            .select('sync_turns.executor_id')
-            .whereRef('sync_turns.executor_id', '=', 'executors.id'),
-        ),
-      ),
-    )
     .orderBy('unknown_pods', 'desc')
     .orderBy('id')
     .execute();
