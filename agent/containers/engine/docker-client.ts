@@ -1,4 +1,5 @@
 /** dockerode clients. The package is loaded without the dependencies that the agent never uses. */
+import { inspect } from 'node:util';
 import type Docker from 'dockerode';
 import { Agent } from '#shared/http/node-http.ts';
 import { importWithout } from '../../import-without.ts';
@@ -19,6 +20,17 @@ const UNUSED = new Set([
 
 const { default: Dockerode } = await importWithout(UNUSED, () => import('dockerode'));
 
+/**
+ * Connections to the engine. dockerode's HTTP client formats the options of each request for a debug message, also if
+ * debugging is off, and with them the agent and all its connections. With a hundred pods, that would block the event
+ * loop for seconds.
+ */
+class EngineConnections extends Agent {
+  [inspect.custom](): string {
+    return 'EngineConnections';
+  }
+}
+
 /** Returns a client of the engine behind a Unix socket. It connects on the first call. */
 export function createDockerClient(socketPath: string): Docker {
   // In a variable: dockerode's types lack `agent`, so a literal in the call would not compile.
@@ -27,7 +39,7 @@ export function createDockerClient(socketPath: string): Docker {
     // Without `host`, a DOCKER_HOST in the environment would take precedence over the socket.
     host: undefined,
     // A new connection costs more than most calls.
-    agent: new Agent({ keepAlive: true }),
+    agent: new EngineConnections({ keepAlive: true }),
   };
   return new Dockerode(connection);
 }
