@@ -1,6 +1,7 @@
 /** ContainerEngine over dockerode. Only this folder imports dockerode. */
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
+import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import { containerOptions } from './container-options.ts';
 import { createDockerClient, type Docker } from './docker-client.ts';
 import { type ContainerEngine, type ContainerState, EngineError } from './engine.ts';
@@ -34,6 +35,8 @@ import { createEngineImages } from './engine-images.ts';
 import { bytesOf, jsonLines, logFrames } from './engine-stream.ts';
 
 const MS_PER_SECOND = 1_000;
+/** Concurrent inspections of one list. More would only delay requests for single pods. */
+const MAX_INSPECTIONS = 8;
 const DEFAULT_NETWORK = 'bridge';
 
 export function createDockerodeEngine(options: {
@@ -195,7 +198,10 @@ export function createDockerodeEngine(options: {
         docker.listContainers({ all: true, filters: labelFilter(labels), abortSignal }),
       );
       // The list has neither exit codes nor times.
-      const states = await Promise.all(rows.map((row) => inspectContainer(row.Id)));
+      const inspections = createSemaphore(MAX_INSPECTIONS);
+      const states = await Promise.all(
+        rows.map((row) => inspections.run(() => inspectContainer(row.Id))),
+      );
       return states.filter((state) => state !== null);
     },
     async waitContainer(id, signal) {
