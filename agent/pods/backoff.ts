@@ -73,13 +73,12 @@ export function afterExit(
   }
   const attempts = before + 1;
   const looping = attempts >= CRASH_LOOP_ATTEMPTS;
-  const message = messageOfExit(exit);
   const launched = row.launched === 1 || ranMs >= LAUNCHED_AFTER_MS ? 1 : 0;
   return {
     ...ended,
     launched,
     reason: looping ? 'CrashLoopBackOff' : exit.reason,
-    message: looping ? `${message}, ${attempts} times in a row` : message,
+    message: messageOfRecorded(exit, attempts),
     attempts,
     next_retry_ms: at.nowMs + backoffMs(attempts, at.random),
     ...(isLaunchOver({ ...row, launched }, at.nowMs) ? givenUp(row) : {}),
@@ -107,6 +106,12 @@ export function exitOf(container: ContainerState, cause: ExitCause): LastExit {
 function reasonOf(container: ContainerState): ReasonCode {
   if (container.oomKilled) return 'OOMKilled';
   return container.exitCode === 0 ? 'ExitedZero' : 'ExitedNonZero';
+}
+
+/** Message of the row after an exit that the pod itself has caused `attempts` times in a row. */
+export function messageOfRecorded(exit: LastExit, attempts: number): string {
+  const message = messageOfExit(exit);
+  return attempts >= CRASH_LOOP_ATTEMPTS ? `${message}, ${attempts} times in a row` : message;
 }
 
 export function messageOfExit(exit: LastExit): string {

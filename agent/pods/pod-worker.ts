@@ -3,6 +3,7 @@ import type { ContainerState } from '../containers/engine/engine.ts';
 import { podLabels } from '../containers/engine/labels.ts';
 import type { PortService } from '../leases/port.service.ts';
 import { afterFailure } from './backoff.ts';
+import type { OomEvents } from './oom-events.ts';
 import type { FactsOf } from './plan-facts.ts';
 import { planPod } from './pod.plan.ts';
 import type { PodRow } from './pod.store.ts';
@@ -16,6 +17,7 @@ export type WorkerPorts = StagedImagePorts & {
   ports: PortService;
   steps: PodSteps;
   factsOf: FactsOf;
+  oomEvents: Pick<OomEvents, 'complete'>;
 };
 
 export type PodWorker = ReturnType<typeof createPodWorker>;
@@ -65,13 +67,18 @@ export function createPodWorker(podId: string, deps: WorkerPorts) {
     running = null;
   }
 
+  async function listContainers(): Promise<readonly ContainerState[]> {
+    const found = await health.listContainers(podLabels(deps.executorId, podId));
+    return found.map(deps.oomEvents.complete);
+  }
+
   async function runSteps(): Promise<void> {
     let observed: readonly ContainerState[] | null = null;
     for (let count = 0; count < MAX_STEPS_PER_RUN && !stopping; count += 1) {
       const { signal } = interruption;
       let doing: StepKind = 'wait';
       try {
-        observed ??= await health.listContainers(podLabels(deps.executorId, podId));
+        observed ??= await listContainers();
         const row = records.get(podId);
         if (row === null) return;
         if (!stopping) stagedImage.follow(row);

@@ -11,6 +11,7 @@ import {
 import { createJumpingClock, type JumpingClock } from '../../test/fakes/jumping-clock.ts';
 import type { Agent } from '../app.ts';
 import type { EngineError } from '../containers/engine/engine.ts';
+import { LATE_OOM_MS } from './oom-events.ts';
 import { TOMBSTONE_MS } from './reconcile.job.ts';
 
 const IMAGE = 'registry.example/one:1';
@@ -250,6 +251,44 @@ it.each<[number, boolean, string]>([
     last_exit: exit,
     reason: null,
   });
+});
+
+it('explains an exit by an out-of-memory kill that the engine reports later', async () => {
+  const { container_id } = await putAndSettle();
+  const id = container_id ?? '';
+  engine.exit(id, 137, false);
+  await settle();
+  engine.reportOom(id);
+  await settle();
+  const last_exit = { exit_code: 137, oom_killed: true, reason: 'OOMKilled' };
+  const message = 'The pod ran out of its memory (exit code 137)';
+  const explained = { phase: 'backoff', reason: 'OOMKilled', message, last_exit };
+  expect(agent.pods.get(ID)).toMatchObject(explained);
+  await pass(1_000);
+  expect(agent.pods.get(ID)).toMatchObject({ phase: 'running', reason: null, last_exit });
+});
+
+it.each([
+  ['another exit code', 3, 0],
+  ['an earlier kill', 137, LATE_OOM_MS + 1_000],
+])('does not explain %s by an out-of-memory kill', async (_, exitCode, afterMs) => {
+  const { container_id } = await putAndSettle();
+  const id = container_id ?? '';
+  engine.reportOom(id);
+  await pass(afterMs);
+  engine.exit(id, exitCode, false);
+  await settle();
+  const last_exit = { exit_code: exitCode, oom_killed: false, reason: 'ExitedNonZero' };
+  expect(agent.pods.get(ID)).toMatchObject({ phase: 'backoff', last_exit });
+});
+
+it('explains an exit whose event was processed before the exit was recorded', async () => {
+  const { container_id } = await putAndSettle();
+  const id = container_id ?? '';
+  engine.exit(id, 137, false);
+  engine.reportOom(id);
+  await settle();
+  expect(agent.pods.get(ID)).toMatchObject({ last_exit: { oom_killed: true } });
 });
 
 it('deletes the row of a removed pod after a day', async () => {

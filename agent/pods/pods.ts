@@ -13,6 +13,7 @@ import { type PeriodicWork, startWork } from '../periodic-work.ts';
 import type { HostLimits } from './admission.ts';
 import { createLifetimes, LIFETIME_INTERVAL_MS } from './lifetime.job.ts';
 import { createLostPods } from './lost-pods.ts';
+import { createOomEvents } from './oom-events.ts';
 import { createPodFacts } from './plan-facts.ts';
 import { registerPodRoutes } from './pod.routes.ts';
 import { createPodService } from './pod.service.ts';
@@ -122,9 +123,11 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
     isPaused,
   });
   const common = { executorId, engine, health, records, ports: portLeases, clock, log, factsOf };
+  const oomEvents = createOomEvents(records);
   const supervisor = createPodSupervisor({
     ...common,
     steps,
+    oomEvents,
     images: images.podImages,
     random,
     onPull: pulls.note,
@@ -132,6 +135,7 @@ export function createPods(ports: PodsPorts, deps: PodsDeps) {
   const reconcile = createReconcile({
     ...common,
     supervisor,
+    oomEvents,
     onOom: ports.onOom,
     onRun: ports.onReconciled,
   });

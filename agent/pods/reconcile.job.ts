@@ -12,6 +12,7 @@ import type { EngineHealth } from '../containers/engine/engine-health.ts';
 import { podLabels } from '../containers/engine/labels.ts';
 import type { PortService } from '../leases/port.service.ts';
 import { hasLaunched } from './launch-limit.ts';
+import type { OomEvents } from './oom-events.ts';
 import type { FactsOf } from './plan-facts.ts';
 import { planPod } from './pod.plan.ts';
 import type { PodRow } from './pod.store.ts';
@@ -36,6 +37,7 @@ export function createReconcile(deps: {
   clock: Clock;
   log: Log;
   factsOf: FactsOf;
+  oomEvents: Pick<OomEvents, 'note'>;
   /** Called when the kernel has killed a process of the pod because it was out of memory. */
   onOom(podId: string): void;
   /** Called after each pass; `failure` is null if it completed. */
@@ -117,7 +119,10 @@ export function createReconcile(deps: {
       while (!signal.aborted) {
         try {
           for await (const event of engine.events(labels, signal, opened)) {
-            if (event.action === 'oom') deps.onOom(event.podId);
+            if (event.action === 'oom') {
+              deps.onOom(event.podId);
+              deps.oomEvents.note(event);
+            }
             if (WAKING_ACTIONS.has(event.action)) supervisor.wake(event.podId);
           }
         } catch (error) {

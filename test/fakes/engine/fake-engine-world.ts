@@ -122,7 +122,7 @@ export function createWorldActions(world: World, clock: Clock) {
     emit(container, 'start');
   }
 
-  return { newId, tick, find, get, end, remove, start };
+  return { newId, tick, find, get, emit, end, remove, start };
 }
 
 /** Returns true if `given` contains all labels in `wanted`. */

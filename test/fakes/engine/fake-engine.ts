@@ -29,6 +29,8 @@ export type FakeEngine = ContainerEngine & {
   addImage(reference: string, digest: string | null): void;
   /** Ends a container as if its process had exited. */
   exit(idOrName: string, exitCode: number, oomKilled?: boolean): void;
+  /** Reports that the kernel killed a process of the container because it was out of memory. */
+  reportOom(idOrName: string): void;
   /** Removes a container without the agent, as another tool on the host would. */
   vanish(idOrName: string): void;
   /** While true every call fails with `unavailable` and the event streams end. */
@@ -73,7 +75,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
     streams,
   } = world;
   const actions = createWorldActions(world, clock);
-  const { newId, tick, get, end, remove } = actions;
+  const { newId, tick, get, emit, end, remove } = actions;
 
   async function call<T>(method: string, detail: string, work: () => T | Promise<T>): Promise<T> {
     await engine.hook('before', method, detail);
@@ -100,6 +102,7 @@ export function createFakeEngine(clock: Clock, world: World = emptyWorld()): Fak
       else images.set(reference, { id: `sha256:${newId()}`, repoDigests: [], ...PLAIN });
     },
     exit: (idOrName, exitCode, oomKilled = false) => end(get(idOrName), exitCode, oomKilled),
+    reportOom: (idOrName) => emit(get(idOrName), 'oom'),
     vanish: (idOrName) => remove(get(idOrName)),
     setAway(next) {
       world.away = next;
