@@ -1,7 +1,8 @@
 /** `npm run bench`: measures every row and its reference in the same run. */
 
+import { withAgent } from '../measure/measured-agent.ts';
 import type { Row } from '../measure/row.ts';
-import { measure, type Part, withAgent } from '../measure/runner.ts';
+import { measure, type Part } from '../measure/runner.ts';
 import { agentIdleMemory } from './agent-memory.bench.ts';
 import { backups, smallFiles } from './backup.bench.ts';
 import { busyNodes } from './busy.bench.ts';

@@ -11,6 +11,7 @@ import { ensureBuiltinImage } from '../../agent/containers/images/builtin-image.
 import { createFileUsage, createKernelFiles } from '../../agent/metrics/usage/kernel-usage.ts';
 import { createPodUsage } from '../../agent/metrics/usage/pod-usage.ts';
 import { median, type Row, ratioAtMost } from '../measure/row.ts';
+import { removeLabelled } from '../run/leftovers.ts';
 
 const PODS = 10;
 const LOOKS = 50;
@@ -22,7 +23,9 @@ const BUSYBOX = '/bin/busybox';
 /** Measures the CPU time of this process only; the engine's CPU time for its answers is additional. */
 export async function podUsageCost(): Promise<Row> {
   const engine = createDockerodeEngine({ socketPath: '/var/run/docker.sock', clock: systemClock });
-  const labels = { [LABELS.executor]: systemRandom.uuid(), [LABELS.kind]: 'bench' };
+  const executorId = systemRandom.uuid();
+  const labels = { [LABELS.executor]: executorId, [LABELS.kind]: 'bench' };
+  process.once('exit', () => removeLabelled(`${LABELS.executor}=${executorId}`));
   const ids: string[] = [];
   try {
     const image = await ensureBuiltinImage(engine, BUSYBOX);

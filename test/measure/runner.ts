@@ -4,7 +4,6 @@ import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { VERSION } from '#shared/runtime/version.ts';
-import { type AgentProcess, createAgentHome } from '../fakes/agents/agent-process.ts';
 import type { Row } from './row.ts';
 
 /** Measures one part and reports each row as soon as it is complete. */
@@ -47,7 +46,8 @@ export async function measure<Options>(
     process.exitCode = chosen === null ? WRONG_USAGE : 0;
     return;
   }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  // Parts remove what they leave on this computer when the process exits.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, () => process.exit(INTERRUPTED));
   }
   const rows: Row[] = [];
@@ -70,21 +70,6 @@ export async function measure<Options>(
   mkdirSync(dirname(measurement.resultFile), { recursive: true });
   writeFileSync(measurement.resultFile, `${JSON.stringify(rows, null, 2)}\n`);
   print(`written to ${measurement.resultFile}; a value beyond its limit does not fail the run`);
-}
-
-/** Runs `work` with an agent process in a temporary home; ends both afterwards, also when the run is interrupted. */
-export async function withAgent(
-  ports: string,
-  work: (agent: AgentProcess) => Promise<void>,
-): Promise<void> {
-  const home = createAgentHome({ AGENT_PORT_RANGE: ports });
-  process.once('exit', () => home.remove());
-  const agent = await home.start();
-  try {
-    await work(agent);
-  } finally {
-    await agent.stop();
-  }
 }
 
 export function print(line: string): void {

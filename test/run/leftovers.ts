@@ -43,6 +43,8 @@ type DockerObject = {
  */
 const KINDS = ['container', 'network', 'volume', 'image'] as const;
 
+const REMOVAL_PASSES = 2;
+
 export function hostState(): Before {
   return {
     objects: new Set(dockerObjects().map(({ id }) => id)),
@@ -90,12 +92,36 @@ export function removeObjects({ id }: Run, before: Before): string[] {
         !claimed.has(object.labels[EXECUTOR_LABEL] ?? '')),
   );
   for (const kind of KINDS) {
-    for (const object of left.filter((each) => each.kind === kind)) {
-      const force = kind === 'network' ? [] : ['--force'];
-      command('docker', kind, 'rm', ...force, ...(kind === 'container' ? ['-v'] : []), object.id);
-    }
+    for (const object of left.filter((each) => each.kind === kind)) removeOfKind(kind, [object.id]);
   }
   return left.filter((object) => !isBuiltIn(object)).map(({ kind, name }) => `${kind} ${name}`);
+}
+
+/**
+ * Removes the containers, networks and volumes with a label, such as `io.podwright.executor=ID`. A process calls it when
+ * it exits, so it does not return before they are gone.
+ */
+export function removeLabelled(label: string): void {
+  // A container whose creation was in progress may appear after the first pass.
+  for (let pass = 0; pass < REMOVAL_PASSES; pass += 1) {
+    for (const kind of ['container', 'network', 'volume'] as const) {
+      const all = kind === 'container' ? ['--all'] : [];
+      const list = command('docker', kind, 'ls', '--quiet', ...all, '--filter', `label=${label}`);
+      removeOfKind(kind, lines(list));
+    }
+  }
+}
+
+/** Removes a container and the image of the same name. */
+export function removeWithImage(name: string): void {
+  removeOfKind('container', [name]);
+  removeOfKind('image', [name]);
+}
+
+function removeOfKind(kind: DockerObject['kind'], ids: readonly string[]): void {
+  if (ids.length === 0) return;
+  const force = kind === 'network' ? [] : ['--force'];
+  command('docker', kind, 'rm', ...force, ...(kind === 'container' ? ['-v'] : []), ...ids);
 }
 
 /** Returns true for an agent's built-in image, which agents leave in the engine for their next start. */

@@ -10,7 +10,7 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createDockerodeEngine } from '../../agent/containers/engine/dockerode-engine.ts';
 import { LABELS } from '../../agent/containers/engine/engine.ts';
-import { type AgentProcess, createAgentHome } from '../fakes/agents/agent-process.ts';
+import type { AgentProcess } from '../fakes/agents/agent-process.ts';
 import { podSpec } from '../fakes/agents/test-agent.ts';
 import { eventually } from '../fakes/eventually.ts';
 import { startBackupServer } from '../fakes/external/backup-server.ts';
@@ -22,6 +22,7 @@ import {
   writeMixedTree,
 } from '../fakes/mixed-tree.ts';
 import { PASSWORD } from '../fakes/scenes/backup-scene.ts';
+import { createMeasuredHome } from '../measure/measured-agent.ts';
 import { figureAtMost, type Row } from '../measure/row.ts';
 
 const PORTS = ['28200-28299', '28300-28399'] as const;
@@ -94,7 +95,7 @@ function differing(wanted: readonly string[], found: readonly string[]): number 
 }
 
 async function startHost(ports: string): Promise<Host> {
-  const home = createAgentHome({ AGENT_PORT_RANGE: ports });
+  const home = createMeasuredHome({ AGENT_PORT_RANGE: ports });
   const agent = await home.start();
   const podId = systemRandom.uuid();
   await agent.client.putPod(podId, podSpec({ volumes: ['/data'] }));

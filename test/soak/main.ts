@@ -1,7 +1,8 @@
 /** `npm run soak`: long runs, most of them on the real engine. */
 import { systemRandom } from '#shared/runtime/random.ts';
+import { withAgent } from '../measure/measured-agent.ts';
 import type { Row } from '../measure/row.ts';
-import { measure, type Part, print, withAgent } from '../measure/runner.ts';
+import { measure, type Part, print } from '../measure/runner.ts';
 import { backupKills } from './backup-kills.soak.ts';
 import { backupTree } from './backup-tree.soak.ts';
 import { badRequests } from './bad-requests.soak.ts';

@@ -28,6 +28,7 @@ import { startImageRegistry } from '../fakes/external/image-registry.ts';
 import { type SystemdHost, startSystemdHost } from '../fakes/external/systemd-host.ts';
 import { freePorts } from '../fakes/free-ports.ts';
 import { figureAtMost, type Row } from '../measure/row.ts';
+import { removeLabelled } from '../run/leftovers.ts';
 import { buildNextRelease, NEXT_VERSION } from './next-release.ts';
 
 const [REPOSITORY, TAG] = ['podwright/agent', 'stable'];
@@ -86,6 +87,7 @@ async function openScene() {
 async function drill(scene: Scene, print: (line: string) => void): Promise<Row[]> {
   const { host, image } = scene;
   const agent = await installAgent(host, () => variablesFor(scene));
+  process.once('exit', () => removeLabelled(`io.podwright.executor=${agent.executorId}`));
   print(`installed ${VERSION}: ${await current(host)}`);
   const session = await openSession(host, agent, scene.home);
   const before = await podState(agent);

@@ -125,7 +125,14 @@ export async function startOwnEngine(options: OwnEngineOptions = {}): Promise<Ow
     if (ids.length > 0) await docker('rm', '--force', ...ids);
   }
 
+  /** For a process that exits without `remove`. */
+  function abandon(): void {
+    process.kill(first, 'SIGKILL');
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
+  }
+
   async function remove(): Promise<void> {
+    process.removeListener('exit', abandon);
     if (daemon !== null) await removeContainers();
     // The first process of a process namespace: when it ends, the kernel kills all others in it.
     process.kill(first, 'SIGKILL');
@@ -136,6 +143,7 @@ export async function startOwnEngine(options: OwnEngineOptions = {}): Promise<Ow
     rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
   }
 
+  process.once('exit', abandon);
   try {
     await start();
   } catch (error) {

@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { type CommandResult, runCommand } from '#shared/runtime/run-command.ts';
+import { removeWithImage } from '../../run/leftovers.ts';
 
 export type SystemdHost = {
   /** Runs a shell script as root. This checkout is at /src, read-only. */
@@ -88,11 +89,15 @@ export async function startSystemdHost(
     await mustRun(`end=$(($(date +%s) + ${UNTIL_S}))
       until ${condition}; do ${giveUp}; sleep 0.1; done`);
   };
+  /** For a process that exits without `remove`. */
+  const abandon = () => removeWithImage(name);
   const remove = async () => {
+    process.removeListener('exit', abandon);
     await runCommand('docker', ['rm', '--force', '--volumes', name], BOUNDS);
     await docker('rmi', name);
   };
   const isSeparate = engine === 'separate';
+  process.once('exit', abandon);
   await makeImage(name, isSeparate ? [] : ENGINE_UNITS);
   const place = { address: '', machine: '' };
   try {
