@@ -6,8 +6,9 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agents/agent-process.ts';
+import { removePods } from '../fakes/agents/launch-pod.ts';
 import { type Row, ratioAtMost } from '../measure/row.ts';
-import { removeLogPod, startLogPod } from './log-pod.ts';
+import { startLogPod } from './log-pod.ts';
 
 const ROUNDS = 4;
 const REQUESTS_PER_ROUND = 75;
@@ -36,7 +37,7 @@ export async function logFlood(agent: AgentProcess): Promise<Row[]> {
       await underFlood(agent, () => request(agent, id, loud));
     }
   } finally {
-    await removeLogPod(agent, id);
+    await removePods(agent, [id]);
   }
   return [
     row("a pod's page under a neighbour's log flood, p95", loud.pod, quiet.pod),
@@ -58,7 +59,7 @@ async function underFlood(agent: AgentProcess, work: () => Promise<void>): Promi
     await work();
   } finally {
     leave();
-    await removeLogPod(agent, id);
+    await removePods(agent, [id]);
   }
 }
 

@@ -2,8 +2,9 @@
 import { spawn } from 'node:child_process';
 import { parseIsoTime, systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agents/agent-process.ts';
+import { removePods } from '../fakes/agents/launch-pod.ts';
 import { type Row, ratioAtMost } from '../measure/row.ts';
-import { openLog, removeLogPod, startLogPod } from './log-pod.ts';
+import { openLog, startLogPod } from './log-pod.ts';
 
 const FOLLOWERS = 50;
 const LINES = 500;
@@ -29,7 +30,7 @@ export async function logLatency(agent: AgentProcess): Promise<Row> {
     );
   } finally {
     leave.abort();
-    await removeLogPod(agent, id);
+    await removePods(agent, [id]);
   }
 }
 

@@ -1,9 +1,10 @@
 /** Memory that the agent needs for one follower that stops reading while its pod writes without end. */
 import { systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agents/agent-process.ts';
+import { removePods } from '../fakes/agents/launch-pod.ts';
 import { residentMb } from '../measure/process-usage.ts';
 import { type Row, valueAtMost } from '../measure/row.ts';
-import { openLog, removeLogPod, startLogPod } from './log-pod.ts';
+import { openLog, startLogPod } from './log-pod.ts';
 
 const CEILING_MB = 8;
 const WRITE_MS = 15_000;
@@ -35,7 +36,7 @@ export async function logMemory(agent: AgentProcess): Promise<Row> {
     );
   } finally {
     leave.abort();
-    await removeLogPod(agent, id);
+    await removePods(agent, [id]);
   }
 }
 

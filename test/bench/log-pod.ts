@@ -1,17 +1,14 @@
 /** Pods that write, and readers that only count bytes, so that the benchmark measures the agent and not the reader. */
 import type { PodView } from '#shared/api/agent/pod.ts';
-import { systemClock } from '#shared/runtime/clock.ts';
-import { systemRandom } from '#shared/runtime/random.ts';
 import type { AgentProcess } from '../fakes/agents/agent-process.ts';
+import { launchPod } from '../fakes/agents/launch-pod.ts';
 
 const IMAGE = 'podwright.local/base:1';
 const MEMORY_BYTES = 256 * 1024 * 1024;
-const POLL_MS = 50;
 
 /** Starts a pod that runs `script` in a shell and waits until it runs. */
-export async function startLogPod({ client }: AgentProcess, script: string): Promise<PodView> {
-  const id = systemRandom.uuid();
-  let view = await client.putPod(id, {
+export function startLogPod(agent: AgentProcess, script: string): Promise<PodView> {
+  return launchPod(agent, {
     generation: 1,
     image: { reference: IMAGE },
     entrypoint: ['sh', '-c'],
@@ -19,18 +16,6 @@ export async function startLogPod({ client }: AgentProcess, script: string): Pro
     limits: { cpu_cores: 1, memory_bytes: MEMORY_BYTES, shm_bytes: 0, pids: 64 },
     stop_grace_seconds: 0,
   });
-  while (view.phase !== 'running') {
-    if (view.phase === 'failed') throw new Error(`launch failed: ${view.message}`);
-    await systemClock.sleep(POLL_MS);
-    view = await client.getPod(id);
-  }
-  return view;
-}
-
-/** Removes the pod and waits until its removal is complete. */
-export async function removeLogPod({ client }: AgentProcess, id: string): Promise<void> {
-  await client.deletePod(id);
-  while ((await client.getPod(id)).phase !== 'removed') await systemClock.sleep(POLL_MS);
 }
 
 /** Opens the raw event stream. */

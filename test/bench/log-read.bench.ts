@@ -5,8 +5,9 @@
 import { spawn } from 'node:child_process';
 import { systemClock } from '#shared/runtime/clock.ts';
 import type { AgentProcess } from '../fakes/agents/agent-process.ts';
+import { removePods } from '../fakes/agents/launch-pod.ts';
 import { median, type Row, ratioAtMost } from '../measure/row.ts';
-import { createSequenceCheck, openLog, removeLogPod, startLogPod } from './log-pod.ts';
+import { createSequenceCheck, openLog, startLogPod } from './log-pod.ts';
 
 const LINES = 1_000_000;
 const PAIRS = 3;
@@ -34,7 +35,7 @@ export async function logRead(agent: AgentProcess): Promise<Row> {
       MAX_RATIO,
     );
   } finally {
-    await removeLogPod(agent, id);
+    await removePods(agent, [id]);
   }
 }
 

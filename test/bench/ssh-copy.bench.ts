@@ -6,12 +6,13 @@ import { createReadStream, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { PodView } from '#shared/api/agent/pod.ts';
+import type { PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { COMPILE_CACHE, gatewayArguments } from '#shared/runtime/node-process.ts';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import type { AgentProcess } from '../fakes/agents/agent-process.ts';
+import { launchPod, removePods } from '../fakes/agents/launch-pod.ts';
 import { median, type Row, ratioAtMost } from '../measure/row.ts';
 
 const run = promisify(execFile);
@@ -20,12 +21,10 @@ const BYTES = 200 * 1024 * 1024;
 const PAIRS = 3;
 /** Maximum ratio to the reference: above 1, because `docker exec` neither encrypts nor verifies the copy. */
 const MAX_RATIO = 2.5;
-const POLL_MS = 50;
 
 /** Measures copies that alternate with the reference, so that load on the host affects both alike. */
 export async function sshCopy(agent: AgentProcess): Promise<Row> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-ssh-'));
-  const id = systemRandom.uuid();
   const gateway = spawn(process.execPath, gatewayArguments(), {
     env: {
       NODE_COMPILE_CACHE: COMPILE_CACHE,
@@ -39,38 +38,33 @@ export async function sshCopy(agent: AgentProcess): Promise<Row> {
     const key = createSshKeyPair(systemRandom, 'bench');
     writeFileSync(join(folder, 'key'), key.privateKeyPem, { mode: 0o600 });
     writeFileSync(join(folder, 'data'), systemRandom.bytes(BYTES));
-    const pod = await launch(agent, id, key.publicKey);
+    const pod = await launchPod(agent, specWith(key.publicKey), { isReady: acceptsLogins });
     const ours: number[] = [];
     const reference: number[] = [];
     for (let pair = 0; pair < PAIRS; pair += 1) {
       ours.push(await took(() => copyByScp(pod, folder)));
       reference.push(await took(() => copyByExec(pod, folder)));
     }
+    await removePods(agent, [pod.id]);
     const measured = { ours: median(ours), reference: median(reference) };
     return ratioAtMost('200 MB into a pod', 'ms', 'cat | docker exec -i cat', measured, MAX_RATIO);
   } finally {
     gateway.kill();
-    await agent.client.deletePod(id).catch(() => undefined);
-    while ((await agent.client.getPod(id)).phase !== 'removed') await systemClock.sleep(POLL_MS);
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function launch({ client }: AgentProcess, id: string, publicKey: string): Promise<PodView> {
-  let view = await client.putPod(id, {
+const acceptsLogins = ({ ssh }: PodView): boolean => ssh?.ready === true;
+
+function specWith(publicKey: string): PodSpecInput {
+  return {
     generation: 1,
     image: { reference: 'podwright.local/base:1' },
     internal_ports: [22],
     limits: { cpu_cores: 2, memory_bytes: 1024 ** 3, shm_bytes: 0, pids: 512 },
     stop_grace_seconds: 0,
     ssh_public_keys: [publicKey],
-  });
-  while (view.ssh?.ready !== true) {
-    if (view.phase === 'failed') throw new Error(`launch failed: ${view.message}`);
-    await systemClock.sleep(POLL_MS);
-    view = await client.getPod(id);
-  }
-  return view;
+  };
 }
 
 async function took(work: () => Promise<unknown>): Promise<number> {

@@ -2,8 +2,9 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
-import { openLog, removeLogPod, startLogPod } from '../bench/log-pod.ts';
+import { openLog, startLogPod } from '../bench/log-pod.ts';
 import type { AgentProcess } from '../fakes/agents/agent-process.ts';
+import { removePods } from '../fakes/agents/launch-pod.ts';
 import { residentMb } from '../measure/process-usage.ts';
 import { figureAtMost, finding, growth, median, type Row, type Sample } from '../measure/row.ts';
 
@@ -47,7 +48,7 @@ export async function logFollowers(
     return rowsOf(figures, Math.min(...bytes));
   } finally {
     leave.abort();
-    for (const id of pods) await removeLogPod(agent, id);
+    await removePods(agent, pods);
   }
 }
 

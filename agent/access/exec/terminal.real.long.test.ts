@@ -1,7 +1,8 @@
 /** Terminals that ignore their end, clients that do not read, a full pod and a killed agent. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { removeLogPod, startLogPod } from '../../../test/bench/log-pod.ts';
+import { startLogPod } from '../../../test/bench/log-pod.ts';
+import { removePods } from '../../../test/fakes/agents/launch-pod.ts';
 import { mustRun } from '../../../test/fakes/agents/real-host.ts';
 import { startTerminalHost, type TerminalHost } from '../../../test/fakes/agents/terminal-host.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
@@ -51,7 +52,7 @@ it('a request for a terminal is rejected above the limit of terminals per pod', 
   await expect(oneMore).rejects.toMatchObject({ code: 'rate_limited', status: 429 });
   first?.type('exit\n');
   await eventually('a free slot', () => host.open('', full.id).catch(() => null));
-  await removeLogPod(host.agent(), full.id);
+  await removePods(host.agent(), [full.id]);
 });
 
 it('the restarted agent ends the terminals that the killed agent left, but not their detached processes', async () => {

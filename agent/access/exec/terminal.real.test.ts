@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MAX_TERMINAL_MESSAGE_BYTES } from '#shared/api/agent/terminal.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
-import { removeLogPod, startLogPod } from '../../../test/bench/log-pod.ts';
+import { startLogPod } from '../../../test/bench/log-pod.ts';
+import { removePods } from '../../../test/fakes/agents/launch-pod.ts';
 import { startTerminalHost, type TerminalHost } from '../../../test/fakes/agents/terminal-host.ts';
 import { eventually } from '../../../test/fakes/eventually.ts';
 import { upgrade } from '../../../test/fakes/raw-upgrade.ts';
@@ -142,7 +143,7 @@ describe('a request for a terminal', () => {
     const terminal = await host.open('', short.id);
     terminal.type('echo ready\n');
     await terminal.shows('ready');
-    await removeLogPod(host.agent(), short.id);
+    await removePods(host.agent(), [short.id]);
     expect((await terminal.closed).code).toBe(1000);
     await expect(host.open('', short.id)).rejects.toMatchObject({ code: 'pod_not_found' });
   });
