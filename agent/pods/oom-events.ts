@@ -1,18 +1,16 @@
 /**
- * Out-of-memory kills of containers that had exited before the engine heard of the kill. Under load the two messages to
- * the engine change their order. Docker 20.10 then never sets the flag in the container's state, later versions set it
- * after the exit. The event follows in any case.
+ * Out-of-memory kills that the engine reports after the exit of the container. Under load the two reports change their
+ * order, and the container's state then lacks the flag at first or for ever. The event follows in any case.
  */
 import type { ContainerState, EngineEvent } from '../containers/engine/engine.ts';
 import { messageOfRecorded } from './backoff.ts';
+import { KILLED_EXIT_CODE } from './plan-facts.ts';
 import type { PodRow } from './pod.store.ts';
 import type { PodPatch, PodRecords } from './pod-records.ts';
 import { lastExitOf } from './pod-row.ts';
 
 /** Time between exit and event within which the event explains the exit. */
 export const LATE_OOM_MS = 5_000;
-/** Exit code of a container whose process was killed. */
-const KILLED = 137;
 /** Containers whose last event is remembered; the oldest event is dropped first. */
 const MAX_REMEMBERED = 1_000;
 
@@ -37,7 +35,7 @@ export function createOomEvents(records: Pick<PodRecords, 'get' | 'change'>) {
     /** Sets the flag of a container that exited out of memory and whose state lacks it. */
     complete(container: ContainerState): ContainerState {
       const { id, exitCode, finishedMs, oomKilled } = container;
-      if (oomKilled || exitCode !== KILLED || !explains(lastMs.get(id), finishedMs)) {
+      if (oomKilled || exitCode !== KILLED_EXIT_CODE || !explains(lastMs.get(id), finishedMs)) {
         return container;
       }
       return { ...container, oomKilled: true };
@@ -52,7 +50,7 @@ function explains(eventMs: number | undefined, finishedMs: number): boolean {
 /** Null if the event does not explain the recorded exit. */
 function afterLateOom(row: PodRow, eventMs: number): PodPatch | null {
   const exit = lastExitOf(row);
-  const isUnexplained = exit?.reason === 'ExitedNonZero' && exit.exit_code === KILLED;
+  const isUnexplained = exit?.reason === 'ExitedNonZero' && exit.exit_code === KILLED_EXIT_CODE;
   if (!isUnexplained || !explains(eventMs, exit.finished_ms)) return null;
   const known = { ...exit, oom_killed: true, reason: 'OOMKilled' as const };
   const patch = { last_exit_json: JSON.stringify(known) };

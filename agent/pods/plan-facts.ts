@@ -40,6 +40,13 @@ export type ExitCause = 'itself' | 'host_reboot' | 'engine_restart';
 
 /** Longest backoff. A retry further in the future means that the host's clock was set back. */
 export const LONGEST_BACKOFF_MS = 5 * 60_000;
+/** Exit code of a container whose process was killed. */
+export const KILLED_EXIT_CODE = 137;
+/**
+ * Wait for the report of an out-of-memory kill after an exit. An engine without load reports it about 10 ms before the
+ * exit.
+ */
+export const OOM_REPORT_MS = 500;
 /** Interval for checking a container that the engine is removing. */
 export const REMOVING_POLL_MS = 500;
 
@@ -78,6 +85,20 @@ export function causeOfExit(row: PodRow, container: ContainerState, facts: PlanF
     container.finishedMs >= outage.fromMs &&
     container.finishedMs <= outage.toMs;
   return endedInOutage ? 'engine_restart' : 'itself';
+}
+
+/**
+ * Time until which the exit is not recorded, because the engine may still report that the kernel killed the process for
+ * its memory; null if there is nothing to wait for.
+ */
+export function oomReportUntilMs(
+  { exitCode, oomKilled, finishedMs }: ContainerState,
+  cause: ExitCause,
+  nowMs: number,
+): number | null {
+  if (cause !== 'itself' || oomKilled || exitCode !== KILLED_EXIT_CODE) return null;
+  // The absolute distance, because the clock may have been set back.
+  return Math.abs(nowMs - finishedMs) < OOM_REPORT_MS ? finishedMs + OOM_REPORT_MS : null;
 }
 
 /** True if the row's next retry is in the future. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { type ContainerState, LABELS } from '../containers/engine/engine.ts';
-import type { PlanFacts } from './plan-facts.ts';
+import { OOM_REPORT_MS, type PlanFacts } from './plan-facts.ts';
 import { planPod } from './pod.plan.ts';
 import type { PodRow } from './pod.store.ts';
 import { newPodRow } from './pod-row.ts';
@@ -82,6 +82,24 @@ it.each<[string, Partial<PodRow>, ContainerState[], object]>([
   ],
   ['container runs, its boot is unknown', { boot_id: '' }, [container()], { kind: 'adopt' }],
   ['exited', {}, [exited], { kind: 'record_exit', cause: 'itself' }],
+  [
+    'killed just now, perhaps because it was out of memory',
+    {},
+    [container({ status: 'exited', exitCode: 137, finishedMs: 999_900 })],
+    { kind: 'wait', untilMs: 999_900 + OOM_REPORT_MS },
+  ],
+  [
+    'killed just now because it was out of memory',
+    {},
+    [container({ status: 'exited', exitCode: 137, oomKilled: true, finishedMs: 999_900 })],
+    { kind: 'record_exit', cause: 'itself' },
+  ],
+  [
+    'killed, and no report of the engine',
+    {},
+    [container({ status: 'exited', exitCode: 137, finishedMs: 1_000_000 - OOM_REPORT_MS })],
+    { kind: 'record_exit', cause: 'itself' },
+  ],
   [
     'container exited, its boot is unknown',
     { boot_id: '' },

@@ -7,6 +7,7 @@ import {
   isRebooting,
   isWanted,
   neverRan,
+  oomReportUntilMs,
   type PlanFacts,
   REMOVING_POLL_MS,
   retryIsAhead,
@@ -103,7 +104,9 @@ function planContainer(row: PodRow, container: ContainerState, facts: PlanFacts)
   if (neverRan(container) || row.phase === 'pending') return { kind: 'start', container };
   // The exit is already recorded: this is the restart after its backoff.
   if (lastExitOf(row)?.finished_ms === container.finishedMs) return { kind: 'start', container };
-  return { kind: 'record_exit', container, cause: causeOfExit(row, container, facts) };
+  const cause = causeOfExit(row, container, facts);
+  const untilMs = oomReportUntilMs(container, cause, facts.nowMs);
+  return untilMs === null ? { kind: 'record_exit', container, cause } : { kind: 'wait', untilMs };
 }
 
 /**

@@ -12,6 +12,7 @@ import { createJumpingClock, type JumpingClock } from '../../test/fakes/jumping-
 import type { Agent } from '../app.ts';
 import type { EngineError } from '../containers/engine/engine.ts';
 import { LATE_OOM_MS } from './oom-events.ts';
+import { OOM_REPORT_MS } from './plan-facts.ts';
 import { TOMBSTONE_MS } from './reconcile.job.ts';
 
 const IMAGE = 'registry.example/one:1';
@@ -23,6 +24,8 @@ const ID_2 = '00000000-0000-4000-8000-000000000002';
 const GPU = 'GPU-00000000-0000-4000-8000-000000000000';
 const EXECUTOR = '00000000-0000-4000-8000-00000000000e';
 const LONGEST_BACKOFF_MS = 300_000;
+/** Time after which every exit is recorded. Times of the fake engine are some milliseconds ahead. */
+const EXIT_RECORDED_MS = OOM_REPORT_MS + 10;
 /** Number of event-loop turns that suffices for any chain of steps on the fake engine. */
 const TURNS = 30;
 
@@ -240,7 +243,7 @@ it.each<[number, boolean, string]>([
 ])('restarts after exit %i, out of memory %s', async (exitCode, oom, reason) => {
   const { container_id } = await putAndSettle();
   engine.exit(container_id ?? '', exitCode, oom);
-  await settle();
+  await pass(EXIT_RECORDED_MS);
   const exit = { exit_code: exitCode, oom_killed: oom, reason };
   expect(agent.pods.get(ID)).toMatchObject({ phase: 'backoff', reason, last_exit: exit });
   await pass(1_000);
@@ -257,7 +260,8 @@ it('explains an exit by an out-of-memory kill that the engine reports later', as
   const { container_id } = await putAndSettle();
   const id = container_id ?? '';
   engine.exit(id, 137, false);
-  await settle();
+  await pass(EXIT_RECORDED_MS);
+  expect(agent.pods.get(ID)).toMatchObject({ reason: 'ExitedNonZero' });
   engine.reportOom(id);
   await settle();
   const last_exit = { exit_code: 137, oom_killed: true, reason: 'OOMKilled' };
@@ -277,7 +281,7 @@ it.each([
   engine.reportOom(id);
   await pass(afterMs);
   engine.exit(id, exitCode, false);
-  await settle();
+  await pass(EXIT_RECORDED_MS);
   const last_exit = { exit_code: exitCode, oom_killed: false, reason: 'ExitedNonZero' };
   expect(agent.pods.get(ID)).toMatchObject({ phase: 'backoff', last_exit });
 });
@@ -286,9 +290,11 @@ it('explains an exit whose event was processed before the exit was recorded', as
   const { container_id } = await putAndSettle();
   const id = container_id ?? '';
   engine.exit(id, 137, false);
+  await settle();
+  expect(agent.pods.get(ID)).toMatchObject({ phase: 'running', last_exit: null });
   engine.reportOom(id);
   await settle();
-  expect(agent.pods.get(ID)).toMatchObject({ last_exit: { oom_killed: true } });
+  expect(agent.pods.get(ID)).toMatchObject({ phase: 'backoff', last_exit: { oom_killed: true } });
 });
 
 it('deletes the row of a removed pod after a day', async () => {

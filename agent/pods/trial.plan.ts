@@ -10,6 +10,7 @@ import {
   isOfGeneration,
   isWanted,
   neverRan,
+  oomReportUntilMs,
   type PlanFacts,
   REMOVING_POLL_MS,
   retryIsAhead,
@@ -83,6 +84,8 @@ function planStart(row: PodRow, trial: ContainerState, facts: PlanFacts): Step {
   // The host or the engine caused this exit, so the generation did not fail. Other exits of a container on trial are
   // not recorded.
   if (cause !== 'itself') return { kind: 'record_exit', container: trial, cause };
+  const untilMs = oomReportUntilMs(trial, cause, facts.nowMs);
+  if (untilMs !== null) return { kind: 'wait', untilMs };
   const exit = exitOf(trial, cause);
   return rollBack({ reason: exit.reason, message: messageOfExit(exit) });
 }
