@@ -89,6 +89,8 @@ export async function claimCollections(
   return { claims, isFull: rows.length === limit };
 }
 
+const NO_CURSOR = { epoch: null, tick: null, shift: null };
+
 /** Outcome of a collection, with the history to store. */
 export type Outcome = {
   claim: Claim;
@@ -103,12 +105,20 @@ export type Outcome = {
 export async function releaseCollections(tx: Db, outcomes: readonly Outcome[]): Promise<void> {
   if (outcomes.length === 0) return;
   const given = outcomes.map(({ claim, dueAtMs, failures, cursor }) => ({
-    ...{ id: claim.executorId, claimed: claim.dueAtMs, next_at: dueAtMs, failed: failures },
-    ...(cursor ?? { epoch: null, tick: null, shift: null }),
+    id: claim.executorId,
+    claimed: claim.dueAtMs,
+    next_at: dueAtMs,
+    failed: failures,
+    ...(cursor ?? NO_CURSOR),
   }));
   const rows = jsonRows(tx, sql`${JSON.stringify(given)}`, {
-    ...{ id: 'text', claimed: 'bigint', next_at: 'bigint', failed: 'bigint' },
-    ...{ epoch: 'text', tick: 'bigint', shift: 'bigint' },
+    id: 'text',
+    claimed: 'bigint',
+    next_at: 'bigint',
+    failed: 'bigint',
+    epoch: 'text',
+    tick: 'bigint',
+    shift: 'bigint',
   });
   const released = await tx
     .updateTable('metric_collections')
