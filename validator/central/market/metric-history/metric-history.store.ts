@@ -167,11 +167,21 @@ export async function listCollectedPods(
   if (executorIds.length === 0) return byExecutor;
   const rows = await db
     .selectFrom('pods')
-    .innerJoin('accounts', 'accounts.id', 'pods.account_id')
-    .select(['pods.id', 'pods.executor_id'])
-    .where('pods.executor_id', 'in', executorIds)
-    .where('accounts.deleted_at', 'is', null)
-    .where((eb) => eb.or([eb('pods.ended_at', 'is', null), eb('pods.ended_at', '>', endedSinceMs)]))
+    .select(['id', 'executor_id'])
+    .where(isAmong(db, 'executor_id', sql`${idsJson(executorIds)}`))
+    .where((eb) => eb.or([eb('ended_at', 'is', null), eb('ended_at', '>', endedSinceMs)]))
+    // A join with the accounts may begin at an account that has most of the market's pods.
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('accounts')
+            .select('accounts.id')
+            .whereRef('accounts.id', '=', 'pods.account_id')
+            .where('accounts.deleted_at', 'is not', null),
+        ),
+      ),
+    )
     .execute();
   for (const row of rows) byExecutor.get(row.executor_id)?.add(row.id);
   return byExecutor;
