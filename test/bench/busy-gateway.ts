@@ -3,10 +3,21 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PodSpec } from '#shared/api/agent/pod.ts';
 import { POD_LISTINGS_PATH, PodListingsRequest } from '#shared/api/central/pod-listings.ts';
+import {
+  SAMPLE_HISTORIES_PATH,
+  SampleHistoriesRequest,
+} from '#shared/api/central/sample-histories.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { createFakeAgents } from '../fakes/agents/fake-agents.ts';
 
 const PODS = /^\/v1\/executors\/([0-9a-f-]{36})\/v1\/pods(?:\/([0-9a-f-]{36}))?$/;
+/** History of nodes without samples: the part `history` of the bench measures the cost of samples. */
+const NO_SAMPLES = {
+  epoch: '00000000-0000-4000-8000-0000000000ee',
+  newest: null,
+  more: false,
+  series: [],
+};
 const OK = { 'content-type': 'application/json' };
 
 export type BusyGateway = Awaited<ReturnType<typeof startBusyGateway>>;
@@ -26,6 +37,11 @@ export async function startBusyGateway(podOf: (executorId: string) => string | n
       const { executor_ids: ids } = PodListingsRequest.parse(await jsonIn(request));
       const listed = ids.map(async (id) => `{"executor_id":"${id}","answer":${await listing(id)}}`);
       return `{"listings":[${(await Promise.all(listed)).join()}]}`;
+    }
+    if (request.url === SAMPLE_HISTORIES_PATH) {
+      const { queries } = SampleHistoriesRequest.parse(await jsonIn(request));
+      const histories = queries.map(({ executor_id }) => ({ executor_id, answer: NO_SAMPLES }));
+      return JSON.stringify({ histories });
     }
     const [, executorId, podId] = PODS.exec(request.url ?? '') ?? [];
     if (executorId === undefined) return null;

@@ -61,7 +61,7 @@ export type Central = {
   server: HttpServer;
   /** Runs one pass of the schedule, then syncs every pod once. */
   syncPods(): Promise<void>;
-  /** Compares the pods of all nodes with the database. */
+  /** Compares the pods of nodes without pods in the database. */
   surveyPods(): Promise<void>;
   /** Collects the samples of every executor that is due. */
   collectMetrics(): Promise<void>;

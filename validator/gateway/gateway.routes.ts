@@ -4,12 +4,18 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { agentError, relayedClockRefusal } from '#shared/api/agent/agent-client.ts';
 import type { SignedConnect } from '#shared/api/agent/connect.ts';
+import { sampleHistoryPath } from '#shared/api/agent/metric-history.ts';
 import { AGENT_ROUTES, type AgentRoute } from '#shared/api/agent/routes.ts';
 import {
   POD_LISTINGS_PATH,
   PodListings,
   PodListingsRequest,
 } from '#shared/api/central/pod-listings.ts';
+import {
+  SAMPLE_HISTORIES_PATH,
+  SampleHistories,
+  SampleHistoriesRequest,
+} from '#shared/api/central/sample-histories.ts';
 import {
   CheckRequest,
   type ExecutorToCheck,
@@ -66,30 +72,47 @@ export function registerGatewayRoutes(server: HttpServer, options: RelayOptions)
     { schema: { body: PodListingsRequest, response: { 200: PodListings } } },
     async (request, reply) => {
       const gone = clientGone(request, reply);
-      const list = (id: string) => listing(id, { ...options, signal: gone }).catch(() => null);
-      const found = await Promise.all(request.body.executor_ids.map(list));
-      return { listings: found.filter((each) => each !== null) };
+      const queries = request.body.executor_ids.map((id) => ({ id, path: '/v1/pods' }));
+      return { listings: await answersOf(queries, LISTING, { ...options, signal: gone }) };
+    },
+  );
+  server.post(
+    SAMPLE_HISTORIES_PATH,
+    { schema: { body: SampleHistoriesRequest, response: { 200: SampleHistories } } },
+    async (request, reply) => {
+      const gone = clientGone(request, reply);
+      const queries = request.body.queries.map(({ executor_id: id, ...query }) => ({
+        id,
+        path: sampleHistoryPath(query),
+      }));
+      return { histories: await answersOf(queries, HISTORY, { ...options, signal: gone }) };
     },
   );
 }
 
-/** Time for which a request for the pods of many nodes waits for each. */
-const LISTING_TIMEOUT_MS = 500;
-/** Longest answer of a node that a response with many nodes contains. */
-const MAX_LISTING_BYTES = 128 * 1024;
+/** Time for which a request to many nodes waits for each, and the longest answer of a node that the response contains. */
+type AnswerLimits = { timeoutMs: number; maxBytes: number };
+const LISTING: AnswerLimits = { timeoutMs: 500, maxBytes: 128 * 1024 };
+const HISTORY: AnswerLimits = { timeoutMs: 2_000, maxBytes: 512 * 1024 };
 
-/** Returns the pods of a node, as it reports them. Rejects if it does not answer in time or reports an error. */
-async function listing(
-  executorId: string,
-  { directory, sendTo, clock, signal }: RelayOptions & { signal: AbortSignal },
+/** Returns the answers of the nodes that answer in time and report no error, as they send them. */
+async function answersOf(
+  queries: readonly { id: string; path: string }[],
+  limits: AnswerLimits,
+  options: RelayOptions & { signal: AbortSignal },
 ) {
-  const deadline = clock.deadline(LISTING_TIMEOUT_MS, signal);
-  const send = sendTo(await directory.find(executorId));
-  const sent = send({ method: 'GET', path: '/v1/pods', signal: deadline });
-  const response = await withDeadline(clock, LISTING_TIMEOUT_MS, sent);
-  const text = await boundedText(response, MAX_LISTING_BYTES);
-  if (!response.ok) throw new Error(`the node answered with status ${response.status}`);
-  return { executor_id: executorId, answer: JSON.parse(text) as unknown };
+  const { directory, sendTo, clock, signal } = options;
+  async function answerOf({ id, path }: { id: string; path: string }) {
+    const deadline = clock.deadline(limits.timeoutMs, signal);
+    const send = sendTo(await directory.find(id));
+    const sent = send({ method: 'GET', path, signal: deadline });
+    const response = await withDeadline(clock, limits.timeoutMs, sent);
+    const text = await boundedText(response, limits.maxBytes);
+    if (!response.ok) throw new Error(`the node answered with status ${response.status}`);
+    return { executor_id: id, answer: JSON.parse(text) as unknown };
+  }
+  const found = await Promise.all(queries.map((query) => answerOf(query).catch(() => null)));
+  return found.filter((each) => each !== null);
 }
 
 async function relay(

@@ -8,6 +8,7 @@ import {
 import { createSignedConnect } from '#shared/api/agent/connect.ts';
 import { IDENTITY_PATH } from '#shared/api/agent/identity.ts';
 import { POD_LISTINGS_PATH } from '#shared/api/central/pod-listings.ts';
+import { SAMPLE_HISTORIES_PATH } from '#shared/api/central/sample-histories.ts';
 import { createHttpServer, type HttpServer } from '#shared/http/server.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -82,6 +83,7 @@ function createAgentSide(): HttpServer {
   enrolAgent(server, EXECUTOR_ID, signerOf(3));
   server.get('/v1/inventory', async () => inventoryOf({ executorId: EXECUTOR_ID }));
   server.get('/v1/pods', async () => ({ pods: [] }));
+  server.get('/v1/metrics/history', async () => ({ more: false }));
   server.put('/v1/pods/:id', async () => ({ wrong: 'shape' }));
   server.get('/v1/pods/:id/logs', async (_request, reply) => {
     if (agentHangs) reply.hijack();
@@ -205,13 +207,16 @@ it('estimates rewards for the central API only', async () => {
   await expect(refused).rejects.toMatchObject({ code: 'upstream_unavailable' });
 });
 
+/** Posts to a route of the gateway itself. */
+function post(path: string, body: object, signer = central): Promise<Response> {
+  const audience = validatorKey.hotkey;
+  const send = createSignedFetch({ baseUrl: gatewayUrl, audience, signer, ...ports });
+  return send({ method: 'POST', path, body: JSON.stringify(body) });
+}
+
 it('lists the pods of many nodes in one request, and leaves out nodes without an answer', async () => {
-  const send = (signer: LocalSigner) =>
-    createSignedFetch({ baseUrl: gatewayUrl, audience: validatorKey.hotkey, signer, ...ports })({
-      method: 'POST',
-      path: POD_LISTINGS_PATH,
-      body: JSON.stringify({ executor_ids: [EXECUTOR_ID, UNKNOWN_ID] }),
-    });
+  const executor_ids = [EXECUTOR_ID, UNKNOWN_ID];
+  const send = (signer: LocalSigner) => post(POD_LISTINGS_PATH, { executor_ids }, signer);
   const response = await send(central);
   expect(await response.json()).toEqual({
     listings: [{ executor_id: EXECUTOR_ID, answer: { pods: [] } }],
@@ -220,6 +225,20 @@ it('lists the pods of many nodes in one request, and leaves out nodes without an
   expect((await send(signerOf(9))).status).toBe(401);
   await agent.close();
   expect(await (await send(central)).json()).toEqual({ listings: [] });
+});
+
+it('reads the samples of many nodes in one request, each with its own position', async () => {
+  const queries = [{ executor_id: EXECUTOR_ID, epoch: UNKNOWN_ID, after: 7 }];
+  const send = () => post(SAMPLE_HISTORIES_PATH, { queries });
+  expect(await (await send()).json()).toEqual({
+    histories: [{ executor_id: EXECUTOR_ID, answer: { more: false } }],
+  });
+  expect(arrived).toEqual([`GET /v1/metrics/history?epoch=${UNKNOWN_ID}&after=7 null`]);
+  const other = { queries: [{ executor_id: EXECUTOR_ID, after: 'x' }] };
+  expect((await post(SAMPLE_HISTORIES_PATH, other)).status).toBe(422);
+  expect((await post(SAMPLE_HISTORIES_PATH, { queries }, signerOf(9))).status).toBe(401);
+  await agent.close();
+  expect(await (await send()).json()).toEqual({ histories: [] });
 });
 
 it('serves the market through two gateways behind a balancer, also when one of them ends', async () => {

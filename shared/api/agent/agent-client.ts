@@ -15,7 +15,7 @@ import {
   type PortCheckRequest,
 } from './host-checks.ts';
 import { Inventory, VerifyResult } from './inventory.ts';
-import { SampleHistory, type SampleHistoryQuery } from './metric-history.ts';
+import { SampleHistory, type SampleHistoryQuery, sampleHistoryPath } from './metric-history.ts';
 import { HostMetrics, PodMetrics } from './metrics.ts';
 import type { NotebookRequest } from './notebook.ts';
 import {
@@ -86,13 +86,8 @@ export function createAgentClient({ send, clock, signsFor = 'node' }: AgentClien
     inventory: () => call(Inventory, 'GET', '/v1/inventory'),
     hostMetrics: () => call(HostMetrics, 'GET', '/v1/metrics/host'),
     podMetrics: (id: string) => call(PodMetrics, 'GET', `/v1/pods/${id}/metrics`),
-    sampleHistory: ({ epoch, after }: SampleHistoryQuery) => {
-      const query = new URLSearchParams({
-        ...(epoch === undefined ? {} : { epoch }),
-        ...(after === undefined ? {} : { after: String(after) }),
-      });
-      return call(SampleHistory, 'GET', `/v1/metrics/history?${query}`);
-    },
+    sampleHistory: (query: SampleHistoryQuery) =>
+      call(SampleHistory, 'GET', sampleHistoryPath(query)),
     listPods: async () => (await call(PodList, 'GET', '/v1/pods')).pods,
     getPod: (id: string) => call(PodView, 'GET', `/v1/pods/${id}`),
     putPod: (id: string, spec: PodPutInput) => call(PodView, 'PUT', `/v1/pods/${id}`, spec),

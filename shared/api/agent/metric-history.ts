@@ -86,3 +86,12 @@ export const SampleHistoryQuery = z.object({
   after: z.coerce.number().pipe(z.int().min(-1).max(MAX_TICK)).optional(),
 });
 export type SampleHistoryQuery = z.output<typeof SampleHistoryQuery>;
+
+/** Path and query of a request for samples. */
+export function sampleHistoryPath({ epoch, after }: SampleHistoryQuery): string {
+  const query = new URLSearchParams({
+    ...(epoch === undefined ? {} : { epoch }),
+    ...(after === undefined ? {} : { after: String(after) }),
+  });
+  return `/v1/metrics/history?${query}`;
+}

@@ -151,7 +151,8 @@ export async function createExampleScene() {
     }
     if (name.includes('/unknown-pods/')) {
       market.agents.host(node.id).change(podId, { generation: 9 });
-      await market.central.surveyPods();
+      await clock.advance(SYNC_MS);
+      await market.sync();
     }
     if (name.endsWith('/unban')) {
       const url = `/operator/providers/${provider.hotkey}/ban`;

@@ -244,7 +244,7 @@ async function readValidator(
  * that the database does not have.
  */
 async function decideUnknownPods(
-  { api, market }: DayScene,
+  { api, market, settle }: DayScene,
   headers: Record<string, string>,
   { nodeId, podId }: { nodeId: string; podId: string },
 ): Promise<void> {
@@ -254,7 +254,7 @@ async function decideUnknownPods(
   host.change(podId, { generation: view.generation + 3 });
   const missing = { ...view, id: '5b0c0ae2-6a4d-4c1c-9d0e-6f1b3f8f7a01' };
   host.pods.set(missing.id, missing);
-  await market.central.surveyPods();
+  await settle();
   await api.call('GET /operator/unknown-pods', UnknownPods, { headers });
   const body = { reason: 'the database is an old copy' };
   for (const [act, id] of [
@@ -265,9 +265,8 @@ async function decideUnknownPods(
     const route = `POST /operator/executors/{id}/unknown-pods/{pod_id}/${act}`;
     await api.call(route, UnknownPod, { headers, params, body });
   }
-  // The first survey removes the pod; the second finds that it is gone.
-  await market.central.surveyPods();
-  await market.central.surveyPods();
+  // A pass removes the pod; a later one finds that it is gone.
+  await settle();
 }
 
 /** Lets a node lose the pod with this id, and reads the fleet, the differences and the queues as an operator. */

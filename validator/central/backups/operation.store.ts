@@ -3,7 +3,7 @@
  */
 
 import type { SelectQueryBuilder, Updateable } from 'kysely';
-import { idsJson, jsonRows, prepared, type Slots } from '../platform/database/prepared.ts';
+import { idsJson, isAmong, prepared, type Slots } from '../platform/database/prepared.ts';
 import type { BackupLogsTable, OperationColumns } from '../platform/database/tables/backups.ts';
 import type {
   BackupDrill,
@@ -79,9 +79,7 @@ const withAny = prepared((db, { ids }: Slots<{ ids: string }>) => {
     const onNodes = db
       .selectFrom(TABLES[kind])
       .select('executor_id')
-      .where('executor_id', 'in', (eb) =>
-        eb.selectFrom(jsonRows(db, ids, { id: 'text' }).as('input')).select('id'),
-      );
+      .where(isAmong(db, 'executor_id', ids));
     return [
       onNodes.where('completed_at', 'is', null),
       onNodes.where('abandoned_at', 'is not', null),

@@ -154,7 +154,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
     /** Decisions of operators about pods that the database does not have. */
     unknownPods: pods.unknownPods,
 
-    /** Compares the pods of all nodes with the database. Tests call it instead of `startJobs`. */
+    /** Compares the pods of nodes without pods in the database. Tests call it instead of `startJobs`. */
     surveyPods: pods.surveyOnce,
 
     /** Runs one clean-up of volumes. Tests call it instead of `startJobs`. */

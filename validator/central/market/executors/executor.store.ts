@@ -1,7 +1,13 @@
 /** All queries on executors. Lists join the provider. */
 
 import { type SqlBool, sql, type Updateable } from 'kysely';
-import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import {
+  idsJson,
+  isAmong,
+  jsonRows,
+  prepared,
+  type Slots,
+} from '../../platform/database/prepared.ts';
 import type { ExecutorsTable } from '../../platform/database/tables/executors.ts';
 import type { Db, Executor, NewExecutor } from '../../platform/database/tables.ts';
 import { lockFreeRows } from '../../platform/database/transactions.ts';
@@ -153,6 +159,7 @@ export async function storeSeenExecutors(tx: Db, seen: readonly SeenExecutor[]):
     .updateTable('executors')
     .from(rows.as('seen'))
     .set({ last_seen_at: sql<number>`seen.seen_at` })
+    .where(isAmong(tx, 'executors.id', sql`${idsJson(given.map(({ id }) => id))}`))
     .whereRef('executors.id', '=', 'seen.id')
     .where('state', '<>', 'removed')
     .where(

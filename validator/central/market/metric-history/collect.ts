@@ -1,4 +1,4 @@
-/** Collects the samples of one executor from its agent and adds them to the stored history. */
+/** Collects the samples of executors from their agents and adds them to the stored history. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import { MAX_RETAINED_TICKS, type SampleHistory } from '#shared/api/agent/metric-history.ts';
 import { SAMPLE_INTERVAL_MS } from '#shared/api/agent/metrics.ts';
@@ -12,11 +12,11 @@ import {
   type Claim,
   type Cursor,
   listCollectedPods,
+  type Outcome,
   type PartRow,
-  putParts,
   RECENT,
   readParts,
-  releaseCollection,
+  releaseCollections,
 } from './metric-history.store.ts';
 import {
   archived,
@@ -91,41 +91,68 @@ export function createCollector({ db, clock, log, agents }: CollectDeps) {
     ];
   }
 
-  async function store(claim: Claim, pages: readonly Page[], cursor: Cursor | null): Promise<void> {
-    const { executorId } = claim;
-    const podIds = await listCollectedPods(db, executorId, clock.now() - ENDED_MS);
-    const byOwner = samplesByOwner(pages, executorId, new Set(podIds));
-    const stored = await readParts(db, [...byOwner.keys()], RECENT);
-    const rows: PartRow[] = [];
-    for (const [ownerId, samples] of byOwner) {
-      rows.push(...(await rowsFor(ownerId, stored.get(ownerId), samples)));
+  function failed(claim: Claim, error: unknown): Outcome {
+    log.debug({ executor_id: claim.executorId, err: error }, 'samples were not collected');
+    const failures = claim.failures + 1;
+    const pauseMs = Math.min(COLLECT_INTERVAL_MS * 2 ** (failures - 1), MAX_PAUSE_MS);
+    return { claim, dueAtMs: clock.now() + pauseMs, failures, cursor: claim.cursor, rows: [] };
+  }
+
+  async function read(claim: Claim): Promise<Read | Outcome> {
+    try {
+      return {
+        claim,
+        ...(await readPages(agents.clientOf(claim.executorId), clock, claim.cursor)),
+      };
+    } catch (error) {
+      return failed(claim, error);
     }
-    const outcome = { dueAtMs: clock.now() + COLLECT_INTERVAL_MS, failures: 0, cursor };
-    await db.transaction().execute(async (tx) => {
-      if (await releaseCollection(tx, claim, outcome)) await putParts(tx, rows);
+  }
+
+  /** Adds the samples to the stored history of their owners. Damaged samples fail only this executor. */
+  async function merge({ claim, cursor, byOwner }: Merge, stored: Parts): Promise<Outcome> {
+    try {
+      const rows: PartRow[] = [];
+      for (const [ownerId, samples] of byOwner) {
+        rows.push(...(await rowsFor(ownerId, stored.get(ownerId), samples)));
+      }
+      return { claim, dueAtMs: clock.now() + COLLECT_INTERVAL_MS, failures: 0, cursor, rows };
+    } catch (error) {
+      return failed(claim, error);
+    }
+  }
+
+  async function mergeAll(reads: readonly Read[]): Promise<Outcome[]> {
+    const ids = reads.map(({ claim }) => claim.executorId);
+    const podIds = await listCollectedPods(db, ids, clock.now() - ENDED_MS);
+    const merges = reads.map(({ claim, pages, cursor }) => {
+      const pods = podIds.get(claim.executorId) ?? new Set();
+      return { claim, cursor, byOwner: samplesByOwner(pages, claim.executorId, pods) };
     });
+    const owners = merges.flatMap(({ byOwner }) => [...byOwner.keys()]);
+    const stored = await readParts(db, owners, RECENT);
+    return Promise.all(merges.map((each) => merge(each, stored)));
   }
 
   return {
     /**
-     * Collects from a claimed executor. Does not reject if the agent does not answer; the executor is then due again
-     * later.
+     * Collects from claimed executors, and stores all outcomes in one transaction. An executor whose agent does not
+     * answer is due again later. If the database fails, the claims end by themselves.
      */
-    async collect(claim: Claim): Promise<void> {
-      try {
-        const client = agents.clientOf(claim.executorId);
-        const { pages, cursor } = await readPages(client, clock, claim.cursor);
-        await store(claim, pages, cursor);
-      } catch (error) {
-        log.debug({ executor_id: claim.executorId, err: error }, 'samples were not collected');
-        const failures = claim.failures + 1;
-        const pauseMs = Math.min(COLLECT_INTERVAL_MS * 2 ** (failures - 1), MAX_PAUSE_MS);
-        const outcome = { dueAtMs: clock.now() + pauseMs, failures, cursor: claim.cursor };
-        await releaseCollection(db, claim, outcome);
-      }
+    async collect(claims: readonly Claim[]): Promise<void> {
+      const found = await Promise.all(claims.map(read));
+      const outcomes = [
+        ...found.flatMap((each) => ('pages' in each ? [] : each)),
+        ...(await mergeAll(found.flatMap((each) => ('pages' in each ? each : [])))),
+      ];
+      await db.transaction().execute((tx) => releaseCollections(tx, outcomes));
     },
   };
 }
+
+type Read = { claim: Claim; pages: Page[]; cursor: Cursor | null };
+type Merge = Pick<Read, 'claim' | 'cursor'> & { byOwner: ReadonlyMap<string, NewSamples[]> };
+type Parts = ReadonlyMap<string, Uint8Array>;
 
 /** Reads the samples after `known`. Rejects with ApiError if the agent does not answer. */
 export async function readPages(

@@ -1,13 +1,12 @@
 /** Collects samples from all executors that are due. */
 import { startLoop } from '#shared/runtime/loop.ts';
 import { COLLECT_INTERVAL_MS, type CollectDeps, createCollector } from './collect.ts';
-import { alignCollections, claimCollections } from './metric-history.store.ts';
+import { claimCollections } from './metric-history.store.ts';
 
 /** Pause after a pass that found fewer executors than it may claim. */
 const POLL_INTERVAL_MS = 2_000;
 /** Maximum number of collections in one pass, which run in parallel. */
 const BATCH = 16;
-const ALIGN_INTERVAL_MS = 60_000;
 
 /**
  * The two loops of the job. Agents that did not answer the last time have a separate loop, because waiting for them
@@ -22,7 +21,7 @@ export function createCollectionJob(deps: CollectDeps) {
   /** Returns true if there may be more executors that are due. */
   async function pass(kind: (typeof KINDS)[number]): Promise<boolean> {
     const nowMs = clock.now();
-    const claims = await db.transaction().execute((tx) =>
+    const { claims, isFull } = await db.transaction().execute((tx) =>
       claimCollections(tx, {
         ...kind,
         nowMs,
@@ -30,25 +29,18 @@ export function createCollectionJob(deps: CollectDeps) {
         limit: BATCH,
       }),
     );
-    await Promise.all(claims.map(collector.collect));
-    return claims.length === BATCH;
+    if (claims.length > 0) await collector.collect(claims);
+    return isFull;
   }
 
   return {
     /** Collects from every executor that is due. Tests call it instead of `start`. */
     async runOnce(): Promise<void> {
-      await alignCollections(db);
       for (const kind of KINDS) while (await pass(kind));
     },
 
     start(): { stop(): Promise<void> } {
       const onError = (error: unknown) => log.error({ err: error }, 'collecting samples failed');
-      const align = startLoop({
-        clock,
-        intervalMs: ALIGN_INTERVAL_MS,
-        run: () => alignCollections(db),
-        onError,
-      });
       const loops = KINDS.map((kind) => {
         let more = false;
         return startLoop({
@@ -63,7 +55,7 @@ export function createCollectionJob(deps: CollectDeps) {
       });
       return {
         async stop() {
-          await Promise.all([align, ...loops].map((loop) => loop.stop()));
+          await Promise.all(loops.map((loop) => loop.stop()));
         },
       };
     },

@@ -113,7 +113,7 @@ it(`stores 30 days of 10-minute rows, 3 hours of 1-minute rows and 15 minutes of
     await clock.advance(stepMs);
     const nowMs = clock.now();
     const due = { nowMs, untilMs: nowMs + HOUR_MS / 2, failing: false, limit: 1 };
-    for (const claim of await claimCollections(db, due)) await collector.collect(claim);
+    await collector.collect((await claimCollections(db, due)).claims);
   }
   const bytes = ((await storedBytes(db)) - before) / OWNERS;
   const rows = await db.selectFrom('metric_history').select(['owner_id', 'data']).execute();

@@ -26,7 +26,7 @@ import {
 } from './retained.ts';
 import { rowsBefore, rowsFrom, type Tier } from './tier.ts';
 
-export { deleteHistoryOf } from './metric-history.store.ts';
+export { deleteHistoryOf, enterCollections } from './metric-history.store.ts';
 
 const [SAMPLES, MINUTES] = RESOLUTIONS;
 /** Age of the newest sample above which a node counts as not answering. */

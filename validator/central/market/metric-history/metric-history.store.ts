@@ -1,5 +1,7 @@
 /** All queries on metric_history and metric_collections. */
+import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
+import { idsJson, isAmong, jsonRows } from '../../platform/database/prepared.ts';
 import type { MetricHistoryTable } from '../../platform/database/tables/metrics.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
@@ -34,91 +36,113 @@ function cursorOf({ epoch, tick, shift }: CollectionRow): Cursor | null {
   return epoch === null || tick === null || shift === null ? null : { epoch, tick, shift };
 }
 
-/** Adds entries, due at once, for measured executors that have none, and deletes the entries of removed executors. */
-export async function alignCollections(db: Db): Promise<void> {
-  await db
-    .deleteFrom('metric_collections')
-    .where((eb) =>
-      eb.not(
-        eb.exists(
-          eb
-            .selectFrom('executors')
-            .select('executors.id')
-            .whereRef('executors.id', '=', 'metric_collections.executor_id')
-            .where('executors.state', '!=', 'removed'),
-        ),
-      ),
-    )
-    .execute();
-  await db
+/**
+ * Adds an entry, due at once, unless there is one. Call it in the transaction that stores the executor's measurement:
+ * the agent of an unchecked executor is not called, because its address is not verified.
+ */
+export async function enterCollections(tx: Db, executorId: string): Promise<void> {
+  await tx
     .insertInto('metric_collections')
-    .columns(['executor_id', 'due_at', 'failures'])
-    .expression(
-      db
-        .selectFrom('executors')
-        .select((eb) => ['executors.id', eb.lit(0).as('due_at'), eb.lit(0).as('failures')])
-        .where('executors.state', '!=', 'removed')
-        // The agent of an unchecked node is not called, because its address is not verified.
-        .where('executors.inventory_json', 'is not', null)
-        .where((eb) =>
-          eb.not(
-            eb.exists(
-              eb
-                .selectFrom('metric_collections')
-                .select('metric_collections.executor_id')
-                .whereRef('metric_collections.executor_id', '=', 'executors.id'),
-            ),
-          ),
-        ),
-    )
-    .onConflict((conflict) => conflict.doNothing())
+    .values({ executor_id: executorId, due_at: 0, failures: 0 })
+    .onConflict((conflict) => conflict.column('executor_id').doNothing())
     .execute();
 }
 
-/** Claims due executors, longest overdue first, by postponing them to `untilMs`. */
+/**
+ * Claims due executors, longest overdue first, by postponing them to `untilMs`. Deletes the due entries of removed
+ * executors.
+ */
 export async function claimCollections(
   tx: Db,
   options: { nowMs: number; untilMs: number; failing: boolean; limit: number },
-): Promise<Claim[]> {
+): Promise<{ claims: Claim[]; isFull: boolean }> {
   const { nowMs, untilMs, failing, limit } = options;
   const rows = await tx
     .selectFrom('metric_collections')
-    .selectAll()
+    .leftJoin('executors', 'executors.id', 'metric_collections.executor_id')
+    .selectAll('metric_collections')
+    .select('executors.state')
     .where('due_at', '<=', nowMs)
     .where('failures', failing ? '>' : '=', 0)
     .orderBy('due_at')
     .limit(limit)
-    .$if(isPostgres(tx), (query) => query.forUpdate().skipLocked())
+    .$if(isPostgres(tx), (query) => query.forUpdate('metric_collections').skipLocked())
     .execute();
-  if (rows.length === 0) return [];
-  const ids = rows.map((row) => row.executor_id);
-  await tx
-    .updateTable('metric_collections')
-    .set({ due_at: untilMs })
-    .where('executor_id', 'in', ids)
-    .execute();
-  return rows.map((row) => ({
+  const present = rows.filter(({ state }) => state !== null && state !== 'removed');
+  const isPresent = new Set(present.map((row) => row.executor_id));
+  const removed = rows.map((row) => row.executor_id).filter((id) => !isPresent.has(id));
+  if (removed.length > 0)
+    await tx.deleteFrom('metric_collections').where('executor_id', 'in', removed).execute();
+  if (present.length > 0) {
+    await tx
+      .updateTable('metric_collections')
+      .set({ due_at: untilMs })
+      .where('executor_id', 'in', [...isPresent])
+      .execute();
+  }
+  const claims = present.map((row) => ({
     executorId: row.executor_id,
     dueAtMs: untilMs,
     failures: row.failures,
     cursor: cursorOf(row),
   }));
+  return { claims, isFull: rows.length === limit };
 }
 
-/** Records the outcome of a claim. Returns false if another process has claimed the executor in the meantime. */
-export async function releaseCollection(
-  db: Db,
-  { executorId, dueAtMs }: Claim,
-  outcome: { dueAtMs: number; failures: number; cursor: Cursor | null },
-): Promise<boolean> {
-  const { cursor } = outcome;
-  const changed = await db
+const NO_CURSOR = { epoch: null, tick: null, shift: null };
+
+/** Outcome of a collection, with the history to store. */
+export type Outcome = {
+  claim: Claim;
+  /** Time of the next collection. */
+  dueAtMs: number;
+  failures: number;
+  cursor: Cursor | null;
+  rows: readonly PartRow[];
+};
+
+/** Ends claims and stores their history, except claims that another process has taken over in the meantime. */
+export async function releaseCollections(tx: Db, outcomes: readonly Outcome[]): Promise<void> {
+  if (outcomes.length === 0) return;
+  const given = outcomes.map(({ claim, dueAtMs, failures, cursor }) => ({
+    id: claim.executorId,
+    claimed: claim.dueAtMs,
+    next_at: dueAtMs,
+    failed: failures,
+    ...(cursor ?? NO_CURSOR),
+  }));
+  const rows = jsonRows(tx, sql`${JSON.stringify(given)}`, {
+    id: 'text',
+    claimed: 'bigint',
+    next_at: 'bigint',
+    failed: 'bigint',
+    epoch: 'text',
+    tick: 'bigint',
+    shift: 'bigint',
+  });
+  const released = await tx
     .updateTable('metric_collections')
-    .set({ due_at: outcome.dueAtMs, failures: outcome.failures, ...cursor })
-    .where('executor_id', '=', executorId)
-    .where('due_at', '=', dueAtMs)
-    .executeTakeFirst();
-  return changed.numUpdatedRows > 0n;
+    .from(rows.as('outcome'))
+    .set({
+      due_at: sql<number>`outcome.next_at`,
+      failures: sql<number>`outcome.failed`,
+      epoch: sql<string | null>`outcome.epoch`,
+      tick: sql<number | null>`outcome.tick`,
+      shift: sql<number | null>`outcome.shift`,
+    })
+    .where(
+      isAmong(tx, 'metric_collections.executor_id', sql`${idsJson(given.map(({ id }) => id))}`),
+    )
+    .whereRef('metric_collections.executor_id', '=', 'outcome.id')
+    .whereRef('metric_collections.due_at', '=', 'outcome.claimed')
+    .returning('metric_collections.executor_id')
+    .execute();
+  const ids = new Set(released.map((row) => row.executor_id));
+  const stored = outcomes.filter(({ claim }) => ids.has(claim.executorId));
+  await putParts(
+    tx,
+    stored.flatMap((outcome) => outcome.rows),
+  );
 }
 
 /** Returns null if nothing was collected yet. */
@@ -131,21 +155,36 @@ export async function findCursor(db: Db, executorId: string): Promise<Cursor | n
   return row === undefined ? null : cursorOf(row);
 }
 
-/** Pods of the executor that have not ended or that ended after `endedSinceMs`, except pods of removed accounts. */
+/**
+ * Ids by executor of the pods that have not ended or that ended after `endedSinceMs`, except pods of removed accounts.
+ */
 export async function listCollectedPods(
   db: Db,
-  executorId: string,
+  executorIds: readonly string[],
   endedSinceMs: number,
-): Promise<string[]> {
+): Promise<Map<string, Set<string>>> {
+  const byExecutor = new Map(executorIds.map((id) => [id, new Set<string>()]));
+  if (executorIds.length === 0) return byExecutor;
   const rows = await db
     .selectFrom('pods')
-    .innerJoin('accounts', 'accounts.id', 'pods.account_id')
-    .select('pods.id')
-    .where('pods.executor_id', '=', executorId)
-    .where('accounts.deleted_at', 'is', null)
-    .where((eb) => eb.or([eb('pods.ended_at', 'is', null), eb('pods.ended_at', '>', endedSinceMs)]))
+    .select(['id', 'executor_id'])
+    .where(isAmong(db, 'executor_id', sql`${idsJson(executorIds)}`))
+    .where((eb) => eb.or([eb('ended_at', 'is', null), eb('ended_at', '>', endedSinceMs)]))
+    // A join with the accounts may begin at an account that has most of the market's pods.
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('accounts')
+            .select('accounts.id')
+            .whereRef('accounts.id', '=', 'pods.account_id')
+            .where('accounts.deleted_at', 'is not', null),
+        ),
+      ),
+    )
     .execute();
-  return rows.map((row) => row.id);
+  for (const row of rows) byExecutor.get(row.executor_id)?.add(row.id);
+  return byExecutor;
 }
 
 /** Stored bytes by owner. Owners without stored bytes are missing. */

@@ -233,10 +233,10 @@ describe('the history of a node', () => {
     await busyFor(6, () => 10);
     await collect();
     await clock.advance(5 * MINUTE_MS);
-    const claim = () => {
+    const claim = async () => {
       const nowMs = clock.now();
       const due = { nowMs, untilMs: nowMs + MINUTE_MS, failing: false, limit: 10 };
-      return db.transaction().execute((tx) => claimCollections(tx, due));
+      return (await db.transaction().execute((tx) => claimCollections(tx, due))).claims;
     };
     const [first, ...others] = await claim();
     if (first === undefined) throw new Error('nothing is due');
@@ -247,7 +247,7 @@ describe('the history of a node', () => {
     const stored = () => db.selectFrom('metric_history').select('data').orderBy('data').execute();
     const before = await stored();
     samples.sample(...busy(99));
-    await createCollector({ db, clock, log, agents: scene.market.agents }).collect(first);
+    await createCollector({ db, clock, log, agents: scene.market.agents }).collect([first]);
     expect(await stored()).toEqual(before);
   });
 

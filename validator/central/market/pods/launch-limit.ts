@@ -33,12 +33,15 @@ export function launchFrom(nowMs: number, limitMs: number): LaunchColumns {
 }
 
 /** Returns true until the pod runs for the first time, including the time in which its volume or backup is restored. */
-export function isLaunching(pod: Pod): boolean {
+export function isLaunching(pod: Pick<Pod, 'state' | 'first_running_at'>): boolean {
   return pod.first_running_at === null && CREATION_STATES.some((state) => state === pod.state);
 }
 
 /** Returns true if the launch has used up its time. The time of a restore is not counted. */
-export function isLaunchLate(pod: Pod, nowMs: number): boolean {
+export function isLaunchLate(
+  pod: Pick<Pod, 'state' | 'first_running_at' | 'launch_until'>,
+  nowMs: number,
+): boolean {
   const { launch_until: untilMs } = pod;
   return isLaunching(pod) && pod.state !== 'restoring' && untilMs !== null && nowMs >= untilMs;
 }

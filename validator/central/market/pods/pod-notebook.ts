@@ -68,7 +68,9 @@ export function needsNotebookRequest(pod: Pod, view: PodView): boolean {
 }
 
 /** Returns true while the outcome of the latest request is unknown. Pure. */
-export function awaitsNotebook(pod: Pod): boolean {
+export function awaitsNotebook(
+  pod: Pick<Pod, 'state' | 'jupyter_port' | 'jupyter_status'>,
+): boolean {
   return pod.state === 'running' && pod.jupyter_port !== null && pod.jupyter_status === null;
 }
 

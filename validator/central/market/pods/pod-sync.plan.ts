@@ -18,6 +18,7 @@ import {
   type WirePhase,
   wirePhase,
 } from './pod.state.ts';
+import type { PodProgress } from './pod.store.ts';
 import { podKeysOf } from './pod-key.ts';
 import { awaitsNotebook, needsNotebookRequest } from './pod-notebook.ts';
 
@@ -86,7 +87,7 @@ function removalStep(pod: Pod, view: PodView | undefined): SyncStep {
 }
 
 /** Returns true if the executor must be polled again soon. */
-export function needsAttention(pod: Pod): boolean {
+export function needsAttention(pod: PodProgress): boolean {
   const state = podStateOf(pod.state);
   return (
     // A restore may take hours, so it is polled less often.

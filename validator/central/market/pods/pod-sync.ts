@@ -24,7 +24,14 @@ import type { Agents } from '../../platform/ports.ts';
 import { type DriftKind, recordDrift } from './drift.ts';
 import { isLaunchLate } from './launch-limit.ts';
 import { podStateOf } from './pod.state.ts';
-import { changePod, findPod, isBeingCreated, listUnendedOnNodes } from './pod.store.ts';
+import {
+  changePod,
+  findPod,
+  isBeingCreated,
+  listProgressOnNodes,
+  listUnendedOnNodes,
+  type PodProgress,
+} from './pod.store.ts';
 import { createLostContact, isUnanswered, type LostContactDeps } from './pod-contact.ts';
 import { createIdleCheck } from './pod-idle.ts';
 import type { NotebookTokenOf } from './pod-notebook.ts';
@@ -115,6 +122,10 @@ export function createPodSync(deps: SyncDeps) {
   const { restoresAtStart } = deps.operations;
   const unendedOn = batchedRows(
     (ids) => listUnendedOnNodes(db, ids),
+    (pod) => pod.executor_id,
+  );
+  const progressOn = batchedRows(
+    (ids) => listProgressOnNodes(db, ids),
     (pod) => pod.executor_id,
   );
   const record = createPodRecorder({ ...deps, restoresAtStart });
@@ -258,18 +269,19 @@ export function createPodSync(deps: SyncDeps) {
   }
 
   /**
-   * Ends late launches and returns the pods that have not ended. Call it after the agent has answered, because a launch
-   * that the agent reports as running is not late.
+   * Ends late launches and returns the progress of the pods that have not ended. Call it after the agent has answered,
+   * because a launch that the agent reports as running is not late.
    */
-  async function endLateLaunches(executorId: string): Promise<Pod[]> {
-    const pods = await unendedOn(executorId);
-    const late = trust.isSuspect() ? [] : pods.filter((pod) => isLaunchLate(pod, clock.now()));
-    if (late.length === 0) return pods;
-    for (const pod of late) await record.launchTimedOut(pod);
-    return unendedOn(executorId);
+  async function endLateLaunches(executorId: string): Promise<PodProgress[]> {
+    const isLate = (pod: PodProgress) => isLaunchLate(pod, clock.now());
+    const pods = await progressOn(executorId);
+    if (trust.isSuspect() || !pods.some(isLate)) return pods;
+    for (const pod of await unendedOn(executorId))
+      if (isLate(pod)) await record.launchTimedOut(pod);
+    return progressOn(executorId);
   }
 
-  async function isEmpty(executorId: string, pods: readonly Pod[]): Promise<boolean> {
+  async function isEmpty(executorId: string, pods: readonly PodProgress[]): Promise<boolean> {
     return pods.length === 0 && !(await deps.volumes.hasCopies(executorId));
   }
 

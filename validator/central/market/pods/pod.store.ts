@@ -4,6 +4,7 @@ import { type Metered, meterTransition } from '../../money/metering/usage.servic
 import {
   idsJson,
   insertOne,
+  isAmong,
   jsonRows,
   prepared,
   type Slots,
@@ -41,9 +42,7 @@ const known = prepared((db, { ids }: Slots<{ ids: string }>) =>
     .selectFrom('pods')
     .select(['id', 'executor_id', 'generation', 'acknowledged_generation'])
     .select(['delete_requested_at', 'ended_at'])
-    .where('id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, ids, { id: 'text' }).as('input')).select('id'),
-    ),
+    .where(isAmong(db, 'id', ids)),
 );
 
 /** Finds the columns with which reports of nodes are compared, of pods in any state. Queried in every pass. */
@@ -92,9 +91,7 @@ const unendedOn = prepared((db, { ids }: Slots<{ ids: string }>) =>
   db
     .selectFrom('pods')
     .selectAll()
-    .where('executor_id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, ids, { id: 'text' }).as('input')).select('id'),
-    )
+    .where(isAmong(db, 'executor_id', ids))
     .where('ended_at', 'is', null)
     .orderBy('created_at'),
 );
@@ -102,6 +99,31 @@ const unendedOn = prepared((db, { ids }: Slots<{ ids: string }>) =>
 /** Pods on these nodes that have not ended, oldest first. Queried in every pass over the nodes. */
 export async function listUnendedOnNodes(db: Db, executorIds: readonly string[]): Promise<Pod[]> {
   return (await unendedOn(db, { ids: idsJson(executorIds) })).rows;
+}
+
+const PROGRESS = [
+  ...(['id', 'executor_id', 'state', 'phase', 'generation', 'acknowledged_generation'] as const),
+  ...(['reboots_requested', 'reboots_acknowledged', 'jupyter_port', 'jupyter_status'] as const),
+  ...(['first_running_at', 'launch_until'] as const),
+] as const;
+
+/** Columns that determine when the pod sync visits the node again. */
+export type PodProgress = Pick<Pod, (typeof PROGRESS)[number]>;
+
+const progressOn = prepared((db, { ids }: Slots<{ ids: string }>) =>
+  db
+    .selectFrom('pods')
+    .select(PROGRESS)
+    .where(isAmong(db, 'executor_id', ids))
+    .where('ended_at', 'is', null),
+);
+
+/** Progress of pods on these nodes that have not ended. Queried after every pass over the nodes. */
+export async function listProgressOnNodes(
+  db: Db,
+  executorIds: readonly string[],
+): Promise<PodProgress[]> {
+  return (await progressOn(db, { ids: idsJson(executorIds) })).rows;
 }
 
 /** Pods on a node that have not ended, oldest first. */
@@ -166,6 +188,7 @@ export async function storeSeenPods(tx: Db, seen: readonly SeenPod[]): Promise<v
       seen_at: sql<number>`seen.seen_at`,
       healthy_at: sql<number>`coalesce(seen.healthy_at, pods.healthy_at)`,
     })
+    .where(isAmong(tx, 'pods.id', sql`${idsJson(given.map(({ id }) => id))}`))
     .whereRef('pods.id', '=', 'seen.id')
     .whereRef('pods.state', '=', 'seen.state')
     .where('pods.ended_at', 'is', null)

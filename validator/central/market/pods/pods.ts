@@ -52,10 +52,10 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
     wake(executorId) {
       wake(executorId);
       // The sync does not visit nodes without pods in the database.
-      survey.wake();
+      survey.wake(executorId);
     },
   });
-  const survey = createUnknownPodsJob({ db, clock, log, agents, unknownPods });
+  const survey = createUnknownPodsJob({ db, clock, log, processes, agents, unknownPods });
   const sync = createPodSyncJob({
     db,
     clock,
@@ -132,7 +132,7 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
 
     unknownPods,
 
-    /** Compares the pods of all nodes with the database. Tests call it instead of `start`. */
+    /** Compares the pods of nodes outside the sync queue with the database. Tests call it instead of `start`. */
     surveyOnce: () => survey.runOnce(),
 
     /** Milliseconds since the sync last polled its queue. */

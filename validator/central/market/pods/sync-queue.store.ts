@@ -1,7 +1,7 @@
 /** Queries on sync_turns, the queue of executors that the pod sync of all processes polls. */
 import { type SqlBool, sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
-import { idsJson, jsonRows } from '../../platform/database/prepared.ts';
+import { idsJson, isAmong, jsonRows } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lockFreeRows } from '../../platform/database/transactions.ts';
 
@@ -46,7 +46,7 @@ export async function wakeEntries(tx: Db, ids: readonly string[], nowMs: number)
   await tx
     .updateTable('sync_turns')
     .set(awakened(nowMs))
-    .where('executor_id', 'in', (eb) => eb.selectFrom(idRows(tx, ids)).select('id'))
+    .where(isAmong(tx, 'executor_id', sql`${idsJson(ids)}`))
     .execute();
 }
 
@@ -61,13 +61,9 @@ export async function lockedAmong(tx: Db, ids: readonly string[]): Promise<Reado
   const rows = await tx
     .selectFrom('sync_turns')
     .select('executor_id')
-    .where('executor_id', 'in', (eb) => eb.selectFrom(idRows(tx, others)).select('id'))
+    .where(isAmong(tx, 'executor_id', sql`${idsJson(others)}`))
     .execute();
   return new Set(rows.map((row) => row.executor_id));
-}
-
-function idRows(db: Db, ids: readonly string[]) {
-  return jsonRows(db, sql`${idsJson(ids)}`, { id: 'text' }).as('input');
 }
 
 /** An entry that is due already keeps its time, from which its delay is measured. */
@@ -164,6 +160,7 @@ export async function releaseEntries(
         number | null
       >`case when woken = 1 or released.is_empty = 0 then null else coalesce(empty_since, ${at}) end`,
     })
+    .where(isAmong(tx, 'sync_turns.executor_id', sql`${idsJson(given.map(({ id }) => id))}`))
     .whereRef('sync_turns.executor_id', '=', 'released.id')
     .where('boot_id', '=', bootId)
     .execute();

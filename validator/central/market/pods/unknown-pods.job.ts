@@ -1,79 +1,118 @@
 /**
- * Compares the pods of all nodes with the database, at the start and then every ten minutes. The pod sync compares only
- * nodes with pods in the database, and an old copy of the database may have none.
+ * Compares the pods of the nodes that the pod sync does not visit with the database, at the start and then every ten
+ * minutes, because an old copy of the database may lack pods of any node. The processes on one database share a round.
  */
-import type { Clock } from '#shared/runtime/clock.ts';
+import { type Clock, withDeadline } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import type { Agents } from '../../platform/ports.ts';
+import type { Processes } from '../../platform/processes.ts';
+import { beginRound, claimNodes } from './node-survey.store.ts';
 import type { UnknownPods } from './unknown-pods.ts';
 
 const INTERVAL_MS = 600_000;
-/** Number of nodes that are queried at once. */
-const MAX_CONCURRENT = 4;
+/** Number of nodes that one claim reads. */
+const BATCH = 128;
+/** Number of visits above which nothing is claimed. Silent nodes occupy a visit until their calls time out. */
+const MAX_VISITS = 256;
+/** Pauses between two claims during a round, and between two rounds. */
+const CLAIM_INTERVAL_MS = 500;
+const ROUND_POLL_MS = 5_000;
+/** Time after which a stop abandons the visits that still run. */
+const STOP_LIMIT_MS = 5_000;
 
 export function createUnknownPodsJob(deps: {
   db: Database;
   clock: Clock;
   log: Log;
+  processes: Pick<Processes, 'others'>;
   agents: Pick<Agents, 'clientOf'>;
   unknownPods: Pick<UnknownPods, 'survey'>;
 }) {
-  const { clock, log } = deps;
+  const { db, clock, log } = deps;
+  const requested = new Set<string>();
+  const visits = new Set<Promise<void>>();
+  let hasMore = false;
+  let isStopped = false;
   let loop: Loop | null = null;
 
-  /** A node that does not answer is surveyed by a later run, or by the sync before it receives a pod. */
-  async function survey(executorId: string): Promise<void> {
+  /** A node that does not answer is visited in a later round, or by the sync before it receives a pod. */
+  async function visit(executorId: string): Promise<void> {
     const client = deps.agents.clientOf(executorId);
     try {
       await deps.unknownPods.survey(client, executorId, await client.listPods());
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      log.debug({ executor_id: executorId, err: error }, 'node was not surveyed');
+      const level = error instanceof ApiError || isStopped ? 'debug' : 'error';
+      log[level]({ executor_id: executorId, err: error }, 'node was not surveyed');
     }
   }
 
-  async function runOnce(signal?: AbortSignal): Promise<void> {
-    const ids = (await nodesToSurvey(deps.db)).values();
-    const work = async () => {
-      for (const id of ids) {
-        if (signal?.aborted === true) return;
-        await survey(id);
-      }
-    };
-    await Promise.all(Array.from({ length: MAX_CONCURRENT }, work));
+  function beginVisits(ids: Iterable<string>): void {
+    for (const id of ids) {
+      const visiting = visit(id).finally(() => visits.delete(visiting));
+      visits.add(visiting);
+    }
+  }
+
+  async function claim(): Promise<string[]> {
+    if (visits.size >= MAX_VISITS) return [];
+    const options = { nowMs: clock.now(), intervalMs: INTERVAL_MS, limit: BATCH };
+    const turn = await db.transaction().execute((tx) => claimNodes(tx, options));
+    hasMore = turn.hasMore;
+    return turn.ids;
+  }
+
+  /** Begins the requested visits, and those of the next nodes of the round. */
+  async function proceed(): Promise<void> {
+    const claimed = await claim();
+    const ids = new Set([...requested, ...claimed]);
+    requested.clear();
+    beginVisits(ids);
+  }
+
+  /** A process that starts alone may serve an old copy of the database, whose last round is no longer valid. */
+  async function enter(): Promise<void> {
+    const others = await deps.processes.others(db);
+    await beginRound(db, clock.now(), others.length === 0);
   }
 
   return {
-    runOnce,
-    /** Runs soon, because an operator has decided about a pod. */
-    wake: () => loop?.wake(),
+    /** Runs a whole round. Tests call it instead of `start`. */
+    async runOnce(): Promise<void> {
+      await beginRound(db, clock.now(), true);
+      do {
+        await proceed();
+        await Promise.all(visits);
+      } while (hasMore);
+    },
+
+    /** Visits the node soon, because an operator has decided about a pod. */
+    wake(executorId: string): void {
+      requested.add(executorId);
+      loop?.wake();
+    },
+
     start(): void {
+      let hasEntered = false;
       loop ??= startLoop({
         clock,
-        intervalMs: INTERVAL_MS,
-        run: runOnce,
+        intervalMs: () => (hasMore ? CLAIM_INTERVAL_MS : ROUND_POLL_MS),
+        async run() {
+          if (!hasEntered) await enter();
+          hasEntered = true;
+          await proceed();
+        },
         onError: (error) => log.error({ err: error }, 'comparing the pods of nodes failed'),
       });
     },
+
+    /** Waits for the visits that run, at most STOP_LIMIT_MS. */
     async stop(): Promise<void> {
+      isStopped = true;
       await loop?.stop();
-      loop = null;
+      await withDeadline(clock, STOP_LIMIT_MS, Promise.all(visits)).catch(() => undefined);
     },
   };
-}
-
-/** Nodes that can receive rentals; nodes with unknown pods first. */
-async function nodesToSurvey(db: Database): Promise<string[]> {
-  const rows = await db
-    .selectFrom('executors')
-    .select('id')
-    .where((eb) => eb.or([eb('state', '=', 'verified'), eb('unknown_pods', '>', 0)]))
-    .where('state', '<>', 'removed')
-    .orderBy('unknown_pods', 'desc')
-    .orderBy('id')
-    .execute();
-  return rows.map(({ id }) => id);
 }

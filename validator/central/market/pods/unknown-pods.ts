@@ -10,7 +10,7 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { recordAudit } from '../../platform/audit/audit.service.ts';
 import { batchedRows } from '../../platform/database/batched.ts';
-import { idsJson, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import { idsJson, isAmong, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Database, Db, Pod, UnknownPod } from '../../platform/database/tables.ts';
 import { lockRow, moneyTransaction } from '../../platform/database/transactions.ts';
 import { SYSTEM_ACTOR } from '../../platform/identity.ts';
@@ -226,9 +226,7 @@ const records = prepared((db, { ids }: Slots<{ ids: string }>) =>
   db
     .selectFrom('unknown_pods')
     .selectAll()
-    .where('executor_id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, ids, { id: 'text' }).as('input')).select('id'),
-    ),
+    .where(isAmong(db, 'executor_id', ids)),
 );
 
 async function listRecords(db: Db, executorIds: readonly string[]): Promise<UnknownPod[]> {

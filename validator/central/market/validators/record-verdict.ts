@@ -8,6 +8,7 @@ import { matchesGpuType } from '#shared/api/gpu-type.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { type ExecutorEntry, syncGpuSlots, updateExecutor } from '../executors/executor.service.ts';
 import { figuresOf } from '../executors/node-figures.ts';
+import { enterCollections } from '../metric-history/metric-history.service.ts';
 
 export type RecordedVerdict = {
   executor: ExecutorEntry;
@@ -46,6 +47,7 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
       ? {}
       : { inventory_json: JSON.stringify(inventory), ...figuresOf(inventory) }),
   });
+  if (inventory !== null) await enterCollections(tx, executor.id);
   if (report.verdict !== 'verified' || inventory === null) return;
   await updateExecutor(tx, executor.id, {
     machine_name: inventory.gpu.devices[0]?.name ?? null,

@@ -4,7 +4,7 @@
  */
 
 import type { Updateable } from 'kysely';
-import { idsJson, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import { idsJson, isAmong, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { VolumeCopiesTable, VolumesTable } from '../../platform/database/tables/backups.ts';
 import type { Db, Volume, VolumeCopy } from '../../platform/database/tables.ts';
 import { lockRow } from '../../platform/database/transactions.ts';
@@ -87,9 +87,7 @@ const onNodes = prepared((db, { ids }: Slots<{ ids: string }>) =>
   db
     .selectFrom('volume_copies')
     .selectAll()
-    .where('executor_id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, ids, { id: 'text' }).as('input')).select('id'),
-    )
+    .where(isAmong(db, 'executor_id', ids))
     .orderBy('created_at')
     .orderBy('id'),
 );

@@ -25,7 +25,8 @@ import {
 } from '#shared/updates/update-manifest.ts';
 import type { Agents } from '../ports.ts';
 import { explainedTransport } from './gateway-transport.ts';
-import { createPodLister } from './pod-lister.ts';
+import { createGatheredRequests } from './gathered-requests.ts';
+import { POD_LISTINGS, SAMPLE_HISTORIES } from './gathered-routes.ts';
 
 /**
  * Time limit of requests for the validator's own documents; longer than the 5 s that the validator waits for its
@@ -68,7 +69,10 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
   });
   const callerOf = (executorId: string) => callerTo(`${gatewayUrl}/v1/executors/${executorId}`);
   const sendTo = (executorId: string) => createSignedFetch(callerOf(executorId));
-  const listPods = createPodLister({ send: createSignedFetch(callerTo(gatewayUrl)), clock });
+  const toGateway = { send: createSignedFetch(callerTo(gatewayUrl)), clock };
+  const listPods = createGatheredRequests(POD_LISTINGS, toGateway);
+  const readHistory = createGatheredRequests(SAMPLE_HISTORIES, toGateway);
+
   /**
    * Requests a document from the validator. Throws `not_found`, and throws `upstream_unavailable` for any other
    * failure.
@@ -96,7 +100,11 @@ export function createGatewayAgents(options: GatewayAgentsOptions): Agents {
     clientOf(executorId) {
       const send = sendTo(executorId);
       const client = createAgentClient({ send, clock, signsFor: 'validator' });
-      return { ...client, listPods: () => listPods(executorId, client.listPods) };
+      return {
+        ...client,
+        listPods: () => listPods(executorId, null, client.listPods),
+        sampleHistory: (query) => readHistory(executorId, query, () => client.sampleHistory(query)),
+      };
     },
     terminalOf(executorId, podId, { query, requestId, signal }) {
       const { cols, rows, term } = query;

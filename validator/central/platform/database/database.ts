@@ -69,6 +69,8 @@ import { podReports } from './migrations/0058-pod-reports.ts';
 import { syncQueue } from './migrations/0059-sync-queue.ts';
 import { hourlyPostings } from './migrations/0060-hourly-postings.ts';
 import { ledgerMonths } from './migrations/0061-ledger-months.ts';
+import { nodeSurvey } from './migrations/0063-node-survey.ts';
+import { metricCollections } from './migrations/0064-metric-collections.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -132,6 +134,8 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   syncQueue,
   hourlyPostings,
   ledgerMonths,
+  nodeSurvey,
+  metricCollections,
 ];
 
 /** Schema number of this program. */

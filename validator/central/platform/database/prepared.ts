@@ -10,6 +10,7 @@ import {
   type Insertable,
   type QueryResult,
   type RawBuilder,
+  type SqlBool,
   sql,
 } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
@@ -92,6 +93,17 @@ type RowOf<C extends Record<string, ColumnType>> = {
 /** Returns the ids as rows with the column `id`, for `jsonRows`. */
 export function idsJson(ids: readonly string[]): string {
   return JSON.stringify(ids.map((id) => ({ id })));
+}
+
+/**
+ * Returns the condition that a column is among the ids of `idsJson`. PostgreSQL reads the rows from an index even if it
+ * has no statistics of the table, because it assumes that the array is short. It scans the whole table for a join with
+ * rows from JSON, of which it expects a hundred.
+ */
+export function isAmong(db: Db, column: string, ids: RawBuilder<string>): RawBuilder<SqlBool> {
+  const listed = sql`select id from ${jsonRows(db, ids, { id: 'text' })} as input`;
+  if (isPostgres(db)) return sql`${sql.ref(column)} = any(array(${listed}))`;
+  return sql`${sql.ref(column)} in (${listed})`;
 }
 
 /** Returns a table expression over `json`, an array of objects with these members. */

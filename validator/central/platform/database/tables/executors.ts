@@ -234,6 +234,15 @@ export type SyncTurnsTable = {
   empty_since: Generated<number | null>;
 };
 
+/** Progress of the survey of nodes outside the sync queue: a single row. */
+export type NodeSurveyTable = {
+  id: 1;
+  /** Nodes with ids up to this one were claimed in this round; empty between two rounds. */
+  after_id: string;
+  /** Time from which the next round may begin. */
+  due_at: number;
+};
+
 /** The last weights of each validator. */
 export type SetWeightsTable = {
   validator_hotkey: string;
@@ -262,6 +271,7 @@ export type ExecutorTables = {
   image_sizes: ImageSizesTable;
   notices: NoticesTable;
   sync_turns: SyncTurnsTable;
+  node_survey: NodeSurveyTable;
   set_weights: SetWeightsTable;
   validator_accounts: ValidatorAccountsTable;
 };

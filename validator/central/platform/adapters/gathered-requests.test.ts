@@ -3,7 +3,8 @@ import type { PodView } from '#shared/api/agent/pod.ts';
 import { MAX_LISTED_NODES } from '#shared/api/central/pod-listings.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import { createManualClock, type ManualClock } from '../../../../test/fakes/manual-clock.ts';
-import { createPodLister, type PodLister } from './pod-lister.ts';
+import { createGatheredRequests } from './gathered-requests.ts';
+import { POD_LISTINGS, SAMPLE_HISTORIES } from './gathered-routes.ts';
 
 const NODES = Array.from(
   { length: MAX_LISTED_NODES + 1 },
@@ -12,7 +13,7 @@ const NODES = Array.from(
 const [A = '', B = '', C = ''] = NODES;
 
 let clock: ManualClock;
-let list: PodLister;
+let list: (id: string, alone: () => Promise<PodView[]>) => Promise<PodView[]>;
 /** Ids of each request for many nodes. */
 let requests: string[][];
 /** Ids of nodes whose pods were requested separately. */
@@ -25,7 +26,7 @@ beforeEach(() => {
   requests = [];
   separate = [];
   answer = (ids) => Response.json({ listings: ids.map((id) => listing(id)) });
-  list = createPodLister({
+  const gather = createGatheredRequests(POD_LISTINGS, {
     clock,
     async send({ body = '' }) {
       const { executor_ids: ids } = JSON.parse(body) as { executor_ids: string[] };
@@ -33,6 +34,7 @@ beforeEach(() => {
       return answer(ids);
     },
   });
+  list = (id, alone) => gather(id, null, alone);
 });
 
 const listing = (id: string, pods: unknown = []) => ({ executor_id: id, answer: { pods } });
@@ -118,4 +120,34 @@ it('does not ask a gateway without the route again for ten minutes', async () =>
   await clock.advance(600_000);
   await listAll([A, B]);
   expect(requests).toHaveLength(2);
+});
+
+it('sends the query of each node, and requests the second query of a node separately', async () => {
+  const history = { epoch: A, newest: null, more: false, series: [] };
+  const sent: unknown[] = [];
+  const read = createGatheredRequests(SAMPLE_HISTORIES, {
+    clock,
+    async send({ path, body = '' }) {
+      sent.push([path, JSON.parse(body)]);
+      return Response.json({
+        histories: [
+          { executor_id: A, answer: history },
+          { executor_id: B, answer: { ...history, more: 'yes' } },
+        ],
+      });
+    },
+  });
+  const alone = (name: string) => async () => {
+    sent.push(name);
+    return { ...history, epoch: name };
+  };
+  const read3 = Promise.all([
+    read(A, { epoch: C, after: 7 }, alone('a')),
+    read(B, {}, alone('b')),
+    read(A, {}, alone('again')),
+  ]);
+  await clock.advance(10);
+  expect((await read3).map(({ epoch }) => epoch)).toEqual([A, 'b', 'again']);
+  const queries = [{ executor_id: A, epoch: C, after: 7 }, { executor_id: B }];
+  expect(sent).toEqual(['again', ['/v1/sample-histories', { queries }], 'b']);
 });
