@@ -90,9 +90,10 @@ export function createCentralMetrics(clock: Clock) {
   return {
     /** Collects metrics of a server's requests. Must be called before the routes of the server are registered. */
     watch(server: HttpServer): void {
-      server.addHook('onRequest', async (request, reply) => {
+      server.addHook('onRequest', (request, reply, done) => {
         inFlight.inc({ route: routeOf(request) });
         reply.raw.once('close', () => ended(request, reply));
+        done();
       });
       server.addHook('onError', async (request, _, error) => {
         const { code } = toApiError(error, request);
