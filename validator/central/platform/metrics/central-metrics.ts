@@ -60,6 +60,11 @@ export function createCentralMetrics(clock: Clock) {
     labelNames: ['result'],
     registers,
   });
+  const unmetered = new Gauge({
+    name: `${CENTRAL_PREFIX}unmetered_accounts`,
+    help: 'Accounts that the last metering pass of this process could not meter. The log contains their ids.',
+    registers,
+  });
   // Prometheus computes no increase from a series that begins with the first event.
   rents.inc({ result: 'done' }, 0);
   registerFamily(registry, {
@@ -105,6 +110,7 @@ export function createCentralMetrics(clock: Clock) {
     watchClock(trust: Pick<ClockTrust, 'isSuspect'>): void {
       registerFamily(registry, clockFamily(CENTRAL_PREFIX, trust));
     },
+    setUnmetered: (accounts: number): void => unmetered.set(accounts),
     setBacklog(next: Backlog): void {
       backlog = next;
     },
