@@ -76,6 +76,7 @@ function parseJson(body: Uint8Array): unknown {
  * read it as 0. A repeated parameter becomes an array, which schemas reject.
  */
 export function parseQuery(text: string): Record<string, unknown> {
+  if (text === '') return {};
   const isSet = (value: unknown) => typeof value !== 'string' || value.trim() !== '';
   return Object.fromEntries(Object.entries(parse(text)).filter(([, value]) => isSet(value)));
 }

@@ -71,15 +71,16 @@ export function acceptUpgrades(server: HttpServer, clock: Clock): void {
   });
 
   server.decorateRequest('upgrade', null);
-  server.addHook('onRequest', async (request) => {
+  server.addHook('onRequest', (request, _, done) => {
     const parts = waiting.get(request.raw);
-    if (parts === undefined || request.is404) return;
+    if (parts === undefined || request.is404) return done();
     if (request.routeOptions.config.websocket !== true) {
       throw new ApiError('bad_request', 'This path takes no WebSocket', {
         hint: 'Send an ordinary HTTP request.',
       });
     }
     request.upgrade = { accept: (reply, options) => accept(request, reply, { ...parts, options }) };
+    return done();
   });
 
   async function accept(

@@ -11,14 +11,43 @@ import { openedBy, TEST_SECRET } from '../fakes/scenes/central-fixture.ts';
 /** A database through both of its handles. `db.destroy` closes both. */
 export type Copy = { file: DatabaseSync; db: Database };
 
-/** Copies a database of the central API with all committed rows. */
-export function copyOf(from: string, to: string): Copy {
+/** Copies a database of the central API with all committed rows, and opens the copy. */
+export function copiedFile(from: string, to: string): DatabaseSync {
   const source = openSqlite(from);
   source.exec('pragma wal_checkpoint(truncate)');
   source.close();
   copyFileSync(from, to);
-  const file = openSqlite(to);
+  return openSqlite(to);
+}
+
+/** Copies a database as `copiedFile` does, for work on stores and services. */
+export function copyOf(from: string, to: string): Copy {
+  const file = copiedFile(from, to);
   return { file, db: openedBy(handleOf(file), TEST_SECRET) };
+}
+
+/**
+ * Returns a handle that records the rows which each of its transactions inserts and changes. `take` returns those of the
+ * transactions since the last call. Transactions without a change are omitted.
+ */
+export function recordCommits(file: DatabaseSync): { db: Database; take(): Uint8Array[] } {
+  let session = file.createSession();
+  let changes: Uint8Array[] = [];
+  const endCommit = () => {
+    const change = session.changeset();
+    session.close();
+    session = file.createSession();
+    if (change.length > 0) changes.push(change);
+  };
+  return {
+    db: handleOf(file, endCommit),
+    take() {
+      endCommit();
+      const taken = changes;
+      changes = [];
+      return taken;
+    },
+  };
 }
 
 /** Does each piece of work in turn and returns the rows that each has inserted and changed. */
@@ -37,6 +66,6 @@ export async function changesOf(
 }
 
 /** Writes recorded rows in one transaction. Throws if a row does not fit. */
-export function writeBare({ file }: Copy, change: Uint8Array): void {
+export function writeBare({ file }: Pick<Copy, 'file'>, change: Uint8Array): void {
   if (!file.applyChangeset(change)) throw new Error('the rows do not fit');
 }

@@ -20,6 +20,8 @@ const RETRY_MS = 5;
  */
 export class PatientDriver extends SqliteDriver {
   readonly #beforeBegin: () => void;
+  /** The only connection. Kysely prepares each connection object once, so it is the same for all queries. */
+  #connection: DatabaseConnection | null = null;
   #isPatient = true;
 
   constructor(
@@ -31,7 +33,11 @@ export class PatientDriver extends SqliteDriver {
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {
-    const connection = await super.acquireConnection();
+    this.#connection ??= this.#patient(await super.acquireConnection());
+    return this.#connection;
+  }
+
+  #patient(connection: DatabaseConnection): DatabaseConnection {
     return {
       executeQuery: (query) => this.#execute(connection, query),
       streamQuery: (query, chunkSize) => connection.streamQuery(query, chunkSize),
@@ -53,7 +59,7 @@ export class PatientDriver extends SqliteDriver {
   }
 
   async #execute<R>(connection: DatabaseConnection, query: CompiledQuery): Promise<QueryResult<R>> {
-    const untilMs = systemClock.monotonicMs() + (this.#isPatient ? PATIENCE_MS : 0);
+    let untilMs: number | null = null;
     for (;;) {
       try {
         const result = await connection.executeQuery<R>(query);
@@ -62,6 +68,7 @@ export class PatientDriver extends SqliteDriver {
         return result;
       } catch (cause) {
         if (!isLocked(cause)) throw cause;
+        untilMs ??= systemClock.monotonicMs() + (this.#isPatient ? PATIENCE_MS : 0);
         if (systemClock.monotonicMs() >= untilMs) {
           this.#isPatient = false;
           throw new OverloadError(LOCKED, { code: 'database_locked', cause });

@@ -62,9 +62,12 @@ async function inMemory(): Promise<Database> {
   return handleOf(database);
 }
 
-/** Returns a handle of an open SQLite file with the schema of the central API. `destroy()` closes the file. */
-export function handleOf(file: DatabaseSync): Database {
-  return new Kysely<Tables>({ dialect: dialectOver(file) });
+/**
+ * Returns a handle of an open SQLite file with the schema of the central API. `destroy()` closes the file.
+ * `beforeBegin` runs before each transaction.
+ */
+export function handleOf(file: DatabaseSync, beforeBegin?: () => void): Database {
+  return new Kysely<Tables>({ dialect: dialectOver(file, beforeBegin) });
 }
 
 /** Runs a statement of the engine that no store has, such as a lock or an analysis. */

@@ -62,7 +62,7 @@ export const moneyForAccounts = (clock: Clock) => ({
 
 /** Composes the module; starts no jobs and registers no routes. */
 export function createBilling(deps: MailDeps, above: BillingPorts) {
-  const { db, clock, random, log, alphaRates = null } = deps.ports;
+  const { db, clock, random, log, metrics, alphaRates = null } = deps.ports;
   const { mails, options } = deps;
   const { pods, payoutKeyOf, requirePodOf } = above;
   const lowBalance = createLowBalance({ db, clock, random, mails });
@@ -78,6 +78,7 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
     tickMs,
     postingMs: options.meterPostingMs ?? POSTING_INTERVAL_MS,
     afterSpend,
+    reportUnmetered: metrics?.setUnmetered,
   });
   const months = createMonthJob({ db, clock, log });
   const refundDeps = { clock, random, pods, rearmLowBalance };

@@ -1,7 +1,7 @@
 /** Queries that write and read the ledger: groups, transfers, account balances. Writes are batched. */
 import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
-import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import { idsJson, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { AccountChange, Cause, Entry, LedgerAccount, Leg } from './double-entry.ts';
 
@@ -201,7 +201,7 @@ const locked = prepared((db, { rows }: Rows) =>
 /** Locks the existing ones of these accounts until the transaction ends. */
 export async function lockAccounts(db: Db, ids: readonly LedgerAccount[]): Promise<void> {
   if (!isPostgres(db)) return;
-  await locked(db, { rows: JSON.stringify(ids.map((id) => ({ id }))) });
+  await locked(db, { rows: idsJson(ids) });
 }
 
 export type Balances = {
@@ -227,7 +227,7 @@ const many = prepared((db, { rows }: Rows) =>
 
 /** Lists the balances of these accounts. Omits accounts without a posting. */
 export async function listBalances(db: Db, ids: readonly LedgerAccount[]): Promise<Balances[]> {
-  return (await many(db, { rows: JSON.stringify(ids.map((id) => ({ id }))) })).rows;
+  return (await many(db, { rows: idsJson(ids) })).rows;
 }
 
 /** Locks accounts until the transaction ends and returns their balances by id. */

@@ -1,5 +1,5 @@
 /** Queries on low-balance thresholds, and on the notifications that accounts have received. */
-import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import { idsJson, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type {
   Db,
   LowBalanceMarks,
@@ -58,7 +58,7 @@ export type WatchedAccount = Awaited<ReturnType<typeof watchedAccounts>>[number]
 
 /** Omits deleted accounts. */
 export async function watchedAccounts(db: Db, accountIds: readonly string[]) {
-  return (await watched(db, { rows: JSON.stringify(accountIds.map((id) => ({ id }))) })).rows;
+  return (await watched(db, { rows: idsJson(accountIds) })).rows;
 }
 
 /** Records the thresholds of which an account has been notified. */

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import { ACTIVE_STATES } from '../../market/notices/notice.state.ts';
-import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import { idsJson, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Meter } from './usage.store.ts';
 
@@ -103,8 +103,7 @@ export async function listBurningOf(
   db: Db,
   accountIds: readonly string[],
 ): Promise<(Meter & MeterBounds & MeterBalances)[]> {
-  const rows = JSON.stringify(accountIds.map((id) => ({ id })));
-  return (await burningOf(db, { rows })).rows;
+  return (await burningOf(db, { rows: idsJson(accountIds) })).rows;
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Queries of the referrals table, with one row for each referred account. */
-import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import { idsJson, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Db, ReferralRow } from '../../platform/database/tables.ts';
 
 /** Returns the account with this referral code; null if there is none. */
@@ -31,8 +31,7 @@ const among = prepared((db, { rows }: Rows) =>
 
 /** The referrals of those of these accounts that were referred. Runs in every settlement. */
 export async function listReferrals(db: Db, accountIds: readonly string[]): Promise<ReferralRow[]> {
-  const rows = JSON.stringify(accountIds.map((id) => ({ id })));
-  return (await among(db, { rows })).rows;
+  return (await among(db, { rows: idsJson(accountIds) })).rows;
 }
 
 const FIGURES = {

@@ -1,7 +1,7 @@
 /** Queries on top-ups (one row per charge) and on auto top-ups (one row per account). */
 import { type Insertable, sql, type Updateable } from 'kysely';
 import { dueRows } from '../../platform/database/due-rows.ts';
-import { jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import { idsJson, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { AutoTopUpsTable, TopUpsTable } from '../../platform/database/tables/money.ts';
 import type { AutoTopUpRow, Db, TopUpRow } from '../../platform/database/tables.ts';
 import { IN_FLIGHT } from './top-up.state.ts';
@@ -97,7 +97,7 @@ const enabled = prepared((db, { rows }: Slots<{ rows: string }>) =>
 
 /** Enabled auto top-ups of these accounts. Runs after every spend. */
 export async function listEnabled(db: Db, accountIds: readonly string[]): Promise<AutoTopUpRow[]> {
-  return (await enabled(db, { rows: JSON.stringify(accountIds.map((id) => ({ id }))) })).rows;
+  return (await enabled(db, { rows: idsJson(accountIds) })).rows;
 }
 
 /** Inserts an auto top-up or replaces all its settings. */

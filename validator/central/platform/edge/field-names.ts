@@ -41,9 +41,9 @@ const MAX_COMPARED = 200;
 
 /** Runs before validation, so that a misspelt required field is not reported as missing. */
 export function refuseMisnamedFields(server: HttpServer): void {
-  server.addHook('preValidation', async ({ routeOptions, body, query }) => {
+  server.addHook('preValidation', ({ routeOptions, body, query }, _, done) => {
     const { config, schema } = routeOptions;
-    if (config.fieldNames === undefined) return;
+    if (config.fieldNames === undefined) return done();
     const known = {
       ...config.fieldNames,
       body: namesOf(fieldsOf(schema?.body), config.fieldNames.synonyms),
@@ -51,12 +51,12 @@ export function refuseMisnamedFields(server: HttpServer): void {
     };
     const { fields } = known.body;
     const hasKnown = membersOf(body).some(([name]) => fields.includes(name));
-    if (known.onlyWithoutKnown === true && hasKnown) return;
+    if (known.onlyWithoutKnown === true && hasKnown) return done();
     const issues = [
       ...issuesOf(unknownFields(body, known.body, known.echoed), bodyIssue, known),
       ...issuesOf(unknownFields(query, known.query), queryIssue, known),
     ].slice(0, MAX_REPORTED);
-    if (issues.length === 0) return;
+    if (issues.length === 0) return done();
     throw new ApiError('validation_error', 'Request validation failed', {
       hint: `Rename or move ${issues.map(({ field }) => field).join(', ')} and retry.`,
       validationErrors: issues,

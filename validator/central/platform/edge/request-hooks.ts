@@ -20,10 +20,11 @@ const HSTS = 'max-age=31536000; includeSubDomains';
 
 /** Sets the headers on every response. Routes that return files override some of these headers. */
 export function installSecurityHeaders(server: HttpServer): void {
-  server.addHook('onRequest', async (request, reply) => {
+  server.addHook('onRequest', (request, reply, done) => {
     void reply.headers(ALWAYS);
     // `protocol` is https only behind a trusted proxy. Browsers ignore the header over plain HTTP.
     if (request.protocol === 'https') void reply.header('Strict-Transport-Security', HSTS);
+    done();
   });
 }
 
@@ -31,8 +32,8 @@ const READS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** Refuses requests that change data while the database is damaged, or its file is not in its place. */
 export function refuseWritesWhileDamaged(server: HttpServer, { damage }: DatabaseHealth): void {
-  server.addHook('onRequest', async (request) => {
-    if (damage.problem() === null || READS.has(request.method)) return;
+  server.addHook('onRequest', (request, _, done) => {
+    if (damage.problem() === null || READS.has(request.method)) return done();
     throw new ApiError('upstream_unavailable', DAMAGED, {
       status: 503,
       hint: 'Retry when the operator has restored the database. Pods run on and are not charged until then.',
@@ -100,7 +101,7 @@ const NUL_IN_URL = '%00';
  * with stricter rules is rejected with the message of those rules.
  */
 export function refuseUnstorable(server: HttpServer): void {
-  server.addHook('preHandler', async ({ rawBody, url, body, params, query }) => {
+  server.addHook('preHandler', ({ rawBody, url, body, params, query }, _, done) => {
     const inBody = rawBody !== null && ESCAPED.test(Buffer.from(rawBody).toString('latin1'));
     const field =
       (inBody ? unstorableField(body, rawBody) : null) ??
@@ -109,6 +110,7 @@ export function refuseUnstorable(server: HttpServer): void {
         : null);
     if (field !== null)
       throw invalidField(field, 'NUL and halves of surrogate pairs are not allowed');
+    done();
   });
 }
 

@@ -41,8 +41,9 @@ const OK = 200;
 
 /** Rejects malformed keys before the body is validated. */
 export function refuseMalformedIdempotencyKeys(server: HttpServer): void {
-  server.addHook('preValidation', async ({ routeOptions, headers }) => {
+  server.addHook('preValidation', ({ routeOptions, headers }, _, done) => {
     if (routeOptions.config.once !== undefined) idempotencyKeyOf(headers['idempotency-key']);
+    done();
   });
 }
 

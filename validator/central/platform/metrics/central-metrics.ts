@@ -60,6 +60,11 @@ export function createCentralMetrics(clock: Clock) {
     labelNames: ['result'],
     registers,
   });
+  const unmetered = new Gauge({
+    name: `${CENTRAL_PREFIX}unmetered_accounts`,
+    help: 'Accounts that the last metering pass of this process could not meter. The log contains their ids.',
+    registers,
+  });
   // Prometheus computes no increase from a series that begins with the first event.
   rents.inc({ result: 'done' }, 0);
   registerFamily(registry, {
@@ -90,9 +95,10 @@ export function createCentralMetrics(clock: Clock) {
   return {
     /** Collects metrics of a server's requests. Must be called before the routes of the server are registered. */
     watch(server: HttpServer): void {
-      server.addHook('onRequest', async (request, reply) => {
+      server.addHook('onRequest', (request, reply, done) => {
         inFlight.inc({ route: routeOf(request) });
         reply.raw.once('close', () => ended(request, reply));
+        done();
       });
       server.addHook('onError', async (request, _, error) => {
         const { code } = toApiError(error, request);
@@ -104,6 +110,7 @@ export function createCentralMetrics(clock: Clock) {
     watchClock(trust: Pick<ClockTrust, 'isSuspect'>): void {
       registerFamily(registry, clockFamily(CENTRAL_PREFIX, trust));
     },
+    setUnmetered: (accounts: number): void => unmetered.set(accounts),
     setBacklog(next: Backlog): void {
       backlog = next;
     },

@@ -78,10 +78,16 @@ export function createRateLimits(
   return {
     beforeAuthentication(server: HttpServer): void {
       server.decorateRequest('counted', null);
-      server.addHook('onRequest', async (request, reply) => countAddress(request, reply));
+      server.addHook('onRequest', (request, reply, done) => {
+        countAddress(request, reply);
+        done();
+      });
     },
     afterAuthentication(server: HttpServer): void {
-      server.addHook('onRequest', async (request, reply) => countCredential(request, reply));
+      server.addHook('onRequest', (request, reply, done) => {
+        countCredential(request, reply);
+        done();
+      });
     },
   };
 }
