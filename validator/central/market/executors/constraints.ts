@@ -74,7 +74,8 @@ export type Explanation = {
   withoutLocation: number | null;
 };
 
-const MAX_NEAREST = 3;
+/** Maximum number of nodes that an explanation lists. */
+export const MAX_NEAREST = 3;
 
 /** Applies the constraints in order. `first` names the first entry of the funnel. */
 export function applyConstraints<T extends { id: string }, C extends Constraint<T>>(
@@ -122,10 +123,14 @@ export function countPassed<T>(node: T, constraints: readonly Constraint<T>[]): 
   return passed;
 }
 
-/** Explains why the constraint accepts none of the nodes. */
+/**
+ * Explains why the constraint accepts none of the nodes. `weightOf` returns for how many equal nodes a node counts; the
+ * nodes that it represents are not among the nearest.
+ */
 export function explain<T extends { id: string }>(
   constraint: Constraint<T>,
-  before: readonly T[],
+  before: Iterable<T>,
+  weightOf: (node: T) => number = () => 1,
 ): Explanation {
   const { isLocated } = constraint;
   const near: { node: T; distance: number }[] = [];
@@ -135,11 +140,11 @@ export function explain<T extends { id: string }>(
   let without = 0;
   for (const node of before) {
     const distance = constraint.distance(node);
-    if (isLocated !== undefined && !isLocated(node)) without += 1;
+    if (isLocated !== undefined && !isLocated(node)) without += weightOf(node);
     if (distance < least) counts.clear();
     least = Math.min(least, distance);
     if (distance === least && least < Number.POSITIVE_INFINITY)
-      countValue(counts, constraint, node);
+      countValue(counts, constraint.offered(node), weightOf(node));
     if (near.length === MAX_NEAREST && distance >= farthest) continue;
     const at = near.findLastIndex((other) => other.distance <= distance) + 1;
     near.splice(at, 0, { node, distance });
@@ -154,13 +159,12 @@ export function explain<T extends { id: string }>(
   };
 }
 
-function countValue<T>(
+function countValue(
   counts: Map<ConstraintValue, number>,
-  constraint: Constraint<T>,
-  node: T,
+  value: ConstraintValue | null,
+  weight: number,
 ): void {
-  const value = constraint.offered(node);
-  if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1);
+  if (value !== null) counts.set(value, (counts.get(value) ?? 0) + weight);
 }
 
 function nearestNode<T extends { id: string }>(constraint: Constraint<T>, node: T): NearestNode {

@@ -6,6 +6,8 @@ import type { NodeAnnotations } from './node-annotations.ts';
 import type { ExecutorListQuery } from './node-filters.schemas.ts';
 import { marketConstraints } from './node-filters.ts';
 import { createOfferFilter, type Filtered } from './offer-filter.ts';
+import type { OfferMatches } from './offer-matches.ts';
+import type { Listed } from './offer-order.ts';
 import type { Offers } from './offers.ts';
 import { assertPlace } from './place-constraints.ts';
 
@@ -38,7 +40,7 @@ export function createMarketSearch(): MarketSearch {
     const found = filter(offers, marketConstraints(query, annotations), filterKey(query));
     const { from, to } = boundsOf(query);
     return {
-      nodes: Iterator.from(query.sort === 'reliability' ? found.left.byScore() : found.left)
+      nodes: Iterator.from(inOrder(found.left, query))
         .drop(from)
         .take(to - from)
         .map(({ node }) => node)
@@ -48,6 +50,11 @@ export function createMarketSearch(): MarketSearch {
       ...(query.explain === true ? unmetOf(found) : MET),
     };
   };
+}
+
+function inOrder(left: OfferMatches, { sort, page, size }: ExecutorListQuery): Iterable<Listed> {
+  if (sort === 'reliability') return left.byScore();
+  return page === undefined && size === undefined ? left.toArray() : left;
 }
 
 type UnmetPart = Pick<MarketPage, 'nearest' | 'withoutLocation'>;

@@ -10,7 +10,13 @@ import {
   type Funnel,
   type Unmet,
 } from './constraints.ts';
-import { type Matched, matchesOf, matchOffers, type OfferMatches } from './offer-matches.ts';
+import {
+  isExplainedByIndex,
+  type Matched,
+  matchesOf,
+  matchOffers,
+  type OfferMatches,
+} from './offer-matches.ts';
 import type { Listed } from './offer-order.ts';
 import { applyChange, type OfferChange, type Offers } from './offers.ts';
 
@@ -84,8 +90,7 @@ export function createOfferFilter<C extends Constraint<Listed>>(first: string) {
       return result;
     };
     if (found.examined > MAX_UNCACHED_NODES) return filteredOf(keepResult());
-    if (found.unmet === null) return found;
-    // The explanation examines all nodes before the constraint.
+    if (found.unmet === null || isExplainedByIndex(found.unmet.constraint)) return found;
     const { constraint } = found.unmet;
     const explainAndKeep = () => explanationOf(keepResult(), constraint);
     return { ...found, unmet: { constraint, explain: explainAndKeep } };
@@ -98,7 +103,7 @@ function resultOf<C extends Constraint<Listed>>(
   version: number,
 ): CachedResult<C> {
   const reached = unmet === null ? constraints.length : constraints.indexOf(unmet.constraint);
-  const nodes = [...(unmet?.before() ?? left)];
+  const nodes = [...(unmet?.before() ?? left.toArray())];
   return { version, constraints, funnel, reached, nodes, explanation: null };
 }
 

@@ -6,8 +6,10 @@ import {
   type Constrained,
   type Constraint,
   countPassed,
+  type Explanation,
   explain,
   funnelOf,
+  MAX_NEAREST,
 } from './constraints.ts';
 import type { OfferGroup } from './offer-index.ts';
 import { byPrice, byScore, firstIndex, type Listed, merge } from './offer-order.ts';
@@ -18,6 +20,8 @@ export type OfferMatches = Iterable<Listed> & {
   readonly length: number;
   /** The same nodes, most reliable first. */
   byScore(): Iterable<Listed>;
+  /** All nodes, cheapest first. Faster than iterating over all of them. */
+  toArray(): Listed[];
 };
 
 export type Matched<C extends Constraint<Listed>> = Omit<Constrained<Listed, C>, 'left'> & {
@@ -26,8 +30,13 @@ export type Matched<C extends Constraint<Listed>> = Omit<Constrained<Listed, C>,
   examined: number;
 };
 
-/** Matching nodes in both orders. */
-type Part = { length: number; byPrice(): Iterable<Listed>; byScore(): Iterable<Listed> };
+/** Matching nodes in both orders. `isGroup`: the nodes are of one group. */
+type Part = {
+  isGroup: boolean;
+  length: number;
+  byPrice(): Iterable<Listed>;
+  byScore(): Iterable<Listed>;
+};
 
 /** `first` names the first entry of the funnel. */
 export function matchOffers<C extends Constraint<Listed>>(
@@ -42,9 +51,33 @@ export function matchOffers<C extends Constraint<Listed>>(
   const constraint = constraints[reached];
   if (constraint === undefined) return { left, funnel, unmet: null, examined };
   const earlier = constraints.slice(0, reached);
-  const before = () => [...matchOffers(first, offers, earlier).left];
-  const unmet = { constraint, before, explain: () => explain(constraint, before()) };
-  return { left, funnel, unmet, examined };
+  const received = () => partsOf(offers, earlier, []).parts;
+  const before = () => joined(received()).toArray();
+  const explanation = () => explanationOf(constraint, received());
+  return { left, funnel, unmet: { constraint, before, explain: explanation }, examined };
+}
+
+/** Returns true if the index also spares an explanation the examination of most nodes. */
+export function isExplainedByIndex({ index }: Constraint<Listed>): boolean {
+  return index?.by === 'group' || (index?.by === 'price' && index.keeps === 'cheaper');
+}
+
+/**
+ * Examines only the cheapest nodes of each group if the others of the group are equally far from the requested value,
+ * or farther.
+ */
+function explanationOf(constraint: Constraint<Listed>, parts: readonly Part[]): Explanation {
+  if (!isExplainedByIndex(constraint)) return explain(constraint, joined(parts).toArray());
+  const weights = new Map<Listed, number>();
+  const samples = parts.map(({ isGroup, length, byPrice: nodes }) => {
+    const first = Iterator.from(nodes())
+      .take(isGroup ? MAX_NEAREST : length)
+      .toArray();
+    const [cheapest] = first;
+    if (cheapest !== undefined) weights.set(cheapest, 1 + length - first.length);
+    return first;
+  });
+  return explain(constraint, samples.flat().sort(byPrice), (node) => weights.get(node) ?? 1);
 }
 
 /** Returns these nodes, which are sorted by price, as matches. */
@@ -136,6 +169,7 @@ function rangePart(
 ): Part {
   const isInRange = (node: Listed) => prices.every(({ keep }) => keep(node));
   return {
+    isGroup: true,
     length: to - from,
     *byPrice() {
       for (let at = from; at < to; at += 1) yield group.byPrice[at] as Listed;
@@ -146,11 +180,16 @@ function rangePart(
 
 /** `nodes` are sorted by price. */
 function listPart(nodes: readonly Listed[]): Part {
-  return { length: nodes.length, byPrice: () => nodes, byScore: () => nodes.toSorted(byScore) };
+  return {
+    isGroup: false,
+    length: nodes.length,
+    byPrice: () => nodes,
+    byScore: () => nodes.toSorted(byScore),
+  };
 }
 
 function wholeOf({ nodes }: Offers, parts: readonly Part[]): Part {
-  return { length: nodes.length, byPrice: () => nodes, byScore: () => joined(parts).byScore() };
+  return { ...listPart(nodes), byScore: () => joined(parts).byScore() };
 }
 
 function joined(parts: readonly Part[]): OfferMatches {
@@ -163,5 +202,6 @@ function joined(parts: readonly Part[]): OfferMatches {
     length: parts.reduce((sum, { length }) => sum + length, 0),
     [Symbol.iterator]: () => inOrder('byPrice')[Symbol.iterator](),
     byScore: () => inOrder('byScore'),
+    toArray: () => parts.flatMap((part) => [...part.byPrice()]).sort(byPrice),
   };
 }
