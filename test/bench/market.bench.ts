@@ -24,6 +24,7 @@ const MOST_RATIO = 3;
 /** Balance of the renter in micro-dollars; no benchmark uses it up. */
 const BALANCE_UUSD = 1_000_000_000_000;
 const PRICE_STEP_UUSD = 3_000;
+const BOOKMARKS = 20;
 const RENTAL = { pod_name: 'pod', template_id: DEFAULT_TEMPLATE, gpu_count: 1 };
 const SPEC = { ...RENTAL, gpu_type: 'H200', max_price_per_gpu_hour: 2.5 };
 const UNMET_SPEC = { ...RENTAL, min_vram_gb: 24, max_price_per_gpu_hour: 0.01 };
@@ -44,14 +45,27 @@ const byNewSpec: Requests = (side, round) =>
   });
 const byUnmetSpec: Requests = (side) =>
   ok(side, 'POST', '/executors/rent-by-spec', UNMET_SPEC, 409);
+const byNewUnmetSpec: Requests = (side, round) =>
+  ok(side, 'POST', '/executors/rent-by-spec', { ...UNMET_SPEC, min_vram_gb: 1 + round / 10 }, 409);
+/** Above one of a hundred nodes is in this circle. */
 const byDistance: Requests = (side) =>
-  ok(side, 'GET', '/executors?lat=52.5&lon=13.4&max_distance_mile=200&size=20&view=summary');
+  ok(side, 'GET', '/executors?lat=13.1&lon=13.4&max_distance_mile=200&size=20&view=summary');
 const byNewDistance: Requests = (side, round) =>
+  ok(
+    side,
+    'GET',
+    `/executors?lat=${12.5 + round / 100}&lon=13.4&max_distance_mile=200&size=20&view=summary`,
+  );
+const byEmptyDistance: Requests = (side, round) =>
   ok(
     side,
     'GET',
     `/executors?lat=${50 + round / 100}&lon=13.4&max_distance_mile=200&size=20&view=summary`,
   );
+const byReliability: Requests = (side) =>
+  ok(side, 'GET', '/executors?sort=reliability&size=20&view=summary');
+const byBookmark: Requests = (side) =>
+  ok(side, 'GET', '/executors?bookmarked=true&size=20&view=summary');
 
 const MEASURED: readonly [string, Requests][] = [
   ['/machines', ofMachines],
@@ -59,8 +73,12 @@ const MEASURED: readonly [string, Requests][] = [
   ['rent-by-spec', bySpec],
   ['rent-by-spec, a new specification each time', byNewSpec],
   ['rent-by-spec, refused with its funnel', byUnmetSpec],
+  ['rent-by-spec, refused, a new specification each time', byNewUnmetSpec],
   ['search by distance', byDistance],
   ['search by distance, a new place each time', byNewDistance],
+  ['search by distance, a new place without nodes each time', byEmptyDistance],
+  ['search by reliability', byReliability],
+  ['search for bookmarked nodes', byBookmark],
 ];
 
 export async function marketSizes(): Promise<Row[]> {
@@ -113,6 +131,9 @@ async function marketOf(nodes: number, address: string): Promise<Side> {
   const { key: headers } = await central.signUp();
   const side = { ...central, headers, nodes: await freeNodes(db), podId: '' };
   await ok(side, 'POST', '/ssh-keys', { name: 'mine', public_key: PUBLIC_KEY });
+  for (const executor_id of side.nodes.slice(-BOOKMARKS)) {
+    await ok(side, 'POST', '/bookmark', { executor_id });
+  }
   const rented = await ok(side, 'POST', `/executors/${side.nodes[0]}/rent`, RENTAL);
   return { ...side, podId: String(rented['id']) };
 }

@@ -25,6 +25,10 @@ const POOL_SIZE =
 const STATEMENT_SECONDS = 'PostgreSQL: time limit of a query in seconds, 1 to 3600';
 const LOCK_SECONDS =
   'PostgreSQL: time limit of the wait for a lock in seconds, 1 to 600, less than that of a query';
+const BACKUP_BUCKET_CREDENTIAL = {
+  meaning: 'credential of the bucket for backups; nodes do not receive it',
+  unset: 'credential chain of the AWS SDK',
+};
 const BACKUP_CREDENTIAL =
   'nodes pass this value to restic, in the variable without the prefix `CENTRAL_BACKUP_`';
 
@@ -227,12 +231,15 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
     'size limit of each new volume in GiB; saved data of volumes counts against `CENTRAL_BACKUP_GIB`',
   CENTRAL_BACKUP_REPOSITORY: {
     meaning:
-      'external storage for repositories of backups: a path that every node has, `sftp:…`, `s3:…` or `rest:…`',
+      'place of the repositories of backups: a bucket (`s3:https://HOST/BUCKET/FOLDER`), which only the central API accesses, or a place that the nodes access: a path that every node has, `sftp:…` or `rest:…`',
     unset: 'this server',
   },
-  CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: BACKUP_CREDENTIAL,
-  CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY: BACKUP_CREDENTIAL,
-  CENTRAL_BACKUP_AWS_DEFAULT_REGION: BACKUP_CREDENTIAL,
+  CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: BACKUP_BUCKET_CREDENTIAL,
+  CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY: BACKUP_BUCKET_CREDENTIAL,
+  CENTRAL_BACKUP_AWS_DEFAULT_REGION: {
+    meaning: 'region of the bucket for backups',
+    unset: '`CENTRAL_S3_REGION`',
+  },
   CENTRAL_BACKUP_RESTIC_REST_USERNAME: BACKUP_CREDENTIAL,
   CENTRAL_BACKUP_RESTIC_REST_PASSWORD: BACKUP_CREDENTIAL,
   CENTRAL_CHAT_AUTHORIZE_URL: {

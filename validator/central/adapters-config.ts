@@ -13,6 +13,7 @@ import {
 import { isLoopback, isSecureUrl } from '#shared/tls/tls-mode.ts';
 import { TARGETS } from './delivery/webhooks/webhook-post.ts';
 import { PayoutVariable } from './money/payouts/payout-variable.ts';
+import { parseS3Address } from './platform/adapters/s3-bucket.ts';
 import { NODE_PLACES } from './providers/node-address.ts';
 
 const HttpUrl = z.url({
@@ -58,6 +59,10 @@ const BackupRepository = z
   .refine(
     (text) => text.startsWith('/') || /^[a-z0-9]+:/.test(text),
     'an absolute path, sftp:…, s3:…, rest:…',
+  )
+  .refine(
+    (text) => !text.startsWith('s3:') || parseS3Address(text) !== null,
+    'write s3:https://HOST/BUCKET or s3:https://HOST/BUCKET/FOLDER',
   );
 
 /** Variables of external services. All are optional. */
@@ -123,14 +128,16 @@ export const ADAPTER_VARIABLES = {
   CENTRAL_TOP_UP_WAIT_HOURS: z.coerce.number().int().min(0).max(8_760).default(24),
   /** Maximum size of a volume's data, in GiB. */
   CENTRAL_VOLUME_GIB: z.coerce.number().positive().max(1_000_000).default(20),
-  /** Location prefix of restic repositories; without it repositories are stored on this host. */
-  CENTRAL_BACKUP_REPOSITORY: BackupRepository.optional(),
   /**
-   * Credentials of the repositories. Nodes receive them as environment variables without the prefix `CENTRAL_BACKUP_`.
+   * Location prefix of restic repositories; without it repositories are stored on this host. This process serves
+   * repositories in a bucket (`s3:…`) to the nodes.
    */
+  CENTRAL_BACKUP_REPOSITORY: BackupRepository.optional(),
+  /** Credential of the bucket of the repositories. Nodes do not receive it. */
   CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: z.string().optional(),
   CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY: secret(z.string().optional()),
   CENTRAL_BACKUP_AWS_DEFAULT_REGION: z.string().optional(),
+  /** Credentials of a REST server. Nodes receive them as environment variables without the prefix `CENTRAL_BACKUP_`. */
   CENTRAL_BACKUP_RESTIC_REST_USERNAME: z.string().optional(),
   CENTRAL_BACKUP_RESTIC_REST_PASSWORD: secret(z.string().optional()),
   /** The following variables, except the scope, must be set together. */
@@ -170,6 +177,10 @@ export const ADAPTER_VARIABLES = {
   CENTRAL_STRIPE_CALLBACK_SECRET: secret(z.string().optional()),
 };
 
+export const BACKUP_KEYS = [
+  'CENTRAL_BACKUP_AWS_ACCESS_KEY_ID',
+  'CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY',
+] as const;
 export const S3_KEYS = ['CENTRAL_S3_ACCESS_KEY_ID', 'CENTRAL_S3_SECRET_ACCESS_KEY'] as const;
 export const CHAT_MEMBERS = [
   'CENTRAL_CHAT_AUTHORIZE_URL',
@@ -184,7 +195,7 @@ export const STRIPE_SECRETS = [
   'CENTRAL_STRIPE_CALLBACK_SECRET',
 ] as const;
 /** Variables that must be set together. */
-const GROUPS: readonly (readonly string[])[] = [S3_KEYS, CHAT_MEMBERS, STRIPE_SECRETS];
+const GROUPS: readonly (readonly string[])[] = [S3_KEYS, BACKUP_KEYS, CHAT_MEMBERS, STRIPE_SECRETS];
 
 /** Returns the problems that result from combinations of these variables. */
 export function adapterProblems(

@@ -150,17 +150,35 @@ it.each([
 
 it('stores backups at the configured location; nodes receive only the credentials of that location', async () => {
   const { ports } = open({
-    CENTRAL_BACKUP_REPOSITORY: 's3:https://s3.example/pods',
-    CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: 'key',
-    CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY: 'hush',
+    CENTRAL_BACKUP_REPOSITORY: 'rest:https://rest.example/pods',
+    CENTRAL_BACKUP_RESTIC_REST_USERNAME: 'name',
+    CENTRAL_BACKUP_RESTIC_REST_PASSWORD: 'hush',
     CENTRAL_S3_BUCKET: 'uploads',
     AWS_ACCESS_KEY_ID: 'our own',
   });
   expect(ports.backupFolder).toBeNull();
   const repository = { id: 'r', accountId: 'a' };
   expect(await ports.backupStorage?.place(repository, 'append')).toEqual({
-    location: 's3:https://s3.example/pods/r',
-    environment: { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'hush' },
+    location: 'rest:https://rest.example/pods/r',
+    environment: { RESTIC_REST_USERNAME: 'name', RESTIC_REST_PASSWORD: 'hush' },
   });
   expect(open({ CENTRAL_BACKUP_GIB: '0.5' }).ports.backupFolder?.bytesPerAccount).toBe(2 ** 29);
+});
+
+it('serves backups in a bucket itself, so that nodes receive no credentials of the bucket', () => {
+  const bucket = {
+    CENTRAL_BACKUP_REPOSITORY: 's3:https://s3.example/pods/backups',
+    CENTRAL_BACKUP_AWS_ACCESS_KEY_ID: 'key',
+    CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY: 'hush',
+  };
+  const { ports } = open({ ...bucket, CENTRAL_BACKUP_GIB: '1' });
+  expect(ports.backupStorage).toBeNull();
+  expect(ports.backupFolder).toMatchObject({
+    folder: '/backups',
+    bytesPerAccount: 1024 ** 3,
+    bucket: { create: expect.any(Function) },
+  });
+  expect(() => open({ ...bucket, CENTRAL_BACKUP_REPOSITORY: 's3:https://s3.example' })).toThrow(
+    's3:https://HOST/BUCKET',
+  );
 });

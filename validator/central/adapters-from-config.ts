@@ -4,6 +4,7 @@ import type { Log } from '#shared/runtime/log.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import {
   type AdaptersConfig,
+  BACKUP_KEYS,
   CHAT_MEMBERS,
   S3_KEYS,
   STRIPE_SECRETS,
@@ -18,6 +19,7 @@ import {
 import { createHttpCentralMiner } from './platform/adapters/http-central-miner.ts';
 import { createOAuthChat } from './platform/adapters/oauth-chat.ts';
 import { createResticLocation, createResticPrune } from './platform/adapters/restic.ts';
+import { createS3Bucket, parseS3Address } from './platform/adapters/s3-bucket.ts';
 import { createS3Objects } from './platform/adapters/s3-objects.ts';
 import { createSmtpMailer } from './platform/adapters/smtp-mailer.ts';
 import { createStripePayments } from './platform/adapters/stripe-payments.ts';
@@ -168,11 +170,27 @@ function paymentsOf(config: AdaptersConfig, clock: Clock) {
 
 function backupsOf(config: AdaptersConfig, folder: string) {
   const environment = backupVariables(config);
+  const bytesPerAccount = Math.floor(config.CENTRAL_BACKUP_GIB * GIB);
   if (config.CENTRAL_BACKUP_REPOSITORY === undefined) {
-    const bytesPerAccount = Math.floor(config.CENTRAL_BACKUP_GIB * GIB);
     return { backupStorage: null, backupFolder: { folder, bytesPerAccount } };
   }
   const prefix = config.CENTRAL_BACKUP_REPOSITORY;
+  const address = parseS3Address(prefix);
+  if (address !== null) {
+    const pair = wholeGroup(config, BACKUP_KEYS);
+    const bucket = createS3Bucket({
+      ...address,
+      region: config.CENTRAL_BACKUP_AWS_DEFAULT_REGION ?? config.CENTRAL_S3_REGION,
+      credentials:
+        pair === null
+          ? null
+          : {
+              accessKeyId: pair.CENTRAL_BACKUP_AWS_ACCESS_KEY_ID,
+              secretAccessKey: pair.CENTRAL_BACKUP_AWS_SECRET_ACCESS_KEY,
+            },
+    });
+    return { backupStorage: null, backupFolder: { folder, bytesPerAccount, bucket } };
+  }
   return { backupStorage: createResticLocation({ prefix, environment }), backupFolder: null };
 }
 
@@ -180,7 +198,7 @@ function backupVariables(config: AdaptersConfig): Record<string, string> {
   const prefix = 'CENTRAL_BACKUP_';
   return Object.fromEntries(
     Object.entries(config)
-      .filter(([name]) => /^CENTRAL_BACKUP_(?:AWS|RESTIC_REST)_/.test(name))
+      .filter(([name]) => /^CENTRAL_BACKUP_RESTIC_REST_/.test(name))
       .flatMap(([name, value]) =>
         typeof value === 'string' ? [[name.slice(prefix.length), value]] : [],
       ),

@@ -1,9 +1,11 @@
-/** A bucket on loopback that verifies AWS Signature Version 4. */
+/** A bucket on loopback that verifies AWS Signature Version 4 and lists its objects. */
 import { createHash, createHmac } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 
 export const S3_CREDENTIALS = { accessKeyId: 'AKIAEXAMPLE', secretAccessKey: 'secret/key+EXAMPLE' };
+/** Number of objects in a page of a list. */
+const PAGE = 3;
 const REGION = 'eu-test-1';
 
 type Signed = { names: string[]; scope: string; time: string; signature: string; payload: string };
@@ -27,6 +29,25 @@ export async function startS3Server(nowMs: () => number) {
     return signatureOf(request, url, signed) === signed.signature ? null : 'SignatureDoesNotMatch';
   }
 
+  /** ListObjectsV2 in pages of a few objects, so that clients must request further pages. */
+  function listOf({ pathname, searchParams: query }: URL): string {
+    const bucket = `${pathname.replace(/\/$/, '')}/`;
+    const after = query.get('continuation-token') ?? '';
+    const keys = [...objects.keys()]
+      .filter((path) => path.startsWith(bucket + (query.get('prefix') ?? '')))
+      .map((path) => path.slice(bucket.length))
+      .filter((key) => key > after)
+      .toSorted();
+    const page = keys.slice(0, PAGE);
+    const more = keys.length > page.length;
+    const contents = page.map((key) => {
+      const size = objects.get(bucket + key)?.body.length;
+      return `<Contents><Key>${key}</Key><Size>${size}</Size></Contents>`;
+    });
+    const next = more ? `<NextContinuationToken>${page.at(-1)}</NextContinuationToken>` : '';
+    return `<ListBucketResult><IsTruncated>${more}</IsTruncated>${next}${contents.join('')}</ListBucketResult>`;
+  }
+
   const server = createServer(async (request, response) => {
     const chunks: Uint8Array[] = [];
     for await (const chunk of request) chunks.push(chunk);
@@ -36,6 +57,19 @@ export async function startS3Server(nowMs: () => number) {
     if (request.method === 'DELETE') {
       objects.delete(url.pathname);
       return void response.writeHead(204).end();
+    }
+    if (request.method === 'GET' && url.searchParams.get('list-type') === '2') {
+      return void response.writeHead(200).end(listOf(url));
+    }
+    const known = objects.get(url.pathname);
+    if (request.method === 'GET' || request.method === 'HEAD') {
+      if (known === undefined) return void response.writeHead(404).end();
+      const part = partOf(known.body, request.headers.range);
+      response.writeHead(part === known.body ? 200 : 206, { 'Content-Length': part.length });
+      return void response.end(request.method === 'GET' ? part : undefined);
+    }
+    if (request.headers['if-none-match'] === '*' && known !== undefined) {
+      return void response.writeHead(412).end('<Error><Code>PreconditionFailed</Code></Error>');
     }
     const type = request.headers['content-type'] ?? '';
     objects.set(url.pathname, { body: Buffer.concat(chunks), type });
@@ -60,6 +94,12 @@ export async function startS3Server(nowMs: () => number) {
         server.close(() => resolve());
       }),
   };
+}
+
+/** The requested bytes; the same buffer without a `Range` header. */
+function partOf(body: Buffer, range: string | undefined): Buffer {
+  const match = /^bytes=(\d+)-(\d+)$/.exec(range ?? '');
+  return match === null ? body : body.subarray(Number(match[1]), Number(match[2]) + 1);
 }
 
 function fromQuery({ searchParams: query }: URL): Signed | null {

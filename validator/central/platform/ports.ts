@@ -1,4 +1,5 @@
 /** Ports of the central API to external services. Adapters are in adapters/. */
+import type { Readable } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { z } from 'zod';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
@@ -161,9 +162,26 @@ export type RepositoryPlace = {
   environment: Record<string, string>;
 };
 
-/** Storage of backups on this host's disk. */
+/** Objects in a bucket that only this marketplace writes. */
+export type ObjectBucket = {
+  /** Returns the bytes of an object; null if it is absent. */
+  size(key: string): Promise<number | null>;
+  /** Both ends of the range are included; null reads the whole object. Resolves to null if it is absent. */
+  read(key: string, range: { start: number; end: number } | null): Promise<Readable | null>;
+  /** Stores a file, or nothing (`content` null), unless the object exists: then resolves to false. */
+  create(key: string, content: { file: string; bytes: number } | null): Promise<boolean>;
+  /** Succeeds for an absent object. */
+  remove(key: string): Promise<void>;
+  /** Yields the objects whose keys begin with `prefix`, page by page. */
+  list(prefix: string): AsyncIterable<readonly { key: string; bytes: number }[]>;
+};
+
+/** Storage of backups that this process serves: a folder on its host's disk, or a bucket. */
 export type BackupFolder = {
+  /** Folder of the repositories. With a bucket: folder for uploads until they are complete and verified. */
   folder: string;
+  /** Bucket of the repositories; absent: they are in the folder. */
+  bucket?: ObjectBucket;
   /** Limit for the total size of one account's repositories. */
   bytesPerAccount: number;
   /** Returns the space on the file system of `folder`. Default: the operating system's figures. Set only in tests. */

@@ -1,4 +1,4 @@
-/** The embedded `BackupStorage`: repositories on this host's disk, served to restic. */
+/** The embedded `BackupStorage`: repositories on this host's disk or in a bucket, served to restic. */
 import { join } from 'node:path';
 import { localHostAndPort } from '#shared/http/listen.ts';
 import type { HttpServer } from '#shared/http/server.ts';
@@ -8,7 +8,13 @@ import type { ClockTrust } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { startLoop } from '#shared/runtime/loop.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { BackupStorage } from '../../platform/ports.ts';
+import type { BackupStorage, BackupFolder as StorageFolder } from '../../platform/ports.ts';
+import {
+  bytesInBucket,
+  bytesOfAccount,
+  createBucketRemovals,
+  createBucketRepositories,
+} from './bucket-repositories.ts';
 import { registerRepositoryRoutes } from './repository.routes.ts';
 import { createRemovals, createRepositoryService } from './repository.service.ts';
 import { createRepositoryCredentials } from './repository-credentials.ts';
@@ -16,19 +22,14 @@ import { bytesStored, listRepositories, ownerOf } from './repository-folder.ts';
 import { isRepositoryId } from './restic-protocol.ts';
 import { createAccountQuota, createDiskReserve, type Space, spaceAt } from './storage-limits.ts';
 import { createTransfers, TRANSFER_LIMITS, type TransferLimits } from './transfers.ts';
-import { createUploads } from './upload.ts';
+import { createUploads, type Uploads } from './upload.ts';
 
 const SWEEP_INTERVAL_MS = 3_600_000;
 /** Time without a write after which an upload counts as interrupted. */
 const ABANDONED_AFTER_MS = 600_000;
 
-/** Folder of the repositories and its limits. */
-export type BackupFolder = {
-  folder: string;
-  /** Quota of each account. */
-  bytesPerAccount: number;
-  /** Size of the file system of a folder; default: statfs. */
-  spaceOf?(folder: string): Promise<Space>;
+/** Place of the repositories and its limits. */
+export type BackupFolder = StorageFolder & {
   /** Default: `TRANSFER_LIMITS`. */
   limits?: TransferLimits;
 };
@@ -49,7 +50,9 @@ export type EmbeddedBackupsDeps = {
   origin(): string;
 };
 
-/** `bytes` is the size of all repositories; the other fields describe their disk. */
+/**
+ * `bytes` is the size of all repositories, null for those in a bucket. The other fields describe the disk of the folder.
+ */
 export type BackupFill = Space & { bytes: number | null };
 
 export type EmbeddedBackups = Awaited<ReturnType<typeof openEmbeddedBackups>>;
@@ -57,19 +60,19 @@ export type EmbeddedBackups = Awaited<ReturnType<typeof openEmbeddedBackups>>;
 /** Creates the folder, and deletes the remains of interrupted uploads and removals. Serves nothing yet. */
 export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
   const { place, clock, random, log, stopping } = deps;
-  const { folder: root, bytesPerAccount, spaceOf = spaceAt, limits = TRANSFER_LIMITS } = place;
+  const { folder: root, spaceOf = spaceAt, limits = TRANSFER_LIMITS } = place;
   const credentials = createRepositoryCredentials({ secret: deps.secret });
-  const quota = createAccountQuota({
-    limitBytes: bytesPerAccount,
-    count: (accountId) => countOf(root, (owner) => owner === accountId),
-  });
-  const removals = createRemovals({ root, quota });
   const uploads = createUploads({ random, disk: createDiskReserve(() => spaceOf(root)) });
+  const { quota, removals, repositories, bytesOf, countAll } = repositoriesIn(place, uploads);
   makeFolder(root);
   const abandonedBefore = () => clock.now() - ABANDONED_AFTER_MS;
   let countedBytes: number | null = null;
-  if (!deps.trust.isSuspect())
-    await removals.sweep(deps.isAlone ? Number.POSITIVE_INFINITY : abandonedBefore());
+  // A bucket that does not respond must not prevent the start; the hourly sweep tries again.
+  if (!deps.trust.isSuspect()) {
+    await removals
+      .sweep(deps.isAlone ? Number.POSITIVE_INFINITY : abandonedBefore())
+      .catch((error: unknown) => log.error({ err: error }, 'backup storage sweep failed'));
+  }
 
   const storage: BackupStorage = {
     async place({ id, accountId }, rights) {
@@ -82,7 +85,7 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
     },
     async bytesOf(id) {
       requireIds(id);
-      return bytesStored(join(root, id));
+      return bytesOf(id);
     },
     async remove(id) {
       requireIds(id);
@@ -104,7 +107,7 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
     /** Registers the routes on the server of the origin. */
     register: (origin: HttpServer) =>
       registerRepositoryRoutes(origin, {
-        repositories: createRepositoryService({ root, quota, uploads }),
+        repositories,
         credentials,
         transfers: createTransfers({ clock, limits, stopping }),
         log,
@@ -118,11 +121,36 @@ export async function openEmbeddedBackups(deps: EmbeddedBackupsDeps) {
           if (deps.trust.isSuspect()) return;
           await removals.sweep(abandonedBefore());
           await quota.forgetIdle();
-          const bytes = await countOf(root, () => true, signal);
+          const bytes = await countAll(signal);
           if (!signal.aborted) countedBytes = bytes;
         },
         onError: (error) => log.error({ err: error }, 'backup folder sweep failed'),
       }),
+  };
+}
+
+/** `countAll` returns the bytes of all repositories; null in a bucket, whose complete list may take hours. */
+function repositoriesIn({ folder: root, bucket, bytesPerAccount }: BackupFolder, uploads: Uploads) {
+  const count = (accountId: string) =>
+    bucket === undefined
+      ? countOf(root, (owner) => owner === accountId)
+      : bytesOfAccount(bucket, accountId);
+  const quota = createAccountQuota({ limitBytes: bytesPerAccount, count });
+  if (bucket === undefined) {
+    return {
+      quota,
+      removals: createRemovals({ root, quota }),
+      repositories: createRepositoryService({ root, quota, uploads }),
+      bytesOf: (id: string) => bytesStored(join(root, id)),
+      countAll: (signal: AbortSignal) => countOf(root, () => true, signal),
+    };
+  }
+  return {
+    quota,
+    removals: createBucketRemovals({ bucket, folder: root, quota }),
+    repositories: createBucketRepositories({ bucket, folder: root, quota, uploads }),
+    bytesOf: (id: string) => bytesInBucket(bucket, id),
+    countAll: async () => null,
   };
 }
 

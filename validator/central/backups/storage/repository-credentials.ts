@@ -1,7 +1,7 @@
 /** Credentials of repositories, which are derived from the central API's secret and not stored. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { deriveKey } from '../../accounts/auth/derived-key.ts';
-import { isRepositoryId } from './restic-protocol.ts';
+import { isRepositoryId, type RepositoryFile, ResticRefusal } from './restic-protocol.ts';
 
 /** Rights of a credential. `append`: add and read files, and remove locks. `full`: all operations. */
 export const RIGHTS = ['append', 'full'] as const;
@@ -9,6 +9,14 @@ export type Rights = (typeof RIGHTS)[number];
 
 /** Repository, account and rights that a credential proves. */
 export type Grant = { repositoryId: string; accountId: string; rights: Rights };
+
+/** Without `full` rights, throws 403 except for locks: a compromised node must not delete its backups. */
+export function assertMayRemove({ rights }: Grant, file: RepositoryFile): void {
+  const isLock = file !== 'config' && file.type === 'locks';
+  if (rights !== 'full' && !isLock) {
+    throw new ResticRefusal(403, 'This credential may only append');
+  }
+}
 
 export type RepositoryCredentials = ReturnType<typeof createRepositoryCredentials>;
 

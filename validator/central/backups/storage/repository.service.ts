@@ -2,7 +2,7 @@
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
-import type { Grant } from './repository-credentials.ts';
+import { assertMayRemove, type Grant } from './repository-credentials.ts';
 import {
   arrivingIn,
   bytesStored,
@@ -25,7 +25,7 @@ import {
   ResticRefusal,
 } from './restic-protocol.ts';
 import { type AccountQuota, chargedBytes } from './storage-limits.ts';
-import type { Content, Uploads } from './upload.ts';
+import { type Content, placeFile, type Uploads } from './upload.ts';
 
 const NAME = /^[0-9a-f]{64}$/;
 
@@ -97,9 +97,12 @@ export function createRepositoryService({ root, quota, uploads }: RepositoryServ
     async write(grant: Grant, file: RepositoryFile, content: Content): Promise<void> {
       const reservation = await quota.open(grant.accountId);
       try {
-        const bytes = await uploads.receive(folderOf(grant), file, content, reservation);
-        if (bytes === null) reservation.release();
-        else reservation.commit(bytes);
+        const folder = arrivingIn(folderOf(grant));
+        await uploads.receive({ folder, file }, content, reservation, async (received) => {
+          const isNew = await placeFile(folderOf(grant), file, received.temporary);
+          if (isNew) reservation.commit(received.bytes);
+          else reservation.release();
+        });
       } catch (error) {
         reservation.release();
         throw error;
@@ -108,13 +111,10 @@ export function createRepositoryService({ root, quota, uploads }: RepositoryServ
 
     /**
      * Removes a file. An absent file counts as removed, because restic repeats the request for up to 15 minutes after a
-     * lost answer. Without `full` rights, throws 403 except for locks: a compromised node must not delete its backups.
+     * lost answer. Throws 403 as `assertMayRemove`.
      */
     async remove(grant: Grant, file: RepositoryFile): Promise<void> {
-      const isLock = file !== 'config' && file.type === 'locks';
-      if (grant.rights !== 'full' && !isLock) {
-        throw new ResticRefusal(403, 'This credential may only append');
-      }
+      assertMayRemove(grant, file);
       const path = at(grant, file);
       await quota.free(grant.accountId, async () => {
         const size = await sizeOf(path);

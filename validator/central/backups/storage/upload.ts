@@ -5,14 +5,7 @@ import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { hasCode } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import {
-  arrivingIn,
-  makeDataFolder,
-  pathOf,
-  sizeOf,
-  syncFolder,
-  unlessAbsent,
-} from './repository-folder.ts';
+import { makeDataFolder, pathOf, sizeOf, syncFolder, unlessAbsent } from './repository-folder.ts';
 import { notFound, type RepositoryFile, ResticRefusal } from './restic-protocol.ts';
 import { type DiskReserve, diskFull, type Reservation } from './storage-limits.ts';
 
@@ -82,32 +75,27 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRese
 
   return {
     /**
-     * Stores the file and returns its size; null if the same file already exists, as after a lost answer. Throws 400 if
-     * the hash of an object differs from its name, 403 if another file has the name, 404 if the repository does not
-     * exist, 413 above the maximum size, and 507 above the quota or below the reserve of the disk.
+     * Receives a file into `folder`, verifies it, and passes it to `store`; deletes it afterwards. Throws 400 if the
+     * hash of an object differs from its name, 404 if the folder does not exist, 413 above the maximum size, and 507
+     * above the quota or below the reserve of the disk.
      */
-    async receive(
-      repository: string,
-      file: RepositoryFile,
+    async receive<T>(
+      { folder, file }: { folder: string; file: RepositoryFile },
       content: Content,
       reservation: Reservation,
-    ): Promise<number | null> {
+      store: (received: { temporary: string; bytes: number }) => Promise<T>,
+    ): Promise<T> {
       const max = file === 'config' ? MAX_CONFIG_BYTES : MAX_FILE_BYTES;
       if ((content.declaredBytes ?? 0) > max) throw tooLarge(max);
       reservation.reserve(content.declaredBytes ?? 0);
       await disk.requireFor(content.declaredBytes ?? 0);
-      const path = join(repository, pathOf(file));
-      const temporary = join(arrivingIn(repository), random.uuid());
+      const temporary = join(folder, random.uuid());
       try {
         const { bytes, sha256 } = await receiveTo(temporary, content, { reservation, max });
         if (file !== 'config' && sha256 !== file.name) {
           throw new ResticRefusal(400, 'The hash of the content differs from its name');
         }
-        if (!(await linkInto(path, temporary))) {
-          await requireSame(path, temporary, file);
-          return null;
-        }
-        return bytes;
+        return await store({ temporary, bytes });
       } catch (error) {
         throw hasCode(error, 'ENOSPC') || hasCode(error, 'EDQUOT') ? diskFull() : error;
       } finally {
@@ -115,6 +103,21 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRese
       }
     },
   };
+}
+
+/**
+ * Moves a received file to its place in the repository. Returns false if the same file already exists, as after a lost
+ * answer. Throws 403 if another file has the name, and 404 if the repository does not exist.
+ */
+export async function placeFile(
+  repository: string,
+  file: RepositoryFile,
+  temporary: string,
+): Promise<boolean> {
+  const path = join(repository, pathOf(file));
+  if (await linkInto(path, temporary)) return true;
+  await requireSame(path, temporary, file);
+  return false;
 }
 
 /** Returns false if the file exists; nothing is overwritten. Throws 404 if the repository does not exist. */
@@ -149,7 +152,11 @@ async function requireSame(path: string, temporary: string, file: RepositoryFile
   const same =
     (await sizeOf(path)) === (await sizeOf(temporary)) &&
     (file !== 'config' || (await readFile(path)).equals(await readFile(temporary)));
-  if (!same) throw new ResticRefusal(403, 'The file exists already and is not overwritten');
+  if (!same) throw otherFile();
+}
+
+export function otherFile(): ResticRefusal {
+  return new ResticRefusal(403, 'The file exists already and is not overwritten');
 }
 
 async function writeWhole(file: FileHandle, chunk: Uint8Array): Promise<void> {

@@ -16,21 +16,37 @@ export type Constraint<T> = {
   distance(node: T): number;
   /** Only for constraints on the place: returns false for a node without the compared part of a place. */
   isLocated?(node: T): boolean;
+  /** Index of the offered nodes that decides about many nodes at once; absent if each node must be examined. */
+  index?: ConstraintIndex;
 };
+
+/**
+ * `group`: all nodes of a group of the index meet the constraint, or none. `price`: the constraint is met by all nodes
+ * up to a price, or from a price. `place`, `id`: only nodes in the area, or with these ids, can meet the constraint.
+ */
+export type ConstraintIndex =
+  | { by: 'group' }
+  | { by: 'price'; keeps: 'cheaper' | 'dearer' }
+  | { by: 'place'; area: { lat: number; lon: number; miles: number } }
+  | { by: 'id'; ids: ReadonlySet<string> };
+
+/** The index for constraints on figures that are equal in a group. */
+export const BY_GROUP = { index: { by: 'group' } } as const;
 
 /** Number of nodes after each constraint, in order; the first entry counts the nodes before all constraints. */
 export type Funnel = { constraint: string; remaining: number }[];
 
-/** The first constraint that left no node, and the nodes that it received. */
+/** The first constraint that left no node. */
 export type Unmet<T, C extends Constraint<T> = Constraint<T>> = {
   constraint: C;
-  before: readonly T[];
+  /** Returns the nodes that the constraint received, in their order. */
+  before(): readonly T[];
   /** Examines all nodes of `before`. */
   explain(): Explanation;
 };
 
 export type Constrained<T, C extends Constraint<T>> = {
-  left: readonly T[];
+  left: Iterable<T> & { readonly length: number };
   funnel: Funnel;
   /** Null if nodes are left, or if there were no nodes to begin with. */
   unmet: Unmet<T, C> | null;
@@ -58,7 +74,8 @@ export type Explanation = {
   withoutLocation: number | null;
 };
 
-const MAX_NEAREST = 3;
+/** Maximum number of nodes that an explanation lists. */
+export const MAX_NEAREST = 3;
 
 /** Applies the constraints in order. `first` names the first entry of the funnel. */
 export function applyConstraints<T extends { id: string }, C extends Constraint<T>>(
@@ -73,20 +90,30 @@ export function applyConstraints<T extends { id: string }, C extends Constraint<
     for (let at = 0; at < passed; at += 1) counts[at] = (counts[at] ?? 0) + 1;
     if (passed === constraints.length) left.push(node);
   }
-  const funnel = [
-    { constraint: first, remaining: nodes.length },
-    ...constraints.map(({ name }, at) => ({ constraint: name, remaining: counts[at] ?? 0 })),
-  ];
-  const reached = nodes.length === 0 ? -1 : counts.indexOf(0);
+  const { funnel, reached } = funnelOf(first, nodes.length, constraints, counts);
   const constraint = constraints[reached];
   if (constraint === undefined) return { left, funnel, unmet: null };
   const earlier = constraints.slice(0, reached);
-  const before = nodes.filter((node) => countPassed(node, earlier) === reached);
-  return {
-    left,
-    funnel,
-    unmet: { constraint, before, explain: () => explain(constraint, before) },
-  };
+  const before = () => nodes.filter((node) => countPassed(node, earlier) === reached);
+  const unmet = { constraint, before, explain: () => explain(constraint, before()) };
+  return { left, funnel, unmet };
+}
+
+/**
+ * Returns the funnel of a search that `all` nodes began, and the index of the first constraint that left none. The
+ * index is -1 if nodes are left, or if there were no nodes to begin with.
+ */
+export function funnelOf(
+  first: string,
+  all: number,
+  constraints: readonly { name: string }[],
+  counts: readonly number[],
+): { funnel: Funnel; reached: number } {
+  const funnel = [
+    { constraint: first, remaining: all },
+    ...constraints.map(({ name }, at) => ({ constraint: name, remaining: counts[at] ?? 0 })),
+  ];
+  return { funnel, reached: all === 0 ? -1 : counts.indexOf(0) };
 }
 
 /** Number of constraints that the node meets before the first that it does not meet. */
@@ -96,10 +123,14 @@ export function countPassed<T>(node: T, constraints: readonly Constraint<T>[]): 
   return passed;
 }
 
-/** Explains why the constraint accepts none of the nodes. */
+/**
+ * Explains why the constraint accepts none of the nodes. `weightOf` returns for how many equal nodes a node counts; the
+ * nodes that it represents are not among the nearest.
+ */
 export function explain<T extends { id: string }>(
   constraint: Constraint<T>,
-  before: readonly T[],
+  before: Iterable<T>,
+  weightOf: (node: T) => number = () => 1,
 ): Explanation {
   const { isLocated } = constraint;
   const near: { node: T; distance: number }[] = [];
@@ -109,11 +140,11 @@ export function explain<T extends { id: string }>(
   let without = 0;
   for (const node of before) {
     const distance = constraint.distance(node);
-    if (isLocated !== undefined && !isLocated(node)) without += 1;
+    if (isLocated !== undefined && !isLocated(node)) without += weightOf(node);
     if (distance < least) counts.clear();
     least = Math.min(least, distance);
     if (distance === least && least < Number.POSITIVE_INFINITY)
-      countValue(counts, constraint, node);
+      countValue(counts, constraint.offered(node), weightOf(node));
     if (near.length === MAX_NEAREST && distance >= farthest) continue;
     const at = near.findLastIndex((other) => other.distance <= distance) + 1;
     near.splice(at, 0, { node, distance });
@@ -128,13 +159,12 @@ export function explain<T extends { id: string }>(
   };
 }
 
-function countValue<T>(
+function countValue(
   counts: Map<ConstraintValue, number>,
-  constraint: Constraint<T>,
-  node: T,
+  value: ConstraintValue | null,
+  weight: number,
 ): void {
-  const value = constraint.offered(node);
-  if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1);
+  if (value !== null) counts.set(value, (counts.get(value) ?? 0) + weight);
 }
 
 function nearestNode<T extends { id: string }>(constraint: Constraint<T>, node: T): NearestNode {

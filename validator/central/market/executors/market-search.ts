@@ -6,7 +6,9 @@ import type { NodeAnnotations } from './node-annotations.ts';
 import type { ExecutorListQuery } from './node-filters.schemas.ts';
 import { marketConstraints } from './node-filters.ts';
 import { createOfferFilter, type Filtered } from './offer-filter.ts';
-import type { Listed, Offers } from './offers.ts';
+import type { OfferMatches } from './offer-matches.ts';
+import type { Listed } from './offer-order.ts';
+import type { Offers } from './offers.ts';
 import { assertPlace } from './place-constraints.ts';
 
 /** Used for a `page` without `size`. */
@@ -38,9 +40,11 @@ export function createMarketSearch(): MarketSearch {
     const found = filter(offers, marketConstraints(query, annotations), filterKey(query));
     const { from, to } = boundsOf(query);
     return {
-      nodes: sorted(found.left, query.sort)
-        .slice(from, to)
-        .map(({ node }) => node),
+      nodes: Iterator.from(inOrder(found.left, query))
+        .drop(from)
+        .take(to - from)
+        .map(({ node }) => node)
+        .toArray(),
       // Copied, because the funnel in the cache changes.
       funnel: found.funnel.map((stage) => ({ ...stage })),
       ...(query.explain === true ? unmetOf(found) : MET),
@@ -48,18 +52,9 @@ export function createMarketSearch(): MarketSearch {
   };
 }
 
-const HIGHEST_PERMILLE = 1_000;
-
-/** Sorts nodes. They are already sorted by price; for scores, one bucket per score takes linear time. */
-function sorted(nodes: readonly Listed[], by: ExecutorListQuery['sort']): readonly Listed[] {
-  if (by !== 'reliability') return nodes;
-  const unknown: Listed[] = [];
-  const buckets = Array.from({ length: HIGHEST_PERMILLE + 1 }, (): Listed[] => []);
-  for (const listed of nodes) {
-    const { reliability_permille: score } = listed.node;
-    (score === null ? unknown : buckets[score])?.push(listed);
-  }
-  return [...buckets.reverse(), unknown].flat();
+function inOrder(left: OfferMatches, { sort, page, size }: ExecutorListQuery): Iterable<Listed> {
+  if (sort === 'reliability') return left.byScore();
+  return page === undefined && size === undefined ? left.toArray() : left;
 }
 
 type UnmetPart = Pick<MarketPage, 'nearest' | 'withoutLocation'>;
@@ -87,8 +82,8 @@ function filterKey(query: ExecutorListQuery): string | null {
 }
 
 /** Range of the requested page; the whole list if both `page` and `size` are absent. */
-function boundsOf({ page, size }: ExecutorListQuery): { from: number; to?: number } {
-  if (page === undefined && size === undefined) return { from: 0 };
+function boundsOf({ page, size }: ExecutorListQuery): { from: number; to: number } {
+  if (page === undefined && size === undefined) return { from: 0, to: Number.POSITIVE_INFINITY };
   const limit = size ?? DEFAULT_PAGE_SIZE;
   const from = ((page ?? 1) - 1) * limit;
   return { from, to: from + limit };

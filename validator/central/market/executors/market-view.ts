@@ -8,7 +8,8 @@ import { hasRoom } from './executor-response.ts';
 import { listChanges, type MarketChange, type MarketNode } from './market.store.ts';
 import { createMarketFigures, type MarketFigures } from './market-figures.ts';
 import { subjectOf } from './node-filters.ts';
-import { createOffers, type Listed, type Offers } from './offers.ts';
+import type { Listed } from './offer-order.ts';
+import { createOffers, type Offers } from './offers.ts';
 
 /** Maximum number of rows per query, so that the first read of a large market does not block the process. */
 const PAGE = 2_000;

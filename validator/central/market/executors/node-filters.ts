@@ -1,11 +1,11 @@
 /** Filters of GET /executors and GET /pods. Pure. */
 import { microToUsd } from '#shared/api/money.ts';
 import type { Executor } from '../../platform/database/tables.ts';
-import { atLeast, atMost, type Constraint, type Funnel, oneOf } from './constraints.ts';
+import { atLeast, atMost, BY_GROUP, type Constraint, type Funnel, oneOf } from './constraints.ts';
 import { machineNameOf } from './executor-response.ts';
 import type { NodeAnnotations } from './node-annotations.ts';
 import type { ExecutorListQuery, NodeFilterQuery } from './node-filters.schemas.ts';
-import type { Listed } from './offers.ts';
+import type { Listed } from './offer-order.ts';
 import { placeConstraints } from './place-constraints.ts';
 
 /** The figures that filters read, of a free node or of the node of a pod. */
@@ -69,9 +69,10 @@ export function marketConstraints(
       ...atLeast<Listed>('min_download_mbps', least, ({ node }) => node.download_mbps),
       keep: ({ node }: Listed) => (node.download_mbps ?? 0) >= least,
     })),
-    ...given(query.nvlink, (wanted) =>
-      oneOf<Listed>('nvlink', wanted, ({ node }) => node.nvlink === 1),
-    ),
+    ...given(query.nvlink, (wanted) => ({
+      ...oneOf<Listed>('nvlink', wanted, ({ node }) => node.nvlink === 1),
+      ...BY_GROUP,
+    })),
   ];
 }
 
@@ -84,18 +85,31 @@ export function nodeConstraints(
   const gpusOf = (node: FilterSubject) => node.gpuCount;
   return [
     ...given(query.machine_names, machineNames),
-    ...given(query.price_lte, (most) => atMost('price_lte', most, priceOf)),
-    ...given(query.price_gte, (least) => atLeast('price_gte', least, priceOf)),
-    ...given(query.gpu_count_lte, (most) => atMost('gpu_count_lte', most, gpusOf)),
-    ...given(query.gpu_count_gte, (least) => atLeast('gpu_count_gte', least, gpusOf)),
+    ...given(query.price_lte, (most) => ({
+      ...atMost('price_lte', most, priceOf),
+      index: { by: 'price', keeps: 'cheaper' },
+    })),
+    ...given(query.price_gte, (least) => ({
+      ...atLeast('price_gte', least, priceOf),
+      index: { by: 'price', keeps: 'dearer' },
+    })),
+    ...given(query.gpu_count_lte, (most) => ({
+      ...atMost('gpu_count_lte', most, gpusOf),
+      ...BY_GROUP,
+    })),
+    ...given(query.gpu_count_gte, (least) => ({
+      ...atLeast('gpu_count_gte', least, gpusOf),
+      ...BY_GROUP,
+    })),
     ...placeConstraints(query, ({ locationJson, lat, lon }: FilterSubject) => ({
       location_json: locationJson,
       lat,
       lon,
     })),
-    ...given(query.bookmarked, (wanted) =>
-      oneOf<FilterSubject>('bookmarked', wanted, ({ id }) => bookmarked.has(id)),
-    ),
+    ...given(query.bookmarked, (wanted) => ({
+      ...oneOf<FilterSubject>('bookmarked', wanted, ({ id }) => bookmarked.has(id)),
+      ...(wanted ? { index: { by: 'id', ids: bookmarked } } : {}),
+    })),
     // A machine request of another account matches no node.
     ...given(query.machine_request_id, (id) =>
       oneOf<FilterSubject>(
@@ -105,9 +119,10 @@ export function nodeConstraints(
         (node) => request?.isAnsweredBy(node) ?? false,
       ),
     ),
-    ...given(query.collateral_deposited, (wanted) =>
-      oneOf<FilterSubject>('collateral_deposited', wanted, (node) => node.collateralDeposited),
-    ),
+    ...given(query.collateral_deposited, (wanted) => ({
+      ...oneOf<FilterSubject>('collateral_deposited', wanted, (node) => node.collateralDeposited),
+      ...BY_GROUP,
+    })),
   ];
 }
 
@@ -118,5 +133,6 @@ function given<V, T>(value: V | undefined, make: (value: V) => Constraint<T>): C
 function machineNames(text: string): Constraint<FilterSubject> {
   const names = new Set(text.split(',').map((name) => name.trim()));
   const nameOf = ({ machineName }: FilterSubject) => machineName;
-  return oneOf('machine_names', text, nameOf, (node) => names.has(node.machineName));
+  const isWanted = (node: FilterSubject) => names.has(node.machineName);
+  return { ...oneOf('machine_names', text, nameOf, isWanted), ...BY_GROUP };
 }

@@ -1,24 +1,39 @@
 /**
- * Applies constraints to the offered nodes and caches the results, because clients repeat their requests. For a
- * repeated request, only nodes that changed are filtered again.
+ * Applies constraints to the offered nodes. Caches results for which many nodes had to be examined, because clients
+ * repeat their requests. For a repeated request, only nodes that changed are filtered again.
  */
 import {
-  applyConstraints,
-  type Constrained,
   type Constraint,
   countPassed,
   type Explanation,
   explain,
   type Funnel,
+  type Unmet,
 } from './constraints.ts';
-import { applyChange, type Listed, type OfferChange, type Offers } from './offers.ts';
+import {
+  isExplainedByIndex,
+  type Matched,
+  matchesOf,
+  matchOffers,
+  type OfferMatches,
+} from './offer-matches.ts';
+import type { Listed } from './offer-order.ts';
+import { applyChange, type OfferChange, type Offers } from './offers.ts';
 
 /** Limits of the cache: number of results, and of nodes in all results. */
 const MAX_RESULTS = 200;
 const MAX_CACHED_NODES = 1_000_000;
+/** Number of examined nodes above which a result is cached. */
+const MAX_UNCACHED_NODES = 1_000;
 
-/** `left` are the nodes that meet every constraint, cheapest first. Changes in place: valid until the next `await`. */
-export type Filtered<C extends Constraint<Listed> = Constraint<Listed>> = Constrained<Listed, C>;
+/** Valid until the next `await`, because the market changes the lists in place. */
+export type Filtered<C extends Constraint<Listed> = Constraint<Listed>> = {
+  /** The nodes that meet every constraint. */
+  left: OfferMatches;
+  funnel: Funnel;
+  /** Null if nodes are left, or if there were no nodes to begin with. */
+  unmet: Pick<Unmet<Listed, C>, 'constraint' | 'explain'> | null;
+};
 
 /** A result with the version of the market from which it was computed. */
 type CachedResult<C extends Constraint<Listed>> = {
@@ -53,48 +68,68 @@ export function createOfferFilter<C extends Constraint<Listed>>(first: string) {
     }
   }
 
-  function find(offers: Offers, constraints: readonly C[]): CachedResult<C> {
-    const { left, funnel, unmet } = applyConstraints<Listed, C>(first, offers.nodes, constraints);
-    const reached = unmet === null ? constraints.length : constraints.indexOf(unmet.constraint);
-    const nodes = [...(unmet?.before ?? left)];
-    return { version: offers.version, constraints, funnel, reached, nodes, explanation: null };
+  function cached(key: string, offers: Offers): CachedResult<C> | null {
+    const known = cache.get(key);
+    if (known === undefined) return null;
+    if (!update(known, offers)) {
+      cache.delete(key);
+      return null;
+    }
+    keep(key, known);
+    return known;
   }
 
   return (offers: Offers, constraints: readonly C[], key: string | null): Filtered<C> => {
-    // Without a constraint there is nothing to cache.
-    if (key === null || constraints.length === 0) {
-      return applyConstraints(first, offers.nodes, constraints);
-    }
-    const known = cache.get(key);
-    const found = (known && updated(known, offers)) ?? find(offers, constraints);
-    keep(key, found);
-    return filteredOf(found);
+    const known = key === null ? null : cached(key, offers);
+    if (known !== null) return filteredOf(known);
+    const found = matchOffers(first, offers, constraints);
+    if (key === null) return found;
+    const keepResult = () => {
+      const result = resultOf(found, constraints, offers.version);
+      keep(key, result);
+      return result;
+    };
+    if (found.examined > MAX_UNCACHED_NODES) return filteredOf(keepResult());
+    if (found.unmet === null || isExplainedByIndex(found.unmet.constraint)) return found;
+    const { constraint } = found.unmet;
+    const explainAndKeep = () => explanationOf(keepResult(), constraint);
+    return { ...found, unmet: { constraint, explain: explainAndKeep } };
   };
+}
+
+function resultOf<C extends Constraint<Listed>>(
+  { left, funnel, unmet }: Matched<C>,
+  constraints: readonly C[],
+  version: number,
+): CachedResult<C> {
+  const reached = unmet === null ? constraints.length : constraints.indexOf(unmet.constraint);
+  const nodes = [...(unmet?.before() ?? left.toArray())];
+  return { version, constraints, funnel, reached, nodes, explanation: null };
+}
+
+function explanationOf<C extends Constraint<Listed>>(
+  found: CachedResult<C>,
+  constraint: C,
+): Explanation {
+  found.explanation ??= explain(constraint, found.nodes);
+  return found.explanation;
 }
 
 function filteredOf<C extends Constraint<Listed>>(found: CachedResult<C>): Filtered<C> {
   const { constraints, funnel, reached, nodes } = found;
   const constraint = constraints[reached];
-  if (constraint === undefined) return { left: nodes, funnel, unmet: null };
-  const explainOnce = () => {
-    found.explanation ??= explain(constraint, nodes);
-    return found.explanation;
-  };
-  return { left: [], funnel, unmet: { constraint, before: nodes, explain: explainOnce } };
+  if (constraint === undefined) return { left: matchesOf(nodes), funnel, unmet: null };
+  const unmet = { constraint, explain: () => explanationOf(found, constraint) };
+  return { left: matchesOf([]), funnel, unmet };
 }
 
-/** Updates the result; returns null if too much has changed, or another constraint is now the first that leaves none. */
-function updated<C extends Constraint<Listed>>(
-  cached: CachedResult<C>,
-  offers: Offers,
-): CachedResult<C> | null {
+/** Updates the result; returns false if too much has changed, or another constraint is now the first that leaves none. */
+function update(cached: CachedResult<Constraint<Listed>>, offers: Offers): boolean {
   const changes = offers.changesSince(cached.version);
-  if (changes === null) return null;
+  if (changes === null) return false;
   for (const change of changes) follow(cached, change);
   cached.version = offers.version;
-  const isSame =
-    cached.nodes.length > 0 && (cached.funnel[cached.reached + 1]?.remaining ?? 0) === 0;
-  return isSame ? cached : null;
+  return cached.nodes.length > 0 && (cached.funnel[cached.reached + 1]?.remaining ?? 0) === 0;
 }
 
 function follow(cached: CachedResult<Constraint<Listed>>, change: OfferChange): void {

@@ -1,7 +1,7 @@
 /** Constraints on the place of a node: country, region and distance. Pure. */
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Executor } from '../../platform/database/tables.ts';
-import { atMost, type Constraint, oneOf } from './constraints.ts';
+import { atMost, BY_GROUP, type Constraint, oneOf } from './constraints.ts';
 import { countryNamesOf, isInCountry, isInRegion, regionNamesOf } from './node-figures.ts';
 
 export type Place = Pick<Executor, 'location_json' | 'lat' | 'lon'>;
@@ -39,13 +39,13 @@ export function placeConstraints<T>(
   const constraints: Constraint<T>[] = [];
   if (country != null) {
     const offered = (node: T) => countryNamesOf(jsonOf(node))[0] ?? null;
-    constraints.push(
-      oneOf('country', country, offered, (node) => isInCountry(jsonOf(node), country)),
-    );
+    const isWanted = (node: T) => isInCountry(jsonOf(node), country);
+    constraints.push({ ...oneOf('country', country, offered, isWanted), ...BY_GROUP });
   }
   if (region != null) {
     const offered = (node: T) => regionNamesOf(jsonOf(node))[0] ?? null;
-    constraints.push(oneOf('region', region, offered, (node) => isInRegion(jsonOf(node), region)));
+    const isWanted = (node: T) => isInRegion(jsonOf(node), region);
+    constraints.push({ ...oneOf('region', region, offered, isWanted), ...BY_GROUP });
   }
   if (miles != null && lat != null && lon != null) {
     const milesTo = (node: T) => distanceTo({ lat, lon }, placeOf(node));
@@ -55,6 +55,7 @@ export function placeConstraints<T>(
       // The difference of latitudes is faster to compute, and excludes most nodes.
       keep: (node) => isNearLatitude(placeOf(node), lat, miles) && nearby.keep(node),
       offered: (node) => roundedUp(milesTo(node)),
+      index: { by: 'place', area: { lat, lon, miles } },
     });
   }
   return constraints.map((constraint) => ({
@@ -80,7 +81,7 @@ function distanceTo(from: Coordinates, { lat, lon }: Place): number | null {
 /** Mean radius of the earth in miles. */
 const EARTH_RADIUS_MILES = 3958.7613;
 /** Distance of two places whose latitudes differ by one degree, rounded down. */
-const MILES_PER_DEGREE = 69;
+export const MILES_PER_DEGREE = 69;
 
 export type Coordinates = { lat: number; lon: number };
 

@@ -7,6 +7,7 @@ import { microToUsd } from '#shared/api/money.ts';
 import {
   atLeast,
   atMost,
+  BY_GROUP,
   type Constraint,
   type ConstraintValue,
   oneOf,
@@ -35,9 +36,10 @@ export function constraintsOf(spec: NodeSpec): SpecConstraint[] {
   return [
     ...ifPresent(spec.gpu_type, gpuType),
     gpuCount(spec.gpu_count ?? null),
-    ...ifPresent(spec.min_vram_gb, (least) =>
-      floor('min_vram_gb', least, (node) => memoryGbOf(node.gpu_memory_mib)),
-    ),
+    ...ifPresent(spec.min_vram_gb, (least) => ({
+      ...floor('min_vram_gb', least, (node) => memoryGbOf(node.gpu_memory_mib)),
+      ...BY_GROUP,
+    })),
     ...(wantsDocker ? [dockerInDocker] : []),
     ...places(spec),
     ...ifPresent(spec.min_cpus, (least) => floor('min_cpus', least, (node) => node.cpu_cores)),
@@ -82,6 +84,7 @@ function gpuType(wanted: string): SpecConstraint {
   const keep = (candidate: Candidate) => typeOf(candidate).isWanted;
   return {
     ...oneOf('gpu_type', wanted, offered, keep),
+    ...BY_GROUP,
     remedy: (best) => `Request another gpu_type, for example ${best}.`,
   };
 }
@@ -89,6 +92,7 @@ function gpuType(wanted: string): SpecConstraint {
 function gpuCount(requested: number | null): SpecConstraint {
   const offered = ({ node }: Candidate) => nearestCount(gpusFor(node, requested), node);
   return {
+    ...BY_GROUP,
     name: 'gpu_count',
     requested,
     keep: ({ node }) => canRent(gpusFor(node, requested), offerOf(node)),
@@ -105,6 +109,7 @@ const dockerInDocker: SpecConstraint = {
   ...oneOf<Candidate>('docker_in_docker', true, ({ node: { sysbox_runtime: sysbox } }) =>
     sysbox === null ? null : sysbox === 1,
   ),
+  ...BY_GROUP,
   remedy: () => 'Omit docker_in_docker.',
 };
 
@@ -138,6 +143,7 @@ function priceCeiling(most: number): SpecConstraint {
     ...atMost<Candidate>('max_price_per_gpu_hour', most, ({ node }) =>
       microToUsd(node.price_uusd_per_gpu_hour),
     ),
+    index: { by: 'price', keeps: 'cheaper' },
     remedy: (best) => `Raise max_price_per_gpu_hour to ${dollars(Number(best))} or more.`,
   };
 }

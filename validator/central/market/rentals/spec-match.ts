@@ -34,8 +34,12 @@ export const HARD_STATE = 'rentable';
 /** Maximum number of survivors: of those that a rental may try, and of those that its response lists. */
 export const MAX_SURVIVORS = 10;
 
+type UnmetSpec = Pick<Unmet<Candidate, SpecConstraint>, 'constraint' | 'explain'>;
+
 /** Nodes of the market after the constraints. `left` is sorted by price. */
-export type FilteredMarket = Constrained<Candidate, SpecConstraint>;
+export type FilteredMarket = Omit<Constrained<Candidate, SpecConstraint>, 'unmet'> & {
+  unmet: UnmetSpec | null;
+};
 
 /** `present` is the number of all nodes. */
 export function matchSpec(
@@ -50,7 +54,7 @@ export function matchSpec(
 }
 
 /** Returns the first `count` nodes in the order of `byChoice`. `sorted` is sorted by price. */
-function bestOf(sorted: readonly Candidate[], count: number): MarketNode[] {
+function bestOf(sorted: Iterable<Candidate>, count: number): MarketNode[] {
   const best: MarketNode[] = [];
   for (const { node } of sorted) {
     const last = best[count - 1];
@@ -73,21 +77,21 @@ export function byChoice(a: MarketNode, b: MarketNode): number {
 }
 
 /** Describes the failure. The funnel ends with the constraint that left no node. */
-function noMatch(unmet: Unmet<Candidate, SpecConstraint>, funnel: Funnel): NoMatch {
-  const { constraint, before } = unmet;
+function noMatch(unmet: UnmetSpec, funnel: Funnel): NoMatch {
+  const { constraint } = unmet;
   const { name, requested } = constraint;
+  const reached = funnel.findIndex(({ remaining }) => remaining === 0);
+  const before = funnel[reached - 1]?.remaining ?? 0;
   const { best, nearest, withoutLocation } = unmet.explain();
   return {
     constraint: name,
     requested,
     best_offered: best,
-    candidates_before: before.length,
-    funnel: funnel
-      .slice(0, funnel.findIndex(({ remaining }) => remaining === 0) + 1)
-      .map((step) => ({ ...step })),
+    candidates_before: before,
+    funnel: funnel.slice(0, reached + 1).map((step) => ({ ...step })),
     nearest,
     ...(withoutLocation === null ? {} : { without_location: withoutLocation }),
-    message: messageFor(name, requested, best) + locationNote(withoutLocation, before.length),
+    message: messageFor(name, requested, best) + locationNote(withoutLocation, before),
     hint: best === null ? `Omit ${name}.` : constraint.remedy(best),
   };
 }

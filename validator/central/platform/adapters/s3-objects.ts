@@ -2,13 +2,17 @@
 import type { S3Client } from '@aws-sdk/client-s3';
 import type { RemoteObjects } from '../ports.ts';
 
-export type S3Options = {
+/** A bucket and how to reach it. */
+export type S3Place = {
   bucket: string;
   region: string;
   /** Endpoint of an S3-compatible store, with path-style URLs; null for Amazon's. */
   endpoint: string | null;
   /** If null, the SDK searches environment, files and instance metadata. */
   credentials: { accessKeyId: string; secretAccessKey: string } | null;
+};
+
+export type S3Options = S3Place & {
   /** Base URL at which the bucket's objects are public; null if the objects are not public. */
   publicUrl: string | null;
 };
@@ -16,23 +20,29 @@ export type S3Options = {
 /** Headers that the signature covers, so that the store rejects a file with another type or length. */
 const SIGNED_HEADERS = new Set(['content-type', 'content-length', 'host']);
 
+/** Maximum time to connect, and without a byte. */
+const CONNECT_MS = 5_000;
+const IDLE_MS = 60_000;
+
+/** Loads the AWS SDK. Nothing is sent yet. */
+export async function openS3({ region, endpoint, credentials }: S3Place): Promise<S3Client> {
+  const { S3Client } = await import('@aws-sdk/client-s3');
+  return new S3Client({
+    region,
+    // With other values the signed URL requires a checksum, which simple clients do not send.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: IDLE_MS },
+    ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
+    ...(credentials === null ? {} : { credentials }),
+  });
+}
+
 export function createS3Objects(options: S3Options): RemoteObjects {
-  const { bucket, region, endpoint, credentials, publicUrl } = options;
+  const { bucket, publicUrl } = options;
   let client: Promise<S3Client> | null = null;
 
-  async function open(): Promise<S3Client> {
-    const { S3Client } = await import('@aws-sdk/client-s3');
-    return new S3Client({
-      region,
-      // With other values the signed URL requires a checksum, which simple clients do not send.
-      requestChecksumCalculation: 'WHEN_REQUIRED',
-      ...(endpoint === null ? {} : { endpoint, forcePathStyle: true }),
-      ...(credentials === null ? {} : { credentials }),
-    });
-  }
-
   function connected(): Promise<S3Client> {
-    client ??= open();
+    client ??= openS3(options);
     return client;
   }
 
