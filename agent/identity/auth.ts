@@ -90,7 +90,7 @@ export function createAuth(options: AuthOptions) {
      * Checks body hash, signature and nonce. Only failures here count against the address: rejecting bad headers is
      * cheap, and counting them would let unsigned requests lock out a validator behind the same address.
      */
-    verifyBody(request: FastifyRequest): void {
+    async verifyBody(request: FastifyRequest): Promise<void> {
       if (rolesOf(request) === 'public') return;
       const pending = request.pendingAuth;
       if (pending === null) throw new ApiError('auth_failed', 'The request is not signed');

@@ -66,7 +66,7 @@ export type HttpServerOptions = {
   /** Selects the error body for a path and status; default `envelope`. */
   profileOf?(path: string, status: number): ErrorProfile;
   /** Called with the raw body before it is validated, to check its signature. */
-  verifyBody?(request: FastifyRequest): void;
+  verifyBody?(request: FastifyRequest): Promise<void>;
   /** Time for a whole request to arrive, except on `slowBody` routes; default 30 s. */
   requestTimeoutMs?: number;
   /** Continues the callers' traces; set if callers are our own processes. Default false. */
@@ -171,9 +171,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   });
   rejectWhileClosing(server);
   acceptUpgrades(server, clock);
-  server.addHook('preValidation', (request, _, done) => {
-    options.verifyBody?.(request);
-    done(request.bodyError ?? undefined);
+  server.addHook('preValidation', async (request) => {
+    await options.verifyBody?.(request);
+    if (request.bodyError !== null) throw request.bodyError;
   });
 
   server.addHook('onResponse', (request, { statusCode: status, elapsedTime }, done) => {

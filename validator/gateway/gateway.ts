@@ -154,7 +154,7 @@ export function createGatewayAuth(options: GatewayAuthOptions) {
         request.pendingSignature = verifier.checkHeaders(request, ['central']);
       });
     },
-    verifyBody(request: FastifyRequest): void {
+    async verifyBody(request: FastifyRequest): Promise<void> {
       if (request.pendingSignature === null) return;
       verifier.checkBody(request.pendingSignature, request.rawBody ?? NO_BODY);
     },

@@ -109,7 +109,7 @@ export function createValidatorSignatures(deps: {
     },
 
     /** Completes the check of a canonical signature once the body is read. */
-    verifyBody(request: FastifyRequest): void {
+    async verifyBody(request: FastifyRequest): Promise<void> {
       const checked = pending.get(request);
       if (checked !== undefined) verifier.checkBody(checked, request.rawBody ?? NO_BODY);
     },
