@@ -37,6 +37,7 @@ import {
   registerBelow,
 } from './platform/api-server.ts';
 import type { CentralOptions, CentralPorts } from './platform/central-deps.ts';
+import { registerConsole, serveConsolePages } from './platform/console/console.routes.ts';
 import { requireSchema } from './platform/database/database.ts';
 import { startBacklog } from './platform/metrics/backlog.job.ts';
 import { registerViewer } from './platform/openapi/viewer.routes.ts';
@@ -198,6 +199,8 @@ export async function createCentral(
         validatorOf: (accountId) => validatorAccounts.hotkeyOf(db, accountId),
       }),
   });
+  const { consoleFolder = null } = options;
+  if (consoleFolder !== null) serveConsolePages(server, consoleFolder);
   await registerBelow(server, API_PREFIX, [
     (api) => registerSystemRoutes(api, { clock, agents: ports.agents, stopping }),
     accounts.registerApi,
@@ -232,6 +235,7 @@ export async function createCentral(
     registerSharedConfig,
     registerViewer,
     registerStartPages,
+    (origin) => (consoleFolder === null ? undefined : registerConsole(origin, consoleFolder)),
     delivery.registerOrigin,
     (origin) => billing.registerOrigin(origin, accounts.completeOnboarding),
     async (origin) => storage?.register(origin),

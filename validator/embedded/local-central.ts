@@ -9,6 +9,7 @@ import type { Transport } from '#shared/tls/transport.ts';
 import type { Adapters } from '../central/adapters-from-config.ts';
 import { type Central, createCentral } from '../central/app.ts';
 import { createGatewayAgents } from '../central/platform/adapters/gateway-agents.ts';
+import { CONSOLE_FOLDER } from '../central/platform/console/console-files.ts';
 import type { CentralPorts } from '../central/platform/central-deps.ts';
 import { centralSecret } from '../central/platform/central-home.ts';
 import { centralOptionsFrom } from './central-settings.ts';
@@ -66,6 +67,7 @@ export function createLocalCentral(
       verifyEmailAtSignup: false,
       ...adapters.options,
       allowsLoopback: isLoopback(options.host),
+      consoleFolder: CONSOLE_FOLDER,
       ...centralOptionsFrom(environment),
     },
   );
