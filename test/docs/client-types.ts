@@ -32,7 +32,9 @@ const Schema = z.looseObject({
 });
 type Schema = z.infer<typeof Schema>;
 
-const Content = z.object({ content: z.record(z.string(), z.object({ schema: Schema })).optional() });
+const Content = z.object({
+  content: z.record(z.string(), z.object({ schema: Schema })).optional(),
+});
 const Operation = z.object({
   parameters: z
     .array(
@@ -144,7 +146,8 @@ function arrayType({ prefixItems, items }: Schema): string {
 /** Members beyond the described ones are left out of the type, so that a misspelt name is an error. */
 function objectType({ properties, additionalProperties, required = [] }: Schema): string {
   if (properties === undefined) {
-    const value = typeof additionalProperties === 'object' ? typeOf(additionalProperties) : 'unknown';
+    const value =
+      typeof additionalProperties === 'object' ? typeOf(additionalProperties) : 'unknown';
     return `Record<string, ${value}>`;
   }
   const members = Object.entries(properties).map(([name, schema]) =>

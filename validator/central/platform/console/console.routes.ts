@@ -71,5 +71,5 @@ const encodingsOf = ({ headers }: FastifyRequest): string =>
 function send(reply: FastifyReply, file: ConsoleFile, vary = 'Accept-Encoding'): FastifyReply {
   void reply.header('Vary', vary).type(file.type);
   if (file.encoding !== null) void reply.header('Content-Encoding', file.encoding);
-  return reply.serializer((content: Buffer) => content).send(file.content);
+  return reply.send(file.content);
 }
