@@ -72,7 +72,7 @@ async function bundle(outDir: string): Promise<void> {
   await build({
     configFile: false,
     root: SOURCES,
-    logLevel: 'warn',
+    logLevel: 'error',
     // The build depends on no file with variables.
     envDir: false,
     oxc: { jsx: { runtime: 'automatic' } },

@@ -2,17 +2,22 @@ import { CSPProvider } from '@base-ui/react/csp-provider';
 import { Suspense } from 'react';
 import { Link, Redirect, Route, Switch, useLocation, useSearch } from 'wouter';
 import { ErrorBoundary } from '../parts/error-boundary.tsx';
+import { lazyPart } from '../parts/lazy-part.tsx';
 import { Page } from '../parts/page.tsx';
 import { Loading, Panel } from '../parts/panel.tsx';
 import { ThemeSelect } from '../parts/theme.tsx';
 import { paths } from '../paths.ts';
 import { type PageRoute, ROUTES } from '../routes.tsx';
-import { ExpiredDialog } from '../session/expired-dialog.tsx';
 import { SessionProvider, useSession } from '../session/session.tsx';
 import { TicketExchange } from '../session/ticket-exchange.tsx';
 import { useAudiences } from './audiences.tsx';
 import { Navigation } from './navigation.tsx';
 import { SearchDialog } from './search-dialog.tsx';
+
+/** Loaded when a session ends, because most visits do not need it. */
+const ExpiredDialog = lazyPart(() =>
+  import('../session/expired-dialog.tsx').then((module) => module.ExpiredDialog),
+);
 
 /** The whole console. Base UI must not insert style elements, which the content security policy forbids. */
 export function App() {
@@ -63,8 +68,20 @@ function Shell() {
           </ErrorBoundary>
         </main>
       </div>
-      <ExpiredDialog />
+      <SessionEnd />
     </>
+  );
+}
+
+function SessionEnd() {
+  const { isExpired } = useSession();
+  if (!isExpired) return null;
+  return (
+    <ErrorBoundary>
+      <Suspense>
+        <ExpiredDialog />
+      </Suspense>
+    </ErrorBoundary>
   );
 }
 

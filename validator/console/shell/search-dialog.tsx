@@ -1,15 +1,12 @@
-import { Autocomplete } from '@base-ui/react/autocomplete';
-import { useEffect, useState } from 'react';
-import { useLocation } from 'wouter';
-import { Dialog } from '../parts/dialog.tsx';
-import { paths } from '../paths.ts';
-import { ROUTES } from '../routes.tsx';
-import { useApi } from '../session/queries.tsx';
-import { useAudiences, visibleIn } from './audiences.tsx';
+import { Suspense, useEffect, useState } from 'react';
+import { ErrorBoundary } from '../parts/error-boundary.tsx';
+import { lazyPart } from '../parts/lazy-part.tsx';
 
-type Found = { path: string; label: string };
+const SearchWindow = lazyPart(() =>
+  import('./search-window.tsx').then((module) => module.SearchWindow),
+);
 
-/** Opens with Ctrl-K or its button: finds pages, and pods by name, id or address of their node. */
+/** Opens the search with Ctrl-K or its button. The search is loaded when it is first opened. */
 export function SearchDialog() {
   const [isOpen, setIsOpen] = useState(false);
   useEffect(() => {
@@ -26,47 +23,13 @@ export function SearchDialog() {
       <button type="button" onClick={() => setIsOpen(true)} aria-keyshortcuts="Control+K">
         Search <kbd>Ctrl K</kbd>
       </button>
-      <Dialog title="Search" isOpen={isOpen} onClose={() => setIsOpen(false)}>
-        <SearchList onChoose={() => setIsOpen(false)} />
-      </Dialog>
+      {isOpen ? (
+        <ErrorBoundary>
+          <Suspense>
+            <SearchWindow onClose={() => setIsOpen(false)} />
+          </Suspense>
+        </ErrorBoundary>
+      ) : null}
     </>
-  );
-}
-
-function SearchList({ onChoose }: { onChoose: () => void }) {
-  const [, navigate] = useLocation();
-  const audiences = useAudiences();
-  const pods = useApi('GET /pods', {}, { enabled: audiences.has('renter') });
-  const items: Found[] = [
-    ...visibleIn(ROUTES, audiences).map(({ path, title }) => ({ path, label: title })),
-    ...(pods.data ?? []).map(({ id, pod_name: name, executor }) => ({
-      path: paths.pod(id),
-      label: `${name} · ${executor.executor_ip_address} · ${id}`,
-    })),
-  ];
-  const open = ({ path }: Found) => {
-    navigate(path);
-    onChoose();
-  };
-  return (
-    <Autocomplete.Root
-      items={items}
-      itemToStringValue={({ label }: Found) => label}
-      inline
-      open
-      autoHighlight="always"
-    >
-      <Autocomplete.Input aria-label="Name, id or address" placeholder="Name, id or address" />
-      <Autocomplete.Empty>
-        <p className="empty">Nothing matches.</p>
-      </Autocomplete.Empty>
-      <Autocomplete.List className="results">
-        {(found: Found) => (
-          <Autocomplete.Item key={found.path} value={found} onClick={() => open(found)}>
-            {found.label}
-          </Autocomplete.Item>
-        )}
-      </Autocomplete.List>
-    </Autocomplete.Root>
   );
 }
