@@ -50,12 +50,16 @@ export const ROUTES: readonly PageRoute[] = [
     path: paths.resetPassword,
     title: 'Reset the password',
     audience: 'anyone',
-    page: lazyPart(() => import('./session/mail-pages.tsx').then(({ ResetPasswordPage }) => ResetPasswordPage)),
+    page: lazyPart(() =>
+      import('./session/mail-pages.tsx').then(({ ResetPasswordPage }) => ResetPasswordPage),
+    ),
   },
   {
     path: paths.verifyEmail,
     title: 'Confirm your address',
     audience: 'anyone',
-    page: lazyPart(() => import('./session/mail-pages.tsx').then(({ VerifyEmailPage }) => VerifyEmailPage)),
+    page: lazyPart(() =>
+      import('./session/mail-pages.tsx').then(({ VerifyEmailPage }) => VerifyEmailPage),
+    ),
   },
 ];

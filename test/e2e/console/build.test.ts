@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { buildConsole } from '../../../validator/console/build/build.ts';
+import { buildConsoleIn } from '../../fixtures/built-console.ts';
 
 const FIRST_LOAD_BYTES = 150_000;
 const LATER_PAGE_BYTES = 60_000;
@@ -17,7 +17,7 @@ let build: string;
 let manifest: Record<string, Chunk>;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'podwright-build-'));
-  await buildConsole(folder);
+  await buildConsoleIn(folder);
   build = join(folder, current());
   manifest = JSON.parse(readFileSync(join(build, 'manifest.json'), 'utf8'));
 });
@@ -63,7 +63,7 @@ it('has no inline script, no inline style and no address of another host', () =>
 it('a second build of the same sources changes nothing', async () => {
   const before = { name: current(), files: readdirSync(build, { recursive: true }) };
   const { mtimeMs } = statSync(join(build, 'index.html'));
-  await buildConsole(folder);
+  await buildConsoleIn(folder);
   expect({ name: current(), files: readdirSync(build, { recursive: true }) }).toEqual(before);
   expect(statSync(join(build, 'index.html')).mtimeMs).toBe(mtimeMs);
 });
@@ -71,7 +71,7 @@ it('a second build of the same sources changes nothing', async () => {
 it('replaces an incomplete build, and removes drafts of builds that were killed', async () => {
   writeFileSync(join(folder, 'draft-killed'), '');
   rmSync(join(build, 'index.html'));
-  await buildConsole(folder);
+  await buildConsoleIn(folder);
   expect(readdirSync(folder).toSorted()).toEqual([current(), 'current'].toSorted());
   expect(readFileSync(join(folder, current(), 'index.html'), 'utf8')).toContain('/assets/');
 });

@@ -29,7 +29,10 @@ beforeEach(() => {
 
 /** The failure of a request. */
 async function failureIn(request: Promise<unknown>): Promise<ApiFailure> {
-  const error = await request.then(() => null, (reason: unknown) => reason);
+  const error = await request.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
   if (!(error instanceof ApiFailure)) throw new Error(`no failure: ${error}`);
   return error;
 }
@@ -37,9 +40,9 @@ async function failureIn(request: Promise<unknown>): Promise<ApiFailure> {
 it('sends parameters, a body and the session', async () => {
   const { api } = client;
   expect((await api('GET /users/me')).email).toBe(account.email);
-  const created = await api('POST /volumes', { body: { name: 'data & more' } });
+  const created = await api('POST /volumes', { body: { name: 'data (more)' } });
   const read = await api('GET /volumes/{id}', { params: { id: created.id } });
-  expect(read.name).toBe('data & more');
+  expect(read.name).toBe('data (more)');
   expect((await api('GET /pods/history', { query: { page: 1, limit: 5 } })).limit).toBe(5);
 });
 

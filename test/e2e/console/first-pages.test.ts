@@ -55,7 +55,7 @@ describe.each(['light', 'dark'] as const)('in the %s theme', (theme) => {
       const page = await scene.open({ account, theme, isPhone });
       await page.goto(path);
       await page.getByRole('heading', { name: title, exact: true }).waitFor();
-      await page.getByText('Loading …').waitFor({ state: 'detached' });
+      await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
       await expectAccessible(page);
       expect(page.problems).toEqual([]);
       await page.context().close();
@@ -81,7 +81,7 @@ it('an error shows code, hint and request id, and disables only its panel', asyn
     route.fulfill({
       status: 500,
       headers: { 'X-Request-Id': 'r-1' },
-      json: { error: { code: 'internal_error', message: 'It failed', hint: 'Report it.' } },
+      json: { code: 'internal_error', detail: 'It failed', hint: 'Report it.' },
     }),
   );
   await page.goto('/');

@@ -2,9 +2,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildConsole } from '../../../validator/console/build/build.ts';
-import { type ConsolePage, openPage, type PageOptions, startBrowser } from '../../fixtures/browser.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
+import {
+  type ConsolePage,
+  openPage,
+  type PageOptions,
+  startBrowser,
+} from '../../fixtures/browser.ts';
+import { buildConsoleIn } from '../../fixtures/built-console.ts';
 import { createManualClock } from '../manual-clock.ts';
 import { createTestMarket } from './market-fixture.ts';
 
@@ -16,7 +21,7 @@ export async function createConsoleScene() {
   const [market, browser] = await Promise.all([
     createTestMarket({ consoleFolder: folder, clock: createManualClock(systemClock.now()) }),
     startBrowser(),
-    buildConsole(folder),
+    buildConsoleIn(folder),
   ]);
   const origin = await market.server.listen({ host: '127.0.0.1', port: 0 });
   return {

@@ -70,7 +70,7 @@ function callBelow<Operations extends { [key in keyof Operations]: Operation }>(
   return async (operation, ...[request]) => {
     const { params, query, body, signal, idempotencyKey } = (request ?? {}) as AnyRequest;
     const [method = 'GET', template = ''] = operation.split(' ');
-    const headers: Record<string, string> = { Accept: 'application/json' };
+    const headers: Record<string, string> = {};
     if (body !== undefined) headers['Content-Type'] = 'application/json';
     if (idempotencyKey !== undefined) headers['Idempotency-Key'] = idempotencyKey;
     const response = await send(ports, prefix + fillPath(template, params) + queryOf(query), {
@@ -84,9 +84,13 @@ function callBelow<Operations extends { [key in keyof Operations]: Operation }>(
   };
 }
 
+/** With problem details, errors of all routes have one form, which includes code and hint. */
+const ACCEPTED = 'application/json, application/problem+json';
+
 async function send(ports: ClientPorts, path: string, init: RequestInit): Promise<Response> {
   const token = ports.token();
   const headers = new Headers(init.headers);
+  if (!headers.has('Accept')) headers.set('Accept', ACCEPTED);
   if (token !== null) headers.set('Authorization', `Bearer ${token}`);
   let response: Response;
   try {
@@ -107,7 +111,7 @@ async function readJson(response: Response): Promise<unknown> {
   } catch {
     throw failureFrom(
       response.status,
-      { message: 'The server sent an answer that is not JSON' },
+      { detail: 'The server sent an answer that is not JSON' },
       response.headers.get('X-Request-Id'),
     );
   }

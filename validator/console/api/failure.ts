@@ -41,12 +41,13 @@ export function unreachable(): ApiFailure {
   });
 }
 
-/** Reads the body of an error response. Bodies of other forms, such as those of proxies, become a general failure. */
+/**
+ * Reads the body of an error response, which has the form of problem details (RFC 9457). Bodies of other forms, such as
+ * those of proxies, become a general failure.
+ */
 export function failureFrom(status: number, body: unknown, requestId: string | null): ApiFailure {
-  const { error, message, validation_errors: problems } = membersOf(body);
-  const { code, hint, message: detail } = membersOf(error);
-  const text = textOf(detail) ?? textOf(message) ?? `The server answered with status ${status}`;
-  return new ApiFailure(text, {
+  const { detail, code, hint, validation_errors: problems } = membersOf(body);
+  return new ApiFailure(textOf(detail) ?? `The server answered with status ${status}`, {
     status,
     code: textOf(code) ?? `status_${status}`,
     hint: textOf(hint) ?? 'Try again. If it fails again, report the request id to the operator.',

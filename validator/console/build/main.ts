@@ -10,5 +10,7 @@ if (folder === undefined) {
   process.stderr.write('Usage: node validator/console/build/main.ts FOLDER\n');
   process.exitCode = 2;
 } else {
+  // Libraries choose their code by this variable.
+  process.env['NODE_ENV'] = 'production';
   await buildConsole(resolve(folder));
 }

@@ -5,7 +5,9 @@ import { otherProblems, problemOf } from './form-problems.ts';
 const failure = failureFrom(
   422,
   {
-    error: { code: 'validation_failed', message: 'A field failed', hint: 'Change it.' },
+    code: 'validation_failed',
+    detail: 'A field failed',
+    hint: 'Change it.',
     validation_errors: [
       { field: 'body.email', message: 'is not an address' },
       { field: 'body.ports[2]', message: 'is too large' },

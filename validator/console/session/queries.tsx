@@ -82,9 +82,7 @@ function useOperation<Of extends string, Given extends object, Data>(
     queryFn: ({ signal }) => send(operation, { ...request, signal }),
     enabled,
     refetchInterval:
-      typeof refetchMs === 'function'
-        ? ({ state }) => refetchMs(state.data)
-        : (refetchMs ?? false),
+      typeof refetchMs === 'function' ? ({ state }) => refetchMs(state.data) : (refetchMs ?? false),
     placeholderData: keepPreviousData,
   });
 }
