@@ -40,9 +40,9 @@ async function failureIn(request: Promise<unknown>): Promise<ApiFailure> {
 it('sends parameters, a body and the session', async () => {
   const { api } = client;
   expect((await api('GET /users/me')).email).toBe(account.email);
-  const created = await api('POST /volumes', { body: { name: 'data (more)' } });
-  const read = await api('GET /volumes/{id}', { params: { id: created.id } });
-  expect(read.name).toBe('data (more)');
+  const created = await api('POST /secrets', { body: { name: 'token', value: 'x' } });
+  const removed = await api('DELETE /secrets/{id}', { params: { id: created.id } });
+  expect(removed.name).toBe('token');
   expect((await api('GET /pods/history', { query: { page: 1, limit: 5 } })).limit).toBe(5);
 });
 

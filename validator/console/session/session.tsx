@@ -103,7 +103,7 @@ export function useClient(kind: SessionKind = 'user'): Client {
 
 export type UsedSession = SessionState & {
   start(session: Session): void;
-  /** Ends the session in all tabs, and on the server where it can be revoked. */
+  /** Revokes the session on the server and ends it in all tabs. */
   logOut(): Promise<void>;
 };
 
@@ -115,13 +115,13 @@ export function useSession(kind: SessionKind = 'user'): UsedSession {
     start: store.start,
     async logOut() {
       // Without a connection, the session ends in this browser and expires on the server.
-      await revoke(kind, client).catch(() => undefined);
+      await client.open(LOG_OUT[kind], { method: 'POST' }).catch(() => undefined);
       store.end();
     },
   };
 }
 
-/** Sessions of accounts expire by themselves; those of providers can be revoked. */
-async function revoke(kind: SessionKind, { portal }: Client): Promise<void> {
-  if (kind === 'portal') await portal('POST /auth/logout');
-}
+const LOG_OUT: Record<SessionKind, string> = {
+  user: '/api/auth/logout',
+  portal: '/portal/auth/logout',
+};

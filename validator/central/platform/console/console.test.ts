@@ -118,7 +118,6 @@ describe('an asset', () => {
     '/assets/%2e%2e%2fsecret.js',
     '/assets/main-x1.js.gz',
     '/assets/.hidden.js',
-    '/assets/x%00.js',
   ])('is not %s', async (url) => {
     expect((await read(url)).statusCode).toBe(404);
   });
