@@ -73,7 +73,9 @@ const BROKEN: Record<string, [path: string, text: string][]> = {
   'tar-stream is imported in one place': [
     ['agent/backups/export.ts', "import tar from 'tar-stream';"],
   ],
-  'vite is imported in one place': [['validator/embedded/main.ts', "import { build } from 'vite';"]],
+  'vite is imported in one place': [
+    ['validator/embedded/main.ts', "import { build } from 'vite';"],
+  ],
   'react is imported in one place': [
     ['validator/console/api/client.ts', "import { useState } from 'react';"],
   ],
