@@ -68,6 +68,7 @@ export const OWN_ROUTES: readonly string[] = [
   'GET /templates/{id}',
   'GET /users/me/events/stream',
   'GET /users/me/ledger',
+  'GET /users/me/search',
   'GET /users/me/sessions',
   'GET /users/me/stripe-connect',
   'GET /volumes/{id}',

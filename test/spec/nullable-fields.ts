@@ -340,7 +340,7 @@ const ACCOUNTS: readonly NullableFields[] = [
   ),
   row(['TransferHistoryDto', 'TransferResponse'], 'note', 'the request had no such value'),
   row('AlphaQuote', 'converted rate', 'the rate of the subnet is unknown'),
-  row('LedgerPage', 'next_after', 'this is the last page'),
+  row('LedgerPage', 'next_after next_before', 'this is the last page, or the order is the other'),
   row('PresignedUpload', 'public_url', 'the object is not public'),
   row('ApiKey', 'key', 'the caller has no session, or `CENTRAL_API_KEYS_RETRIEVABLE` is `false`'),
   row('Session', 'client', 'the log-in had no header User-Agent'),

@@ -217,6 +217,10 @@ async function arrangeMoney({ api, market }: DayScene, renter: Renter): Promise<
   await call('GET /users/me/transfer-history', z.array(account.Transfer), { headers });
   await call('GET /users/me/transfer-credit-history', z.array(account.Transfer), { headers });
   await call('GET /users/me/ledger', own.LedgerPage, { headers });
+  await call('GET /users/me/ledger', own.LedgerPage, {
+    headers,
+    query: { order: 'desc', limit: 1 },
+  });
   await completeOnboarding({ api, market }, headers);
   await call('PUT /users/me/referral-payout-method', account.Account, {
     headers,

@@ -104,6 +104,7 @@ it('logs in once with a ticket of a session, and creates none for a provider tok
   expect((await exchange(ticket)).body.error.code).toBe('ticket_invalid');
   const made = await post('/auth/tokens', { name: 'page' });
   expect((await create(made.body.data.token)).body.error.code).toBe('forbidden');
+  await market.portal('DELETE', `/auth/tokens/${made.body.data.id}`, { token });
   const late = (await create(session)).body.data.ticket;
   await post('/auth/logout', {}, session);
   expect((await exchange(late)).status).toBe(401);

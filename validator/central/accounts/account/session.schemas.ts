@@ -18,7 +18,7 @@ export const LogInTicketResponse = z
       },
     ),
   )
-  .meta({ id: 'LogInTicketResponse' });
+  .meta({ id: 'LogInTicketResponse', description: 'A ticket that begins one session.' });
 
 export const ExchangeTicket = z
   .object(
@@ -62,7 +62,9 @@ export const SessionPage = z
   .meta({ id: 'SessionPage' });
 export type SessionPage = z.output<typeof SessionPage>;
 
-export const SessionParams = z.object({ id: Uuid });
+export const SessionParams = z.object({
+  id: Uuid.meta({ description: 'Id of the session.' }),
+});
 
 export const SessionsEnded = z
   .object(described({ success: z.literal(true) }, { success: SUCCESS }))

@@ -67,6 +67,7 @@ export const ROUTE_FAMILIES: Readonly<Record<RouteFamily, readonly string[]>> = 
     'GET /users/me/events',
     'GET /users/me/events/stream',
     'GET /users/me/ledger',
+    'GET /users/me/search',
     'GET /users/me/auto-top-up',
     'GET /users/me/notification',
     'GET /users/me/low-balance-threshold',
