@@ -99,7 +99,7 @@ export function createSamples(deps: SamplesPorts) {
     followPods(running.map(({ row }) => row));
   }
 
-  /** Gives simulated cards the load of their pods; the next reading shows it. */
+  /** Sets the load of simulated cards from their pods; the next reading shows it. */
   function followPods(running: readonly PodRow[]): void {
     if (gpuDriver.follow === undefined) return;
     const loads = running.flatMap((row) => {

@@ -448,6 +448,11 @@ const PROVIDERS: readonly NullableFields[] = [
   row('NodeLocation', 'entered updated_at', 'the provider entered no place'),
   row(REASONS, 'blocking_reasons[].docs_url', 'the operator configured no documentation'),
   row('Verification', 'checked_at', 'no validator has checked the node yet'),
+  row(
+    'Verification',
+    'checks[].fix_command checks[].verify_command',
+    'the node passed the check, or no command can fix the problem',
+  ),
   row('Verification', 'score', 'always null: verdicts have no score'),
   row(
     'PortalRequest',
