@@ -135,7 +135,7 @@ export async function createCentral(
   const ports = { ...given, db, backupStorage: given.backupStorage ?? storage?.storage ?? null };
   const base = { ports, options, notifier, stopping, trust: guard };
   const credentials = createCredentials(ports, options, stopping, keyBudgets);
-  const { sessions, passwords, apiKeys, tickets } = credentials;
+  const { sessions, logInTickets, passwords, apiKeys, tickets } = credentials;
   const { auditLedger: audit = () => db.transaction().execute(auditLedger) } = given;
   const providerTokens = createProviderTokens({ db, clock, random });
   const delivery = createDelivery(
@@ -166,6 +166,7 @@ export async function createCentral(
   const accounts = createAccountsModule({
     ...deps,
     sessions,
+    logInTickets,
     passwords,
     apiKeys,
     onboarding: billing.onboarding,
@@ -219,7 +220,11 @@ export async function createCentral(
   ]);
   await registerBelow(server, PORTAL_PREFIX, [
     (portal) =>
-      registerPortal(portal, { ...base, sessions, passwords, providerTokens }, market.portal),
+      registerPortal(
+        portal,
+        { ...base, sessions, logInTickets, passwords, providerTokens },
+        market.portal,
+      ),
     billing.registerPortal,
     registerPortalDescription,
   ]);

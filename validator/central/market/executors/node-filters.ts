@@ -1,9 +1,17 @@
 /** Filters of GET /executors and GET /pods. Pure. */
 import { microToUsd } from '#shared/api/money.ts';
 import type { Executor } from '../../platform/database/tables.ts';
-import { atLeast, atMost, type Constraint, type Funnel, oneOf } from './constraints.ts';
-import { machineNameOf } from './executor-response.ts';
+import {
+  atLeast,
+  atMost,
+  type Constraint,
+  type Funnel,
+  gpuTypeConstraint,
+  oneOf,
+} from './constraints.ts';
+import { gpuTotalOf, machineNameOf } from './executor-response.ts';
 import type { NodeAnnotations } from './node-annotations.ts';
+import { MINIMUM_FIGURES, type MinimumFigure } from './node-figures.ts';
 import type { ExecutorListQuery, NodeFilterQuery } from './node-filters.schemas.ts';
 import type { Listed } from './offers.ts';
 import { placeConstraints } from './place-constraints.ts';
@@ -57,6 +65,14 @@ export function funnelText(funnel: Funnel): string {
   return funnel.map(({ constraint, remaining }) => `${constraint}=${remaining}`).join('; ');
 }
 
+const MINIMUMS = [
+  'min_vram_gb',
+  'min_cpus',
+  'min_ram_gb',
+  'min_disk_gb',
+  'min_reliability',
+] as const satisfies readonly MinimumFigure[];
+
 /** All filters of a search for free nodes; some do not apply to pods. */
 export function marketConstraints(
   query: ExecutorListQuery,
@@ -72,6 +88,18 @@ export function marketConstraints(
     ...given(query.nvlink, (wanted) =>
       oneOf<Listed>('nvlink', wanted, ({ node }) => node.nvlink === 1),
     ),
+    ...given(query.gpu_type, (wanted) => gpuTypeConstraint<Listed>(wanted)),
+    ...MINIMUMS.flatMap((name) =>
+      given(query[name], (least) =>
+        atLeast<Listed>(name, least, ({ node }) => MINIMUM_FIGURES[name](node)),
+      ),
+    ),
+    ...given(query.price_per_hour_lte, (most) =>
+      atMost<Listed>('price_per_hour_lte', most, ({ node }) =>
+        microToUsd(node.price_uusd_per_gpu_hour * gpuTotalOf(node)),
+      ),
+    ),
+    ...given(query.ids, listedIds),
   ];
 }
 
@@ -113,6 +141,16 @@ export function nodeConstraints(
 
 function given<V, T>(value: V | undefined, make: (value: V) => Constraint<T>): Constraint<T>[] {
   return value === undefined ? [] : [make(value)];
+}
+
+function listedIds(ids: readonly string[]): Constraint<Listed> {
+  const wanted = new Set(ids);
+  return oneOf(
+    'ids',
+    ids.join(','),
+    ({ id }) => id,
+    ({ id }) => wanted.has(id),
+  );
 }
 
 function machineNames(text: string): Constraint<FilterSubject> {

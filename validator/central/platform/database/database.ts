@@ -69,6 +69,7 @@ import { podReports } from './migrations/0058-pod-reports.ts';
 import { syncQueue } from './migrations/0059-sync-queue.ts';
 import { hourlyPostings } from './migrations/0060-hourly-postings.ts';
 import { ledgerMonths } from './migrations/0061-ledger-months.ts';
+import { logInTickets } from './migrations/0066-log-in-tickets.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -132,6 +133,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   syncQueue,
   hourlyPostings,
   ledgerMonths,
+  logInTickets,
 ];
 
 /** Schema number of this program. */
