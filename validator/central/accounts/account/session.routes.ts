@@ -6,6 +6,7 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { userAgentOf, userOf } from '../../platform/identity.ts';
 import { PageQuery } from '../../platform/portal-answer.ts';
+import { lockAccount } from '../auth/account-access.ts';
 import type { LogInTickets } from '../auth/log-in-ticket.ts';
 import type { Sessions } from '../auth/session.ts';
 import { LoginResponse } from './account.schemas.ts';
@@ -77,7 +78,11 @@ export function registerSessionRoutes(api: HttpServer, deps: SessionRoutesDeps):
     },
     async (request) => {
       const { accountId, sessionId } = sessionOf(request);
-      await sessions.revokeAll(db, 'user', accountId, sessionId);
+      await db.transaction().execute(async (tx) => {
+        // A concurrent log-in or exchange of a ticket stores its session under the same lock.
+        await lockAccount(tx, { accountId });
+        await sessions.revokeAll(tx, 'user', accountId, sessionId);
+      });
       return ended;
     },
   );
