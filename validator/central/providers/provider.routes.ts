@@ -96,7 +96,7 @@ export function registerProviderRoutes(portal: HttpServer, deps: ProviderRoutesD
         tags,
         summary: "Set the provider's password",
         description:
-          'Stores a password. The request requires a signature as a log-in does, and no session. Afterwards `POST /auth/login` accepts the password.',
+          'Stores a password. The request requires a signature as a log-in does, and no session. Afterwards `POST /auth/login` accepts the password. All sessions of the provider end; provider tokens stay valid.',
         errors: {
           unauthorized:
             "the signature is invalid, the signed time differs too much from the server's time, or the message was already used",

@@ -120,13 +120,19 @@ export function createProviders(deps: ProvidersDeps) {
       return { miner: minerOf(provider, classes), token: session.token };
     },
 
-    /** Sets the password. Requires no token, because the signature identifies the provider. */
+    /**
+     * Sets the password and ends all sessions, because another person may know the earlier password. Requires no token,
+     * because the signature identifies the provider.
+     */
     async setPassword({ new_password: password, ...login }: SetPassword): Promise<void> {
       const expiresAtMs = requireSigned(login);
       const passwordHash = await passwords.hash(password);
       await db.transaction().execute(async (tx) => {
         const { id } = await useSignature(tx, login, expiresAtMs);
+        // A concurrent log-in or exchange of a ticket stores its session under the same lock.
+        await lockRow(tx, 'providers', id);
         await updateProvider(tx, id, { password_hash: passwordHash, updated_at: clock.now() });
+        await sessions.revokeAll(tx, 'portal', id, null);
       });
     },
 

@@ -74,6 +74,8 @@ it('sets a password with a new signature; a signature is accepted once, either f
     .where('hotkey', '=', market.provider.hotkey)
     .executeTakeFirstOrThrow();
   expect(hash).toMatch(/^\$argon2id\$/);
+  expect((await market.portal('GET', '/auth/me', { token })).status).toBe(401);
+  token = await market.logIn();
 });
 
 it('logs in with the password that the provider has set', async () => {
@@ -87,10 +89,16 @@ it('logs in with the password that the provider has set', async () => {
   const { status, body } = await logIn(password);
   expect([status, body.data.miner.miner_hotkey]).toEqual([200, market.provider.hotkey]);
   expect((await me(body.data.token)).miner_hotkey).toBe(market.provider.hotkey);
+  await market.portal('POST', '/auth/set-password', {
+    body: { ...(await signed()), new_password: 'another staple' },
+  });
+  expect((await market.portal('GET', '/auth/me', { token: body.data.token })).status).toBe(401);
+  expect((await logIn(password)).status).toBe(401);
   const wrong = await logIn('battery stable');
   const unknown = await logIn(password, testSigner(9).hotkey);
   expect([wrong.status, unknown.status]).toEqual([401, 401]);
   expect(wrong.body.message).toBe(unknown.body.message);
+  token = await market.logIn();
 });
 
 it('logs in once with a ticket of a session, and creates none for a provider token', async () => {
