@@ -55,6 +55,7 @@ export {
 export { hasRoom } from './executor-response.ts';
 export { findOnMarket, type MarketNode } from './market.store.ts';
 export type { MarketView } from './market-view.ts';
+export type { Listed } from './offers.ts';
 
 /** Throws 404 `node_not_found` for an executor that was removed or never existed. */
 export async function requireExecutor(db: Db, id: string): Promise<ExecutorEntry> {

@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import type { Database } from '../../platform/database/tables.ts';
-import type { MarketView } from '../executors/executor.service.ts';
+import type { Listed, MarketView } from '../executors/executor.service.ts';
 import { findExecutors, findOnMarket } from '../executors/executor.service.ts';
 import { huidOf, machineNameOf } from '../executors/executor-response.ts';
 import { podStateOf, wireStatus } from '../pods/pod.state.ts';
@@ -26,14 +26,23 @@ export type Search = ReturnType<typeof createSearch>;
 
 export function createSearch({ db, clock, view }: SearchDeps) {
   const yieldToEventLoop = createEventLoopYield(clock);
+  /** Readable names of nodes in the market view: a name is a hash, and hashing all takes over 100 ms. */
+  const names = new WeakMap<Listed, string>();
 
-  /** Compares the names of all offered nodes, in batches, because each name is a hash. */
+  function nameOf(node: Listed): string {
+    const name = names.get(node) ?? huidOf(node.id);
+    names.set(node, name);
+    return name;
+  }
+
+  /** Compares the names of all nodes with free GPUs, in batches, because the first search computes the names. */
   async function nodesNamed(text: string, limit: number): Promise<string[]> {
     // Copied, because the array changes during the waits.
-    const ids = (await view.offers()).nodes.map(({ id }) => id);
+    const nodes = (await view.offers()).nodes.slice();
     const found: string[] = [];
-    for (let from = 0; from < ids.length && found.length < limit; from += BATCH) {
-      found.push(...ids.slice(from, from + BATCH).filter((id) => huidOf(id).startsWith(text)));
+    for (let from = 0; from < nodes.length && found.length < limit; from += BATCH) {
+      const batch = nodes.slice(from, from + BATCH);
+      found.push(...batch.filter((node) => nameOf(node).startsWith(text)).map(({ id }) => id));
       await yieldToEventLoop();
     }
     return found.slice(0, limit);

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createFakeBackupStorage } from '../../../../test/fakes/external/fake-backup-storage.ts';
 import type { TestAccount } from '../../../../test/fakes/scenes/central-fixture.ts';
 import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { huidOf } from '../executors/executor-response.ts';
@@ -6,7 +7,7 @@ import { huidOf } from '../executors/executor-response.ts';
 let market: TestMarket;
 let account: TestAccount;
 beforeEach(async () => {
-  market = await createTestMarket();
+  market = await createTestMarket({ backupStorage: createFakeBackupStorage() });
   account = await market.renter();
 });
 afterEach(() => market.close());
