@@ -66,6 +66,19 @@ it('reports a rejected session once per request, and none for a request without 
   expect(onExpired).toHaveBeenCalledTimes(1);
 });
 
+it('sends no session with a ticket, so that a rejected ticket does not end the session', async () => {
+  const { facts } = await failureIn(
+    client.open('/api/auth/exchange-ticket', {
+      method: 'POST',
+      credentials: 'omit',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ ticket: 'used' }),
+    }),
+  );
+  expect(facts.code).toBe('ticket_invalid');
+  expect(onExpired).not.toHaveBeenCalled();
+});
+
 it('reports a server that does not answer', async () => {
   const lost = createClient({ fetch, origin: 'http://127.0.0.1:1', token: () => null });
   expect((await failureIn(lost.api('GET /version'))).facts.code).toBe('unreachable');

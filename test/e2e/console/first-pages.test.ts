@@ -138,3 +138,42 @@ it('a log-out in one tab ends the session in the others', async () => {
   await page.getByRole('button', { name: 'Log out' }).click();
   await other.getByRole('heading', { name: 'Log in' }).waitFor();
 });
+
+/** Opens the link of a new ticket of `owner` in the page. */
+async function openTicket(page: Awaited<ReturnType<typeof scene.open>>, owner: TestAccount) {
+  const { body } = await scene.market.call('POST', '/auth/tickets', { headers: owner.session });
+  await page.goto(`/pods#ticket=${body.ticket}`);
+  return body.ticket as string;
+}
+const nameIn = (page: Awaited<ReturnType<typeof scene.open>>) => page.locator('.account');
+
+it('logs in with the ticket of a link, removes it from the address, and ignores a second use', async () => {
+  const page = await scene.open();
+  const ticket = await openTicket(page, account);
+  await page.getByRole('link', { name: POD_NAME }).waitFor();
+  expect(page.url()).toBe(`${scene.origin}/pods`);
+  expect(page.problems).toEqual([]);
+  await page.goto('about:blank');
+  await page.goto(`/#ticket=${ticket}`);
+  await page.getByText('ticket_invalid').waitFor();
+  await page.getByText('of 1 pods run').waitFor();
+  expect(await page.getByRole('dialog').count()).toBe(0);
+});
+
+it('asks before a ticket replaces the session of another account', async () => {
+  const other = await scene.market.renter();
+  const page = await scene.open({ account });
+  await openTicket(page, other);
+  const dialog = page.getByRole('dialog', { name: 'Switch to another account?' });
+  await dialog.getByText(other.email).waitFor();
+  await expectAccessible(page);
+  const ended = page.waitForResponse('**/api/auth/logout');
+  await page.getByRole('button', { name: 'Stay' }).click();
+  expect((await ended).status()).toBe(200);
+  expect(await nameIn(page).innerText()).toBe(account.email);
+  await page.goto('about:blank');
+  await openTicket(page, other);
+  await page.getByRole('button', { name: 'Switch' }).click();
+  await page.getByText(other.email).waitFor();
+  expect(page.problems).toEqual([]);
+});

@@ -50,7 +50,10 @@ export function createClient(ports: ClientPorts) {
   return {
     api: callBelow<ApiOperations>('/api', ports),
     portal: callBelow<PortalOperations>('/portal', ports),
-    /** Sends a request and returns its successful response unread, for streams and files. `path` is from the origin. */
+    /**
+     * Sends a request and returns its successful response unread, for streams and files. `path` is from the origin. The
+     * request has no session if its `credentials` are `omit`.
+     */
     open: (path: string, init: RequestInit = {}) => send(ports, path, init),
   };
 }
@@ -88,7 +91,7 @@ function callBelow<Operations extends { [key in keyof Operations]: Operation }>(
 const ACCEPTED = 'application/json, application/problem+json';
 
 async function send(ports: ClientPorts, path: string, init: RequestInit): Promise<Response> {
-  const token = ports.token();
+  const token = init.credentials === 'omit' ? null : ports.token();
   const headers = new Headers(init.headers);
   if (!headers.has('Accept')) headers.set('Accept', ACCEPTED);
   if (token !== null) headers.set('Authorization', `Bearer ${token}`);
