@@ -28,8 +28,8 @@ busybox-static, openssh-sftp-server, iptables, ca-certificates, libatomic1, and 
 openssh-client, dropbear-bin (without its service) and rsync. Then starts the engine if it is not
 running. DOCKER_HOST selects another engine, which is checked but never started.
 
-  --tests    also install what the tests need: g++, shellcheck, e2fsprogs, PostgreSQL, PgBouncer, Prometheus,
-             docker-registry and systemd (none of these services is started)
+  --tests    also install what the tests need: Chromium, g++, shellcheck, e2fsprogs, PostgreSQL, PgBouncer,
+             Prometheus, docker-registry and systemd (none of these services is started)
   --check    print what is missing without changing anything; exit status 0 if nothing is, else 1
   --dry-run  print what would be done without changing anything
   --help     print this text
@@ -115,6 +115,8 @@ missing_packages() {
     { have systemd-analyze && [ -x /lib/systemd/systemd ]; } || list="$list systemd"
     { have prometheus && have promtool; } || list="$list prometheus"
     have docker-registry || list="$list docker-registry"
+    # For tests of the console.
+    have chromium || list="$list chromium"
     # For tests of power failures.
     have mkfs.ext4 || list="$list e2fsprogs"
     # For tests of the GPU proof, compiled for the host.

@@ -6,11 +6,14 @@
 readonly RELEASE_OF="$source_tree"
 # Parts of a release, in addition to the npm packages.
 readonly PARTS='agent shared validator systemd package.json package-lock.json README.md LICENSE'
+# Folder of the built console, which the central API serves.
+readonly BUILT_CONSOLE=node_modules/.cache/podwright/console
 
 # Copies a complete release into an empty folder.
 put_release() {
   put_files "$1"
   put_packages "$1"
+  put_console "$1"
 }
 
 put_files() { list_files "$RELEASE_OF" | copy "$RELEASE_OF" "$1"; }
@@ -31,6 +34,25 @@ fetch_packages() {
   cp "$RELEASE_OF/package.json" "$RELEASE_OF/package-lock.json" "$from"
   (cd "$from" && npm ci --omit=dev --include=optional --no-audit --no-fund --no-update-notifier --loglevel=error)
 }
+
+# Builds the console. Its packages are development packages: if the tree lacks them, it is a release with a built
+# console, or an archive, for which they are downloaded.
+put_console() {
+  if [ -e "$RELEASE_OF/node_modules/vite" ]; then
+    build_console "$RELEASE_OF" "$1"
+  elif [ -e "$RELEASE_OF/$BUILT_CONSOLE/current" ]; then
+    (cd "$RELEASE_OF" && find "$BUILT_CONSOLE" -type f) | copy "$RELEASE_OF" "$1"
+  else
+    mkdir "$1/.console"
+    (cd "$RELEASE_OF" && find package.json package-lock.json validator/console -type f) | copy "$RELEASE_OF" "$1/.console"
+    (cd "$1/.console" && npm ci --include=dev --include=optional --no-audit --no-fund --no-update-notifier --loglevel=error)
+    build_console "$1/.console" "$1"
+    rm -rf "$1/.console"
+  fi
+}
+
+# Builds the console of tree $1 into release $2.
+build_console() { "$1/node_modules/.bin/node" "$1/validator/console/build/main.ts" "$2/$BUILT_CONSOLE"; }
 
 # Prints the version and a digest of the tree: equal trees have the same name, different trees have different
 # names.

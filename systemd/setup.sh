@@ -1,12 +1,13 @@
 #!/bin/sh
 # `npm run setup`: prepares a checkout to run. Installs the packages of package-lock.json if they differ, then missing
-# system packages (prerequisites.sh). Prints nothing if there is nothing to do. A lock lets `npm start` and `npm test`
+# system packages (prerequisites.sh), and builds the console. Prints nothing if there is nothing to do. A lock lets `npm start` and `npm test`
 # begin at the same time on a fresh clone.
 set -eu
 
 readonly NODE_MAJOR=26
 readonly LOCK=var/setup.lock
 readonly LOCK_WAIT_S=1800
+readonly CONSOLE=node_modules/.cache/podwright/console
 # Process id of the running npm.
 npm=
 
@@ -23,6 +24,7 @@ main() {
   # The descriptor is closed for the child, because a daemon that it starts would keep the lock.
   sh systemd/prerequisites.sh "$@" 9>&-
   check_node
+  console_current || build_console
 }
 
 # The lock is released when this shell ends.
@@ -49,6 +51,17 @@ install_packages() {
   with_progress 'installing the npm packages' npm_ci || fail 'npm ci failed; its messages are above.'
 }
 
+# The build replaces this file last, also if it finds that only the times of the sources have changed.
+console_current() {
+  [ -e "$CONSOLE/current" ] && [ -z "$(find validator/console package-lock.json -newer "$CONSOLE/current")" ]
+}
+
+build_console() {
+  echo 'Building the console ...'
+  with_progress 'building the console' packaged_node validator/console/build/main.ts "$CONSOLE" 9>&- ||
+    fail 'The build of the console failed; its messages are above.'
+}
+
 # Ends npm, which ignores signals while it waits for the network. A shell runs a trap after its foreground process, so
 # this script ends after prerequisites.sh, which waits for apt.
 interrupted() {
@@ -70,6 +83,10 @@ npm_ci() {
   wait "$npm" || npm_status=$?
   npm=
   return "$npm_status"
+}
+
+packaged_node() {
+  if [ -e node_modules/.bin/node ]; then node_modules/.bin/node "$@"; else env "PATH=$(system_path)" node "$@"; fi
 }
 
 check_node() {

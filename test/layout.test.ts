@@ -37,6 +37,7 @@ const ORDER: Record<string, readonly string[]> = {
     ...[
       'embedded',
       'provider-cli',
+      'console',
       'app.ts',
       'coverage',
       'central',
@@ -81,7 +82,7 @@ const MODULES_OF_FOLDERS = [
 ];
 
 describe('the layout', () => {
-  const files = globSync('{agent,shared,validator,test}/**/*.ts', { cwd: ROOT }).map((path) =>
+  const files = globSync('{agent,shared,validator,test}/**/*.{ts,tsx}', { cwd: ROOT }).map((path) =>
     readSource(path, readFileSync(join(ROOT, path), 'utf8')),
   );
 
@@ -107,7 +108,7 @@ describe('the layout', () => {
   });
 
   it('has no banned words in comments', () => {
-    const found = globSync('{agent,shared,validator,test}/**/*.ts', { cwd: ROOT })
+    const found = globSync('{agent,shared,validator,test}/**/*.{ts,tsx}', { cwd: ROOT })
       // The list of banned words itself.
       .filter((path) => path !== 'test/layout/words.ts')
       .flatMap((path) => bannedWordsIn(path, readFileSync(join(ROOT, path), 'utf8')));

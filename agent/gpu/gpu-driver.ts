@@ -92,6 +92,11 @@ export type GpuDriver = {
   health(): Promise<HealthReading | null>;
   /** Returns true if no process computes on the device. Rejects if that cannot be determined. */
   isFree(uuid: string): Promise<boolean>;
+  /**
+   * Sets the load of simulated cards from 0 to 1 by UUID, once per sample. A card that is not listed has no load. Absent
+   * for real cards.
+   */
+  follow?(loads: ReadonlyMap<string, number>): void;
   /** Checks whether the missing driver is loaded now. Never rejects. Absent if the kind is final. */
   detect?(): Promise<void>;
 };

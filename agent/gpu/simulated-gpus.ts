@@ -1,6 +1,7 @@
 /** Simulated GPUs, for a marketplace on a host without real ones. Every view labels them as simulated. */
 import { createHash } from 'node:crypto';
-import type { GpuCard, GpuDriver, GpuFigures, MigPart } from './gpu-driver.ts';
+import type { GpuCard, GpuDriver, GpuFigures, GpuReading, MigPart } from './gpu-driver.ts';
+import { IDLE, underLoad } from './simulated-load.ts';
 
 /** Versions that a simulated card reports, so that clients can filter by them: an NVIDIA driver and its CUDA version. */
 const SIMULATED_DRIVER_VERSION = '570.86.15';
@@ -42,18 +43,38 @@ function cardOf(card: string): { name: string; profiles: string[] | null } {
   return { name, profiles: malformed ? null : known };
 }
 
+/** A card and its MIG devices; none for a whole card. */
+type SplitCard = { gpu: GpuFigures; parts: readonly GpuFigures[] };
+
 /**
  * `cards`: as `parseSimulatedGpus` returns them. UUIDs depend only on executor id and position, so leases
  * survive restarts.
  */
 export function createSimulatedDriver(executorId: string, cards: readonly string[]): GpuDriver {
-  const split = cards.map((card, index) => {
+  let split: readonly SplitCard[] = cards.map((card, index) => {
     const { name, profiles } = cardOf(card);
     const gpu = idleGpu(executorId, name, index);
     const parts = (profiles ?? []).map((profile, part) => migPart(executorId, gpu, profile, part));
     return { gpu, parts };
   });
-  const reading = {
+  let reading = readingOf(split);
+  return {
+    kind: 'simulated',
+    read: () => Promise.resolve(reading),
+    follow(loads) {
+      split = split.map(({ gpu, parts }) => ({
+        gpu: underLoad(gpu, loads.get(gpu.uuid) ?? 0),
+        parts: parts.map((part) => underLoad(part, loads.get(part.uuid) ?? 0)),
+      }));
+      reading = readingOf(split);
+    },
+    health: () => Promise.resolve(null),
+    isFree: () => Promise.resolve(true),
+  };
+}
+
+function readingOf(split: readonly SplitCard[]): GpuReading {
+  return {
     driverVersion: SIMULATED_DRIVER_VERSION,
     cudaVersion: SIMULATED_CUDA_VERSION,
     topology: null,
@@ -65,12 +86,6 @@ export function createSimulatedDriver(executorId: string, cards: readonly string
     ageMs: 0,
     exitCode: null,
   };
-  return {
-    kind: 'simulated',
-    read: () => Promise.resolve(reading),
-    health: () => Promise.resolve(null),
-    isFree: () => Promise.resolve(true),
-  };
 }
 
 /** Returns the values that nvidia-smi would print. */
@@ -81,7 +96,7 @@ function cardFrom({ index, uuid, name, ...gpu }: GpuFigures, isSplit: boolean): 
     name,
     'memory.total': gpu.memory_total_mib,
     'memory.used': gpu.memory_used_mib,
-    'memory.free': gpu.memory_total_mib,
+    'memory.free': gpu.memory_total_mib - (gpu.memory_used_mib ?? 0),
     'utilization.gpu': gpu.utilization_percent,
     'utilization.memory': gpu.utilization_percent,
     'temperature.gpu': gpu.temperature_c,
@@ -151,12 +166,6 @@ const MODELS: readonly (readonly [RegExp, number, number])[] = [
 ];
 const DEFAULT_MODEL = [/(?:)/, 24_576, 300] as const;
 
-const IDLE_TEMPERATURE_C = 30;
-const IDLE_POWER_SHARE = 0.1;
-/** Idle clocks of most cards. */
-const IDLE_GRAPHICS_MHZ = 210;
-const IDLE_MEMORY_MHZ = 405;
-
 function idleGpu(executorId: string, name: string, index: number): GpuFigures {
   const [, memoryMib, limitW] = MODELS.find(([pattern]) => pattern.test(name)) ?? DEFAULT_MODEL;
   return {
@@ -166,16 +175,16 @@ function idleGpu(executorId: string, name: string, index: number): GpuFigures {
     memory_total_mib: memoryMib,
     memory_used_mib: 0,
     utilization_percent: 0,
-    temperature_c: IDLE_TEMPERATURE_C,
-    power_draw_w: limitW * IDLE_POWER_SHARE,
+    temperature_c: IDLE.temperatureC,
+    power_draw_w: limitW * IDLE.powerShare,
     power_limit_w: limitW,
     power_enforced_limit_w: limitW,
     power_default_limit_w: limitW,
     power_max_limit_w: limitW,
     pci_bus_id: null,
     pcie_link: null,
-    graphics_clock_mhz: IDLE_GRAPHICS_MHZ,
-    memory_clock_mhz: IDLE_MEMORY_MHZ,
+    graphics_clock_mhz: IDLE.graphicsMhz,
+    memory_clock_mhz: IDLE.memoryMhz,
     ecc_errors: 0,
     recovery_action: 'None',
     processes: 0,

@@ -89,6 +89,10 @@ async function setUp() {
     sample: () => agent.samples.runOnce(),
     pod: async () => PodMetrics.parse((await inject('GET', `/v1/pods/${id}/metrics`)).json()),
     host: async () => HostMetrics.parse((await inject('GET', '/v1/metrics/host')).json()),
+    /** Reads the simulated cards, whose load follows their pod. */
+    async readCards() {
+      state.reading = await simulated.read();
+    },
     /** Sets the second card for the next sample. */
     show(change: Partial<GpuReading['devices'][number]>, ageMs = 0): void {
       const devices = cards.devices.map((device, index) =>
@@ -142,6 +146,34 @@ it("returns a pod's GPUs, processors and memory", async () => {
       { age_ms: 0, gpu_percent: 80, gpu_memory_percent: 50 },
     ],
   });
+});
+
+it("gives simulated cards the load of their pod, from the next reading until the pod's end", async () => {
+  const { sample, pod, host, clock, engine, containerId, readCards, inject, id } = await setUp();
+  async function work(cores: number): Promise<void> {
+    const { cpuNanos } = engine.usages.get(containerId) ?? IDLE_USAGE;
+    engine.usages.set(containerId, usage(cpuNanos + cores * 10 * CORE_NANOS, 4_096));
+    await readCards();
+    await clock.advance(10 * SECOND_MS);
+    await sample();
+  }
+  await work(0);
+  await work(0.3);
+  await work(0.05);
+  const [card] = (await pod()).gpus;
+  expect(card).toMatchObject({ utilization_percent: 50, temperature_c: 37 });
+  await work(0);
+  expect((await pod()).history.map(({ gpu_percent }) => gpu_percent)).toEqual([0, 0, 50, 0]);
+  await work(0.5);
+  await inject('DELETE', `/v1/pods/${id}`);
+  await eventually('the removal', async () => {
+    await clock.advance(SECOND_MS);
+    return (await inject('GET', `/v1/pods/${id}/metrics`)).statusCode === 404;
+  });
+  await sample();
+  await readCards();
+  await sample();
+  expect((await host()).gpus.map((gpu) => gpu.utilization_percent)).toEqual([0, 0]);
 });
 
 it('retains sixty history points, none from old values, with null for unknown values', async () => {

@@ -11,6 +11,7 @@ import type { Log } from '#shared/runtime/log.ts';
 import type { GatewayLink } from '../access/ssh/gateway-link.ts';
 import type { ContainerEngine, ContainerUsage } from '../containers/engine/engine.ts';
 import type { GpuDriver, GpuReading } from '../gpu/gpu-driver.ts';
+import { loadOfCores } from '../gpu/simulated-load.ts';
 import type { HostProbe, HostSample } from '../host/host-probe.ts';
 import type { PodRow } from '../pods/pod.store.ts';
 import type { PodRecords } from '../pods/pod-records.ts';
@@ -29,7 +30,7 @@ export type SamplesPorts = {
   log: Log;
   engine: Pick<ContainerEngine, 'info'>;
   podUsage: PodUsage;
-  gpuDriver: Pick<GpuDriver, 'kind' | 'read'>;
+  gpuDriver: Pick<GpuDriver, 'kind' | 'read' | 'follow'>;
   hostProbe: Pick<HostProbe, 'sample'>;
   records: Pick<PodRecords, 'get' | 'list'>;
   gatewayLink: Pick<GatewayLink, 'traffic'>;
@@ -95,6 +96,18 @@ export function createSamples(deps: SamplesPorts) {
     for (const { row, containerId } of running) {
       recordPod(row, containerId, { usage: usages.get(containerId) ?? null, reading });
     }
+    followPods(running.map(({ row }) => row));
+  }
+
+  /** Sets the load of simulated cards from their pods; the next reading shows it. */
+  function followPods(running: readonly PodRow[]): void {
+    if (gpuDriver.follow === undefined) return;
+    const loads = running.flatMap((row) => {
+      const { gpu_uuids: uuids, limits } = specOf(row);
+      const load = loadOfCores(pods.get(row.id)?.usedCores ?? null, limits.cpu_cores);
+      return uuids.map((uuid) => [uuid, load] as const);
+    });
+    gpuDriver.follow(new Map(loads));
   }
 
   function recordPod(

@@ -6,6 +6,10 @@ type ErrorEntry = { status: number; hint: string };
 export const ERROR_TABLE = {
   unauthorized: { status: 401, hint: 'Send a valid API key in X-API-Key or log in again.' },
   api_key_inactive: { status: 401, hint: 'Activate the key or use another one.' },
+  ticket_invalid: {
+    status: 401,
+    hint: 'Create a new ticket with POST /auth/tickets, or log in with the password.',
+  },
   insufficient_balance: {
     status: 403,
     hint: 'Top up (PUT /users/me/auto-top-up, or a payment that the operator notes with ledger pay-in), then retry; with a new Idempotency-Key if there was one.',

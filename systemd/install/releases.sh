@@ -24,6 +24,7 @@ put_together() {
   else
     put_packages "$new"
   fi
+  put_console "$new"
   [ "$(release_name "$new")" = "$1" ] || fail "The tree changed or was unreadable while it was copied."
   "$new/node_modules/.bin/node" --version >/dev/null || fail "There is no packaged Node for $(uname -sm)."
   loads "$new" || fail 'The release does not load; nothing was switched.'

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { bannedWordsInMarkdown } from '../layout/words.ts';
+import { clientTypes } from './client-types.ts';
 import {
   COVERAGE_FILE,
   defaultCoverage,
@@ -36,6 +37,10 @@ describe.each(Object.entries(GENERATED))('%s', (path, tables) => {
 
 it('has the coverage of the default policy (otherwise run `npm run docs`)', () => {
   expect(defaultCoverage()).toBe(readDocument(COVERAGE_FILE));
+});
+
+it('has the console’s types of the present interface (otherwise run `npm run docs`)', async () => {
+  for (const [path, text] of await clientTypes()) expect(readDocument(path), path).toBe(text);
 });
 
 describe.each(READMES)('%s', (path) => {

@@ -42,6 +42,15 @@ export const RULES: readonly Rule[] = [
       !isTest(path),
   ),
   forbidImports(
+    'the console imports nothing outside its folder, and only tests import it',
+    (path, { target, package: name }) =>
+      isUnder(path, 'validator/console/')
+        ? !isTest(path) &&
+          ((target !== null && !isUnder(target, 'validator/console/')) ||
+            (name?.startsWith('node:') === true && !isUnder(path, 'validator/console/build/')))
+        : isUnder(target, 'validator/console/') && !isTest(path),
+  ),
+  forbidImports(
     'routes never import stores',
     (path, { target }) => path.endsWith('.routes.ts') && hasRole(target, 'store'),
   ),
@@ -110,6 +119,9 @@ export const RULES: readonly Rule[] = [
       isUnder(path, 'agent/containers/images/', 'agent/updates/', 'shared/check/archive/') ||
       isTest(path),
   ),
+  home('vite', (path) => path === 'validator/console/build/build.ts'),
+  home('react', (path) => isUnder(path, 'validator/console/') && path.endsWith('.tsx')),
+  home('playwright-core', (path) => isTest(path)),
   home('node:timers', (path) => path === 'shared/runtime/clock.ts' || isTest(path)),
 
   forbidCode(
@@ -120,12 +132,18 @@ export const RULES: readonly Rule[] = [
   forbidCode(
     'time comes from the Clock',
     /\bDate\.now\b|\bnew Date\b|\bperformance\.now\b|\bprocess\.hrtime\b|\bAbortSignal\.timeout\b|(?:(?<!\.)|\bglobalThis\.)\bset(?:Timeout|Interval)\b/g,
-    (path) => !isTest(path) && path !== 'shared/runtime/clock.ts',
+    (path) =>
+      !isTest(path) &&
+      path !== 'shared/runtime/clock.ts' &&
+      path !== 'validator/console/browser/clock.ts',
   ),
   forbidCode(
     'randomness comes from Random',
     /\bMath\.random\b|\brandom(?:UUID|Bytes|Int|FillSync)\b|\bgetRandomValues\b/g,
-    (path) => !isTest(path) && path !== 'shared/runtime/random.ts',
+    (path) =>
+      !isTest(path) &&
+      path !== 'shared/runtime/random.ts' &&
+      path !== 'validator/console/browser/random.ts',
   ),
 
   forbidCode(

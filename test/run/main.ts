@@ -25,6 +25,8 @@ Ctrl-C ends the run, removes what it has left, and prints "interrupted" last.
 
 const PACKAGES = join(import.meta.dirname, '../../node_modules');
 const TYPES = [join(PACKAGES, 'typescript/bin/tsc'), '--noEmit'];
+/** The console runs in browsers and has other types than the programs. */
+const CONSOLE_TYPES = [...TYPES, '--project', 'validator/console'];
 const LINT = [join(PACKAGES, '@biomejs/biome/bin/biome'), 'check', '--error-on-warnings'];
 const TESTS = [join(PACKAGES, 'vitest/vitest.mjs'), 'run'];
 /** Projects whose tests do not take minutes. `vitest.config.ts` defines the projects. */
@@ -46,8 +48,9 @@ async function run(words: readonly string[]): Promise<number> {
     process.on(name, () => interruption.abort());
   }
   const { signal } = interruption;
-  const [types, lint] = await Promise.all([check(TYPES, signal), check(LINT, signal)]);
-  const status = types || lint || (await runTests(words, signal));
+  const checks = [TYPES, CONSOLE_TYPES, LINT].map((program) => check(program, signal));
+  const failed = (await Promise.all(checks)).find((status) => status !== 0);
+  const status = failed || (await runTests(words, signal));
   if (!signal.aborted) return status;
   print('interrupted\n');
   return INTERRUPTED;

@@ -38,6 +38,7 @@ afterAll(() => scene.close());
 
 async function playDay(): Promise<void> {
   await account.visitPublicRoutes(scene);
+  await provider.setPassword(scene);
   const supplier = await provider.logIn(scene);
   await provider.arrangeProfile(scene, supplier);
   await provider.offerNode(scene, supplier);

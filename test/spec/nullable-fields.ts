@@ -75,7 +75,11 @@ const NODES: readonly NullableFields[] = [
     'uptime_in_minutes',
     'the node has not passed its checks yet, or the last check could not reach the node',
   ),
-  row('ExecutorDetailResponse', 'validator_hotkey', 'no validator has checked the node yet'),
+  row(
+    'ExecutorDetailResponse',
+    'validator_hotkey last_checked_at',
+    'no validator has checked the node yet',
+  ),
   row('ExecutorDetailResponse', 'ncu_profiling_enabled p2p', 'always null: nothing measures this'),
   row(
     'ExecutorDetailResponse',
@@ -336,9 +340,10 @@ const ACCOUNTS: readonly NullableFields[] = [
   ),
   row(['TransferHistoryDto', 'TransferResponse'], 'note', 'the request had no such value'),
   row('AlphaQuote', 'converted rate', 'the rate of the subnet is unknown'),
-  row('LedgerPage', 'next_after', 'this is the last page'),
+  row('LedgerPage', 'next_after next_before', 'this is the last page, or the order is the other'),
   row('PresignedUpload', 'public_url', 'the object is not public'),
   row('ApiKey', 'key', 'the caller has no session, or `CENTRAL_API_KEYS_RETRIEVABLE` is `false`'),
+  row('Session', 'client', 'the log-in had no header User-Agent'),
   row('ApiKey', 'expires_at last_used', 'the key never expires, or was never used'),
   row('ApiKey', 'scopes daily_budget_usd max_budget_usd', 'the key does not have this limit'),
   row('ApiKey', 'workspace_id', 'always null: the marketplace has no workspaces'),
@@ -443,6 +448,11 @@ const PROVIDERS: readonly NullableFields[] = [
   row('NodeLocation', 'entered updated_at', 'the provider entered no place'),
   row(REASONS, 'blocking_reasons[].docs_url', 'the operator configured no documentation'),
   row('Verification', 'checked_at', 'no validator has checked the node yet'),
+  row(
+    'Verification',
+    'checks[].fix_command checks[].verify_command',
+    'the node passed the check, or no command can fix the problem',
+  ),
   row('Verification', 'score', 'always null: verdicts have no score'),
   row(
     'PortalRequest',

@@ -232,7 +232,10 @@ export const PORTAL_OPERATIONS: readonly (readonly [
   auth: 'open' | 'token',
 ])[] = [
   ['POST', '/auth/login-flexible', 'open'],
+  ['POST', '/auth/login', 'open'],
+  ['POST', '/auth/exchange-ticket', 'open'],
   ['POST', '/auth/set-password', 'open'],
+  ['POST', '/auth/tickets', 'token'],
   ['GET', '/auth/me', 'token'],
   ['POST', '/auth/logout', 'token'],
   ['POST', '/auth/set-email', 'token'],

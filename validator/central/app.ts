@@ -37,6 +37,7 @@ import {
   registerBelow,
 } from './platform/api-server.ts';
 import type { CentralOptions, CentralPorts } from './platform/central-deps.ts';
+import { registerConsole, serveConsolePages } from './platform/console/console.routes.ts';
 import { requireSchema } from './platform/database/database.ts';
 import { startBacklog } from './platform/metrics/backlog.job.ts';
 import { registerViewer } from './platform/openapi/viewer.routes.ts';
@@ -134,7 +135,7 @@ export async function createCentral(
   const ports = { ...given, db, backupStorage: given.backupStorage ?? storage?.storage ?? null };
   const base = { ports, options, notifier, stopping, trust: guard };
   const credentials = createCredentials(ports, options, stopping, keyBudgets);
-  const { sessions, passwords, apiKeys, tickets } = credentials;
+  const { sessions, logInTickets, passwords, apiKeys, tickets } = credentials;
   const { auditLedger: audit = () => db.transaction().execute(auditLedger) } = given;
   const providerTokens = createProviderTokens({ db, clock, random });
   const delivery = createDelivery(
@@ -165,6 +166,7 @@ export async function createCentral(
   const accounts = createAccountsModule({
     ...deps,
     sessions,
+    logInTickets,
     passwords,
     apiKeys,
     onboarding: billing.onboarding,
@@ -198,6 +200,8 @@ export async function createCentral(
         validatorOf: (accountId) => validatorAccounts.hotkeyOf(db, accountId),
       }),
   });
+  const { consoleFolder = null } = options;
+  if (consoleFolder !== null) serveConsolePages(server, consoleFolder);
   await registerBelow(server, API_PREFIX, [
     (api) => registerSystemRoutes(api, { clock, agents: ports.agents, stopping }),
     accounts.registerApi,
@@ -216,7 +220,11 @@ export async function createCentral(
   ]);
   await registerBelow(server, PORTAL_PREFIX, [
     (portal) =>
-      registerPortal(portal, { ...base, sessions, passwords, providerTokens }, market.portal),
+      registerPortal(
+        portal,
+        { ...base, sessions, logInTickets, passwords, providerTokens },
+        market.portal,
+      ),
     billing.registerPortal,
     registerPortalDescription,
   ]);
@@ -232,6 +240,7 @@ export async function createCentral(
     registerSharedConfig,
     registerViewer,
     registerStartPages,
+    (origin) => (consoleFolder === null ? undefined : registerConsole(origin, consoleFolder)),
     delivery.registerOrigin,
     (origin) => billing.registerOrigin(origin, accounts.completeOnboarding),
     async (origin) => storage?.register(origin),

@@ -37,6 +37,7 @@ import {
   databaseBackupsOf,
   databaseLimitsOf,
 } from './platform/central-home.ts';
+import { CONSOLE_FOLDER } from './platform/console/console-files.ts';
 import { openCentralDatabase } from './platform/database/database.ts';
 import { openNotifier } from './platform/database/notifier.ts';
 import { corsOriginsFrom } from './platform/edge/cors.ts';
@@ -200,5 +201,6 @@ function optionsOf(config: CentralConfig, adapters: Adapters): CentralOptions {
     allowsLoopback: isLoopback(config.CENTRAL_HOST),
     rateLimits: rateLimitsFrom(config),
     corsOrigins: corsOriginsFrom(config),
+    consoleFolder: CONSOLE_FOLDER,
   };
 }

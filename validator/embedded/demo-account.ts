@@ -6,7 +6,13 @@ import { type Random, randomToken } from '#shared/runtime/random.ts';
 import { createSshKeyPair } from '#shared/signing/openssh-key.ts';
 import { type Home, readOrCreateFile, writePrivateFile } from './home.ts';
 
-export type DemoAccount = { email: string; password: string; apiKey: string };
+export type DemoAccount = {
+  email: string;
+  password: string;
+  apiKey: string;
+  /** Single-use ticket that logs a browser in. */
+  ticket: string;
+};
 
 const DEMO_EMAIL = 'demo@podwright.invalid';
 const PROBE_EMAIL = 'renter@podwright.invalid';
@@ -40,7 +46,12 @@ export async function ensureDemoAccount(
     headers,
     body: { name: 'demo', public_key: publicKey },
   });
-  return { ...account, apiKey };
+  const { ticket } = await callJson(z.object({ ticket: z.string() }), {
+    method: 'POST',
+    url: `${baseUrl}/auth/tickets`,
+    headers,
+  });
+  return { ...account, apiKey, ticket };
 }
 
 /**

@@ -5,8 +5,8 @@ import type { MetricsUrl } from './metrics-listeners.ts';
 export type DemoFile = {
   base_url: string;
   portal_url: string;
-  /** Null until there is a web console. */
-  console_url: string | null;
+  /** Link that logs a browser in to the demo account: once, within an hour after the start. */
+  console_url: string;
   validator_url: string;
   /** Signer of evidence, and the key whose commands the gateway relays. */
   validator: { hotkey: string };
@@ -33,6 +33,7 @@ export function readyText(demo: DemoFile, home: Home, simulated: boolean): strin
   return `
 Podwright is ready.${gpus}
 
+  console    ${demo.console_url}
   API        ${base}
   reference  ${new URL('/docs', base)}
   portal     ${demo.portal_url}

@@ -11,6 +11,7 @@ import { type Central, createCentral } from '../central/app.ts';
 import { createGatewayAgents } from '../central/platform/adapters/gateway-agents.ts';
 import type { CentralPorts } from '../central/platform/central-deps.ts';
 import { centralSecret } from '../central/platform/central-home.ts';
+import { CONSOLE_FOLDER } from '../central/platform/console/console-files.ts';
 import { centralOptionsFrom } from './central-settings.ts';
 import type { Home } from './home.ts';
 import type { StartOptions } from './options.ts';
@@ -66,6 +67,7 @@ export function createLocalCentral(
       verifyEmailAtSignup: false,
       ...adapters.options,
       allowsLoopback: isLoopback(options.host),
+      consoleFolder: CONSOLE_FOLDER,
       ...centralOptionsFrom(environment),
     },
   );

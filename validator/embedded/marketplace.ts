@@ -209,7 +209,7 @@ async function describe(
   return {
     base_url: urls.api,
     portal_url: urls.portal,
-    console_url: null,
+    console_url: new URL(`/#ticket=${account.ticket}`, urls.api).href,
     validator_url: urls.validator,
     validator: { hotkey: validator.hotkey },
     central: { hotkey: central.hotkey },

@@ -18,6 +18,7 @@ const HOTKEY = '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY';
 const UNIX_SECONDS = '1795000000';
 const SIGNATURE = '"0x00"';
 const MAILED_TOKEN = 'token-from-the-mail';
+const TICKET = 'ticket-from-the-link';
 const CHAT_STATE = 'state-of-the-link';
 const REPORT_DOCUMENT = '"document-of-the-examination"';
 const REPORT_SIGNATURE = '"0x01"';
@@ -130,6 +131,8 @@ export async function createExampleScene() {
       await market.call('POST', '/auth/resend-verify-email', { body: { email: ADA.email } });
       return { [MAILED_TOKEN]: await mailedToken(market, ADA.email, 'verify-email') };
     }
+    if (name.endsWith('/auth/exchange-ticket')) return { [TICKET]: await logInTicket(name) };
+    if (name.endsWith('/portal/auth/login')) await setProviderPassword();
     if (name.endsWith('/users/reset-password')) {
       await market.call('POST', '/users/request-reset-password', { body: { email: ADA.email } });
       return { [MAILED_TOKEN]: await mailedToken(market, ADA.email, 'password-reset') };
@@ -172,6 +175,24 @@ export async function createExampleScene() {
       return { [CHAT_STATE]: stateIn(body.data.authorization_url) };
     }
     return {};
+  }
+
+  async function logInTicket(name: string): Promise<string> {
+    if (name.includes(' /portal/')) {
+      const { body } = await market.portal('POST', '/auth/tickets', { token: portalToken });
+      return body.data.ticket;
+    }
+    const { body } = await market.call('POST', '/auth/tickets', { headers: account.session });
+    return body.ticket;
+  }
+
+  async function setProviderPassword(): Promise<void> {
+    const message = String(Math.floor(clock.now() / 1_000));
+    const signature = toHex(provider.sign(new TextEncoder().encode(message)));
+    const signed = { miner_hotkey: provider.hotkey, message, signature };
+    await market.portal('POST', '/auth/set-password', {
+      body: { ...signed, new_password: ADA.password },
+    });
   }
 
   /** Reports the pod, and examines the report as the validator. */

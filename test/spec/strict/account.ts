@@ -62,6 +62,15 @@ export const SignUp = z.object({
   user: Account,
 });
 export const LogIn = z.object({ user: Account, token: s, expires_at: t });
+export const LogInTicket = z.object({ ticket: s, expires_at: t, expires_in_seconds: i });
+export const SessionPage = z.object({
+  sessions: z.array(
+    z.object({ id: u, client: maybe(s), current: b, created_at: t, expires_at: t }),
+  ),
+  page: i,
+  limit: i,
+  total: i,
+});
 export const Removed = Success.extend({ id: u });
 export const Address = z.object({ ip: s });
 export const Exists = z.object({ exists: b });

@@ -71,6 +71,7 @@ export const NodeSummary = z.object({
   location: maybe(Location),
   reliability_score: maybe(Share),
   uptime_in_minutes: maybe(i),
+  last_checked_at: maybe(t),
   miner_hotkey: maybe(s),
   validator_hotkey: maybe(s),
   provider_id: maybe(u),

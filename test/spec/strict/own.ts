@@ -8,6 +8,12 @@ export const PayoutAccount = z.object({
   stripe_onboarding_completed: b,
   onboarding_url: maybe(s),
 });
+export const SearchResults = z.object({
+  pods: z.array(z.object({ id: u, pod_name: s, status: s, executor_id: u })),
+  volumes: z.array(z.object({ id: u, name: s })),
+  templates: z.array(z.object({ id: u, name: s, docker_image: s })),
+  nodes: z.array(z.object({ id: u, huid: s, machine_name: s, executor_ip_address: s })),
+});
 export const LedgerPage = z.object({
   lines: z.array(
     z.object({
@@ -25,6 +31,7 @@ export const LedgerPage = z.object({
     }),
   ),
   next_after: maybe(i),
+  next_before: maybe(i),
 });
 const webhook = {
   id: u,

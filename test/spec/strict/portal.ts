@@ -95,7 +95,19 @@ export const Verification = z.object({
   checked_at: maybe(t),
   validator_hotkey: s,
   score: maybe(n),
-  checks: z.array(z.object({ name: s, passed: b, measured: s, required: s, message: s })),
+  checks: z.array(
+    z.object({
+      name: s,
+      passed: b,
+      gating: b,
+      measured: s,
+      required: s,
+      message: s,
+      fix: s,
+      fix_command: maybe(s),
+      verify_command: maybe(s),
+    }),
+  ),
   blocking_reasons: z.array(Reason),
 });
 export const SyncCounts = z.object({ added: i, updated: i, removed: i });

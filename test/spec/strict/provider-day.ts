@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { toHex } from '#shared/signing/sr25519.ts';
 import { testSigner } from '../../fakes/scenes/market-fixture.ts';
-import { ChatUrl, SharedConfig } from './account.ts';
+import { ChatUrl, LogInTicket, SharedConfig } from './account.ts';
 import type { DayScene } from './day-scene.ts';
 import { Rentability } from './nodes.ts';
 import * as portal from './portal.ts';
@@ -30,13 +30,24 @@ export async function logIn(scene: DayScene, signer = scene.market.provider): Pr
   return { headers: { authorization: `Bearer ${data.token}` } };
 }
 
+/** Sets a password, which ends the sessions of the provider. */
+export async function setPassword(scene: DayScene): Promise<void> {
+  await scene.portal.call('POST /auth/set-password', portal.one(z.object({})), {
+    body: { ...(await proofOf(scene)), new_password: 'correct horse battery' },
+  });
+}
+
 export async function arrangeProfile(scene: DayScene, { headers }: Provider): Promise<void> {
   const { call } = scene.portal;
   const Profile = portal.one(portal.Profile);
   await call('GET /openapi.json', AnyObject);
   await call('GET /v1/shared-config', SharedConfig);
-  await call('POST /auth/set-password', portal.one(z.object({})), {
-    body: { ...(await proofOf(scene)), new_password: 'correct horse battery' },
+  const { data: created } = await call('POST /auth/tickets', portal.one(LogInTicket), { headers });
+  await call('POST /auth/exchange-ticket', portal.PortalLogIn, {
+    body: { ticket: created.ticket },
+  });
+  await call('POST /auth/login', portal.PortalLogIn, {
+    body: { miner_hotkey: scene.market.provider.hotkey, password: 'correct horse battery' },
   });
   await call('GET /auth/me', portal.Profile, { headers });
   const email = { email: 'provider@example.com' };

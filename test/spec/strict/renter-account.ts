@@ -46,7 +46,8 @@ export async function visitPublicRoutes({ api, market }: DayScene): Promise<void
 }
 
 /** Signs up, verifies the address, and replaces a forgotten password. */
-export async function signUp({ api, market }: DayScene): Promise<Renter> {
+export async function signUp(scene: DayScene): Promise<Renter> {
+  const { api, market } = scene;
   const { call } = api;
   const credentials = { email: RENTER, password: PASSWORD };
   const made = await call('POST /users', account.SignUp, { body: credentials });
@@ -67,7 +68,26 @@ export async function signUp({ api, market }: DayScene): Promise<Renter> {
     body: { email: RENTER, password: NEW_PASSWORD },
   });
   const key = { 'x-api-key': made.api_key };
-  return { id: made.user.id, key, session: { authorization: `Bearer ${token}` } };
+  const session = { authorization: `Bearer ${token}` };
+  await useSessions(scene, session);
+  return { id: made.user.id, key, session };
+}
+
+/** Logs in with a ticket, and ends sessions. */
+async function useSessions({ api }: DayScene, headers: Record<string, string>): Promise<void> {
+  const { call } = api;
+  const begin = async () => {
+    const { ticket } = await call('POST /auth/tickets', account.LogInTicket, { headers });
+    const body = { ticket };
+    return call('POST /auth/exchange-ticket', account.LogIn, { body });
+  };
+  const { token } = await begin();
+  await call('POST /auth/logout', Success, { headers: { authorization: `Bearer ${token}` } });
+  await begin();
+  const { sessions } = await call('GET /users/me/sessions', account.SessionPage, { headers });
+  const id = sessions.find(({ current }) => !current)?.id ?? '';
+  await call('DELETE /users/me/sessions/{id}', Success, { headers, params: { id } });
+  await call('DELETE /users/me/sessions', Success, { headers });
 }
 
 /** Changes the profile, keys and settings. */
@@ -197,6 +217,10 @@ async function arrangeMoney({ api, market }: DayScene, renter: Renter): Promise<
   await call('GET /users/me/transfer-history', z.array(account.Transfer), { headers });
   await call('GET /users/me/transfer-credit-history', z.array(account.Transfer), { headers });
   await call('GET /users/me/ledger', own.LedgerPage, { headers });
+  await call('GET /users/me/ledger', own.LedgerPage, {
+    headers,
+    query: { order: 'desc', limit: 1 },
+  });
   await completeOnboarding({ api, market }, headers);
   await call('PUT /users/me/referral-payout-method', account.Account, {
     headers,

@@ -34,6 +34,9 @@ export async function useVolumes(
     },
   });
   await scene.settle();
+  for (const q of ['data', 'with volume', 'podwright', second]) {
+    await call('GET /users/me/search', own.SearchResults, { headers, query: { q } });
+  }
   await call('GET /pods/{id}', pods.PodDetail, { headers, params: { id: rented.id } });
   await call('GET /volumes/{volume_id}/current-stats', resources.VolumeStats, {
     headers,

@@ -41,6 +41,7 @@ export async function searchNodes(
     headers,
     query: { executor_id: first, template_id: DEFAULT_TEMPLATE },
   });
+  await call('GET /executors/{executor_uuid}', nodes.NodeRow, { headers, params });
   await call('GET /executors/{executor_uuid}/rentability', nodes.Rentability, { params });
   await call('GET /executors/{executor_uuid}/hardware-utilization', nodes.Hardware, { params });
   await call('GET /executors/{executor_uuid}/reliability', AnyObject, { params });

@@ -1,4 +1,4 @@
-/** Composes authentication: sessions, API keys, stream tickets, passwords and signatures of validators. */
+/** Composes authentication: sessions, API keys, tickets, passwords and signatures of validators. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { CentralOptions, CentralPorts } from '../platform/central-deps.ts';
 import type { Sweeps } from '../platform/schedule/retention.ts';
@@ -6,6 +6,7 @@ import { createApiKeys, type KeyBudgets } from './api-keys/api-key.service.ts';
 import { createApiKeySecrets } from './auth/api-key-secret.ts';
 import { type AuthenticationDeps, installAuthentication } from './auth/authenticate.ts';
 import { createCredentialWatch } from './auth/credential-watch.ts';
+import { createLogInTickets } from './auth/log-in-ticket.ts';
 import { createPasswords } from './auth/password.ts';
 import { createSessions } from './auth/session.ts';
 import { createStreamTickets } from './auth/stream-ticket.ts';
@@ -34,6 +35,7 @@ export function createCredentials(
     retrievable: options.apiKeysRetrievable ?? true,
     budgets,
   });
+  const logInTickets = createLogInTickets({ db, clock, random, sessions });
   const tickets = createStreamTickets({ db, clock, random, secret });
   const validators = createValidatorSignatures({
     db,
@@ -46,6 +48,7 @@ export function createCredentials(
   return {
     sessions,
     apiKeys,
+    logInTickets,
     tickets,
     /** Verifies the body of a request with a canonical signature. */
     verifyBody: validators.verifyBody,
@@ -63,6 +66,7 @@ export function createCredentials(
 
     sweeps: {
       sessions: sessions.sweep,
+      'log-in-tickets': logInTickets.sweep,
       'stream-tickets': tickets.sweep,
       'validator-signatures': validators.sweep,
     } satisfies Sweeps,

@@ -24,6 +24,7 @@ import { launchHistoryFor } from './pods/launch-eta.ts';
 import { createPodParts, type PodPartsDeps } from './pods/pods.ts';
 import type { RentDeps } from './rentals/rental.service.ts';
 import { registerRentals } from './rentals/rentals.ts';
+import { registerSearch } from './search/search.routes.ts';
 import { registerSupportChannels } from './support-channels/support-channel.routes.ts';
 import { createRegistryCheck } from './templates/registry-check.ts';
 import { createTemplateParts } from './templates/templates.ts';
@@ -114,6 +115,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
       requests.register(api, { clock, idempotency });
       pods.register(api);
       metrics.register(api);
+      registerSearch(api, { db, clock, view: executors.view });
       registerFeedbackRoutes(api, { clock, random, idempotency, recordsUploads });
       reports.register(api, { clock, idempotency });
       registerSupportChannels(api, deps);

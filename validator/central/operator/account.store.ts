@@ -1,11 +1,10 @@
 /** Queries of accounts and their pods for operators. No query returns deleted accounts. */
+
 import { type SelectQueryBuilder, sql } from 'kysely';
+import { literally } from '../platform/database/like.ts';
 import type { Db, Tables } from '../platform/database/tables.ts';
 
 export type AccountSearch = { q: string; page: number; limit: number };
-
-/** Escapes the wildcards of `like` with `!`. */
-export const literally = (text: string) => text.replaceAll(/[!%_]/g, '!$&');
 
 function matching(db: Db, q: string): SelectQueryBuilder<Tables, 'accounts', object> {
   const text = q.trim().toLowerCase();

@@ -1,7 +1,7 @@
 /** Queries of nodes and providers for operators, one page at a time. */
 import { type SelectQueryBuilder, type Simplify, sql } from 'kysely';
+import { literally } from '../platform/database/like.ts';
 import type { Db, Tables } from '../platform/database/tables.ts';
-import { literally } from './account.store.ts';
 
 /**
  * Values that state whether a node can be rented: the first obstacle of `rentalObstacles`

@@ -101,6 +101,8 @@ export type CentralOptions = {
    * the token.
    */
   consoleUrl?: string | null;
+  /** Folder of the built console, which the central API serves at `/`; null or absent: it serves none. */
+  consoleFolder?: string | null;
   /** Base URL of support channels that exist only in the database; null or absent: these channels have no URL. */
   channelUrl?: string | null;
   /** Address that receives the messages of support channels. Null or absent: the messages remain in the database. */

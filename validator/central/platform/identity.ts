@@ -101,6 +101,11 @@ export function validatorOf(request: FastifyRequest): ValidatorIdentity {
   return request.identity;
 }
 
+/** Returns the header User-Agent of a request; null if there is none. */
+export function userAgentOf({ headers }: FastifyRequest): string | null {
+  return headers['user-agent'] ?? null;
+}
+
 /** Originator of an action, recorded in events and in the ledger. */
 export type Actor = {
   auth: 'session' | 'api_key' | 'provider' | 'validator' | 'system';

@@ -48,20 +48,32 @@ export function nodeRow(executor: ExecutorEntry, isOwn: boolean, docsUrl: DocsUr
 /** Returns the checks of the last verdict. */
 export function verificationOf(executor: ExecutorEntry, docsUrl: DocsUrl): Verification {
   const checks = checksOf(executor);
+  const { port } = executor;
   return {
     verified: executor.state === 'verified',
     checked_at: executor.verdict_at === null ? null : naiveUtc(executor.verdict_at),
     validator_hotkey: executor.validator_hotkey ?? '',
     score: null,
-    checks: checks.map(({ check_id, passed, measured, required, message }) => ({
-      name: check_id,
-      passed,
-      measured,
-      required,
-      message,
+    checks: checks.map((check) => ({
+      name: check.check_id,
+      passed: check.passed,
+      // Early versions stored results without the mode.
+      gating: check.mode === undefined || check.mode === 'enforce',
+      measured: check.measured,
+      required: check.required,
+      message: check.message,
+      fix: check.passed ? '' : check.remediation,
+      ...(check.passed ? NO_REMEDY_NEEDED : commandsOf(check, port)),
     })),
     blocking_reasons: blockingReasons(executor, docsUrl),
   };
+}
+
+const NO_REMEDY_NEEDED = { fix_command: null, verify_command: null };
+
+function commandsOf({ reason_code: code, check_id: id }: CheckResult, port: number) {
+  const { fix_command, verify_command } = remedyOf(code ?? id, port);
+  return { fix_command, verify_command };
 }
 
 function nodeStatus({ state, paused, opted_in }: ExecutorEntry): PortalNode['status'] {

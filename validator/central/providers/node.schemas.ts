@@ -181,16 +181,27 @@ export const Verification = z
               {
                 name: z.string(),
                 passed: z.boolean(),
+                gating: z.boolean(),
                 measured: z.string(),
                 required: z.string(),
                 message: z.string(),
+                fix: z.string(),
+                fix_command: z.string().nullable(),
+                verify_command: z.string().nullable(),
               },
               {
                 name: 'Name of the check.',
                 passed: 'True if the node passed.',
+                gating:
+                  'True if a failure prevents rentals and rewards; false if the result is only recorded.',
                 measured: 'Measured value.',
                 required: 'Required value.',
                 message: 'The result, as a sentence.',
+                fix: 'Recommended action after a failure; empty for a passed check.',
+                fix_command:
+                  'Command that fixes the problem; null if there is none, and for a passed check.',
+                verify_command:
+                  'Command that tests whether the problem is fixed; null for a passed check.',
               },
             ),
           ),

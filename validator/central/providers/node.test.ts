@@ -229,7 +229,17 @@ it('returns the reasons why a node is not on the market, with their remedies', a
     verified: false,
     checked_at: expect.any(String),
     validator_hotkey: market.validator.hotkey,
-    checks: [{ name: 'clock', passed: false }, { name: 'power_limit' }, { name: 'new_check' }],
+    checks: [
+      {
+        name: 'clock',
+        passed: false,
+        gating: true,
+        fix: 'Enable time synchronisation (systemd-timesyncd or chrony).',
+        fix_command: 'timedatectl set-ntp true',
+      },
+      { name: 'power_limit', gating: false },
+      { name: 'new_check', fix_command: null },
+    ],
   });
   expect(verification.blocking_reasons).toEqual([
     {

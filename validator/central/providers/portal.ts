@@ -33,11 +33,11 @@ export type PortalParts = {
 };
 
 export type PortalDeps = CentralDeps &
-  Pick<Credentials, 'sessions' | 'passwords'> & { providerTokens: ProviderTokens };
+  Pick<Credentials, 'sessions' | 'logInTickets' | 'passwords'> & { providerTokens: ProviderTokens };
 
 /** Registers the routes below /portal. */
 export function registerPortal(portal: HttpServer, deps: PortalDeps, parts: PortalParts): void {
-  const { sessions, passwords, providerTokens, options } = deps;
+  const { sessions, logInTickets, passwords, providerTokens, options } = deps;
   const { idempotency, overview, requests, notices, metricHistories } = parts;
   const { db, clock, random, secret, agents, addresses = null } = deps.ports;
   const { chat: platform = null, centralMiner: miner = null } = deps.ports;
@@ -57,7 +57,15 @@ export function registerPortal(portal: HttpServer, deps: PortalDeps, parts: Port
   const renterReference = createRenterReference({ secret });
   registerProviderRoutes(portal, {
     answers,
-    providers: createProviders({ db, clock, random, sessions, passwords, validators }),
+    providers: createProviders({
+      db,
+      clock,
+      random,
+      sessions,
+      logInTickets,
+      passwords,
+      validators,
+    }),
     profiles: createProfiles({ db, clock, chat, minerAddress: miner ?? agents.gateway }),
     providerTokens,
   });

@@ -1,12 +1,13 @@
 /** Portal routes for the provider itself: log-in, profile, tokens and chat account. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
+import { ExchangeTicket, LogInTicketResponse } from '../accounts/account/session.schemas.ts';
 import {
   ChatCallbackQuery,
   ChatOAuthAuthorizationUrlResponse,
   ChatOAuthCallbackResponse,
 } from '../accounts/chat/chat.schemas.ts';
-import { providerOf } from '../platform/identity.ts';
+import { providerOf, userAgentOf } from '../platform/identity.ts';
 import { type PortalAnswers, portalAnswer } from '../platform/portal-answer.ts';
 import {
   CreateProviderToken,
@@ -14,6 +15,7 @@ import {
   OptIn,
   OptInAnswer,
   PortalLogin,
+  PortalPasswordLogin,
   PortalSession,
   ProviderProfile,
   ProviderTokenRow,
@@ -28,8 +30,8 @@ import type { ProviderTokens } from './provider-token.service.ts';
 
 const tags = ['Portal'];
 const config = { auth: 'portal' } as const;
-/** These routes require no token, and each request costs the verification of a signature or a password hash. */
-const bySignature = { auth: 'none', limit: 'login' } as const;
+/** These routes require no token. Each request costs a signature or a password hash, or can guess a secret. */
+const logInConfig = { auth: 'none', limit: 'login' } as const;
 
 export type ProviderRoutesDeps = {
   answers: PortalAnswers;
@@ -45,7 +47,7 @@ export function registerProviderRoutes(portal: HttpServer, deps: ProviderRoutesD
   portal.post(
     '/auth/login-flexible',
     {
-      config: bySignature,
+      config: logInConfig,
       schema: {
         tags,
         summary: 'Log in with a hotkey',
@@ -62,17 +64,39 @@ export function registerProviderRoutes(portal: HttpServer, deps: ProviderRoutesD
         response: { 200: portalAnswer(PortalSession) },
       },
     },
-    async (request) => answers.one(await providers.logIn(request.body)),
+    async (request) => answers.one(await providers.logIn(request.body, userAgentOf(request))),
   );
+  portal.post(
+    '/auth/login',
+    {
+      config: logInConfig,
+      schema: {
+        tags,
+        summary: 'Log in with a password',
+        description:
+          'Checks the password that `POST /auth/set-password` stored, and returns a session token that is valid for 7 days.',
+        errors: {
+          unauthorized: 'the hotkey or the password is wrong, or no password was set',
+          rate_limited: 'too many attempts from this address',
+        },
+        retry: 'Safe: every log-in returns a new token; earlier tokens stay valid.',
+        body: PortalPasswordLogin,
+        response: { 200: portalAnswer(PortalSession) },
+      },
+    },
+    async (request) =>
+      answers.one(await providers.logInByPassword(request.body, userAgentOf(request))),
+  );
+  registerTicketRoutes(portal, deps);
   portal.post(
     '/auth/set-password',
     {
-      config: bySignature,
+      config: logInConfig,
       schema: {
         tags,
         summary: "Set the provider's password",
         description:
-          'Stores a password. The request requires a signature as a log-in does, and no session. Log-ins continue to require a signature.',
+          'Stores a password. The request requires a signature as a log-in does, and no session. Afterwards `POST /auth/login` accepts the password. All sessions of the provider end; provider tokens stay valid.',
         errors: {
           unauthorized:
             "the signature is invalid, the signed time differs too much from the server's time, or the message was already used",
@@ -287,5 +311,50 @@ function registerTokens(portal: HttpServer, { answers, providerTokens }: Provide
     },
     async (request) =>
       answers.one(await providerTokens.remove(providerOf(request), request.params.id)),
+  );
+}
+
+/** Routes of the tickets that begin a session. */
+function registerTicketRoutes(
+  portal: HttpServer,
+  { answers, providers }: ProviderRoutesDeps,
+): void {
+  portal.post(
+    '/auth/tickets',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Create a log-in ticket',
+        description:
+          'Returns a ticket that begins one session of the provider, for example in a browser. The ticket can be used once, within an hour, and only while the session that created it is valid. A provider has at most 10 unused tickets; a further one replaces the oldest.',
+        errors: { forbidden: 'the caller used a provider token' },
+        retry: 'Safe: a repeat creates another ticket; unused tickets expire.',
+        response: { 200: portalAnswer(LogInTicketResponse) },
+      },
+    },
+    async (request) => answers.one(await providers.issueTicket(providerOf(request))),
+  );
+  portal.post(
+    '/auth/exchange-ticket',
+    {
+      config: logInConfig,
+      schema: {
+        tags,
+        summary: 'Log in with a ticket',
+        description:
+          'Uses a ticket and returns a session token for 7 days, as a log-in does. If two requests send the same ticket, one of them succeeds.',
+        errors: {
+          ticket_invalid:
+            'the ticket is unknown, used or expired, or the session that created it has ended',
+          rate_limited: 'too many attempts from this address',
+        },
+        retry: 'Not safe: a ticket works once. If the answer was lost, create another ticket.',
+        body: ExchangeTicket,
+        response: { 200: portalAnswer(PortalSession) },
+      },
+    },
+    async (request) =>
+      answers.one(await providers.logInByTicket(request.body.ticket, userAgentOf(request))),
   );
 }

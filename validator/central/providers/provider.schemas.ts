@@ -8,6 +8,7 @@ import { displayName, EmailAddress, IsoTime, NaiveTime, optional, Uuid } from '.
 
 const MAX_SUBSCRIPTIONS = 100;
 const MAX_GPU_TYPE_CHARS = 64;
+const MAX_PASSWORD_CHARS = 128;
 
 export const PortalLogin = z
   .object(
@@ -31,6 +32,25 @@ export const PortalLogin = z
     },
   });
 export type PortalLogin = z.output<typeof PortalLogin>;
+
+export const PortalPasswordLogin = z
+  .object(
+    described(
+      { miner_hotkey: Hotkey, password: z.string().max(MAX_PASSWORD_CHARS) },
+      {
+        miner_hotkey: 'ss58 of the provider.',
+        password: 'Password from `POST /auth/set-password`.',
+      },
+    ),
+  )
+  .meta({
+    id: 'PortalPasswordLogin',
+    example: {
+      miner_hotkey: '5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY',
+      password: 'correct horse battery',
+    },
+  });
+export type PortalPasswordLogin = z.output<typeof PortalPasswordLogin>;
 
 export const Miner = z
   .object(
@@ -111,7 +131,7 @@ export type ProviderProfile = z.output<typeof ProviderProfile>;
 /** Signed in the same way as a log-in. */
 export const SetPassword = PortalLogin.extend(
   described(
-    { new_password: z.string().min(8).max(128) },
+    { new_password: z.string().min(8).max(MAX_PASSWORD_CHARS) },
     { new_password: 'New password of 8 to 128 characters.' },
   ),
 ).meta({

@@ -7,15 +7,18 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
 import { type Verify, verifySr25519 } from '#shared/signing/sr25519.ts';
+import type { LogInTickets } from '../accounts/auth/log-in-ticket.ts';
 import type { Passwords } from '../accounts/auth/password.ts';
 import { spendLogin } from '../accounts/auth/replay-guard.ts';
 import type { Sessions } from '../accounts/auth/session.ts';
 import type { Database, Db, Provider } from '../platform/database/tables.ts';
+import { lockRow } from '../platform/database/transactions.ts';
 import type { PortalIdentity } from '../platform/identity.ts';
-import type { Miner, PortalLogin, SetPassword } from './provider.schemas.ts';
+import type { Miner, PortalLogin, PortalPasswordLogin, SetPassword } from './provider.schemas.ts';
 import {
   findOrInsertProvider,
   findProvider,
+  findProviderByHotkey,
   listSubscriptions,
   updateProvider,
 } from './provider.store.ts';
@@ -29,15 +32,18 @@ export type ProvidersDeps = {
   clock: Clock;
   random: Random;
   sessions: Sessions;
+  logInTickets: LogInTickets;
   passwords: Passwords;
   /** Hotkeys of validators, which cannot log in as providers. */
   validators: readonly Hotkey[];
 };
 
+type LoggedIn = { miner: Miner; token: string };
+
 export type Providers = ReturnType<typeof createProviders>;
 
 export function createProviders(deps: ProvidersDeps) {
-  const { db, clock, random, sessions, passwords, validators } = deps;
+  const { db, clock, random, sessions, logInTickets, passwords, validators } = deps;
 
   /**
    * Returns the expiry of the signature in milliseconds. Throws 401, with different messages for a wrong time and a
@@ -64,23 +70,69 @@ export function createProviders(deps: ProvidersDeps) {
   }
 
   return {
-    async logIn(login: PortalLogin): Promise<{ miner: Miner; token: string }> {
+    /** `client` is the User-Agent of the request. */
+    async logIn(login: PortalLogin, client: string | null): Promise<LoggedIn> {
       const expiresAtMs = requireSigned(login);
       const { provider, classes } = await db.transaction().execute(async (tx) => {
         const provider = await useSignature(tx, login, expiresAtMs);
         return { provider, classes: await listSubscriptions(tx, provider.id) };
       });
-      const { token } = await sessions.issue(db, 'portal', provider.id);
+      const { token } = await sessions.issue(db, 'portal', provider.id, client);
       return { miner: minerOf(provider, classes), token };
     },
 
-    /** Sets the password. Requires no token, because the signature identifies the provider. */
+    /** Throws the same `unauthorized`, after the same time, for an unknown hotkey, no password and a wrong one. */
+    async logInByPassword(
+      { miner_hotkey: hotkey, password }: PortalPasswordLogin,
+      client: string | null,
+    ): Promise<LoggedIn> {
+      const found = await findProviderByHotkey(db, hotkey);
+      const matches = await passwords.matches(password, found?.password_hash ?? null);
+      if (found === undefined || !matches) throw wrongPassword();
+      const session = await sessions.sign('portal', found.id, client);
+      return db.transaction().execute(async (tx) => {
+        await lockRow(tx, 'providers', found.id);
+        const provider = await findProvider(tx, found.id);
+        // Rejects the compared password if it was changed during the comparison.
+        if (provider?.password_hash !== found.password_hash) throw wrongPassword();
+        await session.store(tx);
+        const classes = await listSubscriptions(tx, provider.id);
+        return { miner: minerOf(provider, classes), token: session.token };
+      });
+    },
+
+    /** Creates a log-in ticket. Throws 403 for a provider token, which has no session. */
+    async issueTicket({ providerId: subjectId, credential }: PortalIdentity) {
+      if (credential.type === 'session') {
+        return logInTickets.issue('portal', { subjectId, sessionId: credential.sessionId });
+      }
+      throw new ApiError('forbidden', 'A provider token cannot create log-in tickets', {
+        hint: 'Log in and send the session token.',
+      });
+    },
+
+    /** Exchanges a single-use ticket for a session. Throws `ticket_invalid`. */
+    async logInByTicket(ticket: string, client: string | null): Promise<LoggedIn> {
+      const { subjectId, session } = await logInTickets.exchange('portal', ticket, client);
+      const provider = await findProvider(db, subjectId);
+      if (provider === undefined) throw new Error(`provider ${subjectId} has sessions but no row`);
+      const classes = await listSubscriptions(db, subjectId);
+      return { miner: minerOf(provider, classes), token: session.token };
+    },
+
+    /**
+     * Sets the password and ends all sessions, because another person may know the earlier password. Requires no token,
+     * because the signature identifies the provider.
+     */
     async setPassword({ new_password: password, ...login }: SetPassword): Promise<void> {
       const expiresAtMs = requireSigned(login);
       const passwordHash = await passwords.hash(password);
       await db.transaction().execute(async (tx) => {
         const { id } = await useSignature(tx, login, expiresAtMs);
+        // A concurrent log-in or exchange of a ticket stores its session under the same lock.
+        await lockRow(tx, 'providers', id);
         await updateProvider(tx, id, { password_hash: passwordHash, updated_at: clock.now() });
+        await sessions.revokeAll(tx, 'portal', id, null);
       });
     },
 
@@ -113,6 +165,12 @@ function newProvider(id: string, hotkey: string, nowMs: number): Provider {
 function validatorHotkey(): ApiError {
   return new ApiError('forbidden', 'This hotkey belongs to a validator', {
     hint: 'Use another hotkey to offer nodes.',
+  });
+}
+
+function wrongPassword(): ApiError {
+  return new ApiError('unauthorized', 'The hotkey or the password is wrong', {
+    hint: 'Check both, or log in with a signature and set a new password (POST /auth/set-password).',
   });
 }
 

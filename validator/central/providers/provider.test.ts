@@ -74,6 +74,48 @@ it('sets a password with a new signature; a signature is accepted once, either f
     .where('hotkey', '=', market.provider.hotkey)
     .executeTakeFirstOrThrow();
   expect(hash).toMatch(/^\$argon2id\$/);
+  expect((await market.portal('GET', '/auth/me', { token })).status).toBe(401);
+  token = await market.logIn();
+});
+
+it('logs in with the password that the provider has set', async () => {
+  const logIn = (password: string, hotkey: string = market.provider.hotkey) =>
+    market.portal('POST', '/auth/login', { body: { miner_hotkey: hotkey, password } });
+  const password = 'battery staple';
+  expect((await logIn(password)).status).toBe(401);
+  await market.portal('POST', '/auth/set-password', {
+    body: { ...(await signed()), new_password: password },
+  });
+  const { status, body } = await logIn(password);
+  expect([status, body.data.miner.miner_hotkey]).toEqual([200, market.provider.hotkey]);
+  expect((await me(body.data.token)).miner_hotkey).toBe(market.provider.hotkey);
+  await market.portal('POST', '/auth/set-password', {
+    body: { ...(await signed()), new_password: 'another staple' },
+  });
+  expect((await market.portal('GET', '/auth/me', { token: body.data.token })).status).toBe(401);
+  expect((await logIn(password)).status).toBe(401);
+  const wrong = await logIn('battery stable');
+  const unknown = await logIn(password, testSigner(9).hotkey);
+  expect([wrong.status, unknown.status]).toEqual([401, 401]);
+  expect(wrong.body.message).toBe(unknown.body.message);
+  token = await market.logIn();
+});
+
+it('logs in once with a ticket of a session, and creates none for a provider token', async () => {
+  const session = await market.logIn();
+  const create = (by: string) => market.portal('POST', '/auth/tickets', { token: by });
+  const exchange = (ticket: string) =>
+    market.portal('POST', '/auth/exchange-ticket', { body: { ticket } });
+  const { ticket } = (await create(session)).body.data;
+  const { body } = await exchange(ticket);
+  expect((await me(body.data.token)).miner_hotkey).toBe(market.provider.hotkey);
+  expect((await exchange(ticket)).body.error.code).toBe('ticket_invalid');
+  const made = await post('/auth/tokens', { name: 'page' });
+  expect((await create(made.body.data.token)).body.error.code).toBe('forbidden');
+  await market.portal('DELETE', `/auth/tokens/${made.body.data.id}`, { token });
+  const late = (await create(session)).body.data.ticket;
+  await post('/auth/logout', {}, session);
+  expect((await exchange(late)).status).toBe(401);
 });
 
 it('subscribes to known GPU types; an empty list removes all subscriptions', async () => {

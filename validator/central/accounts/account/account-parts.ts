@@ -15,9 +15,10 @@ import { createEmailVerification } from './email-verification.ts';
 import { createMailRequests } from './mail-requests.ts';
 import { createPasswordReset } from './password-reset.ts';
 import { createReferralPayout, type ReferralPayoutDeps } from './referral-payout.ts';
+import { registerSessionRoutes } from './session.routes.ts';
 
 export type AccountPartsDeps = CentralDeps &
-  Pick<Credentials, 'sessions' | 'passwords' | 'apiKeys'> & {
+  Pick<Credentials, 'sessions' | 'logInTickets' | 'passwords' | 'apiKeys'> & {
     mails: Mails;
     wakeMail(): void;
     /** Functions of modules that import accounts. */
@@ -28,7 +29,8 @@ export type AccountPartsDeps = CentralDeps &
   };
 
 export function createAccountParts(deps: AccountPartsDeps) {
-  const { ports, options, sessions, passwords, apiKeys, mails, wakeMail, above } = deps;
+  const { ports, options, sessions, logInTickets, passwords, apiKeys, mails, wakeMail, above } =
+    deps;
   const { db, clock, random, secret, log } = ports;
   const { grantSignupCredit, livePodsOf } = above;
   const tokens = createAccountTokens({ clock, random });
@@ -40,6 +42,7 @@ export function createAccountParts(deps: AccountPartsDeps) {
     random,
     options,
     sessions,
+    logInTickets,
     passwords,
     mails,
     wakeMail,
@@ -54,6 +57,7 @@ export function createAccountParts(deps: AccountPartsDeps) {
     register(api: HttpServer): void {
       const account = { ...shared, apiKeys, verification, ports: above };
       const accounts = createAccounts(account);
+      registerSessionRoutes(api, { db, accounts, sessions, logInTickets });
       const { deleteData, requireOnboarded } = deps;
       registerAccountRoutes(api, {
         accounts,

@@ -1,6 +1,6 @@
 /** Routes of accounts: /users, and sign-up and verification below /auth. */
 import type { HttpServer } from '#shared/http/server.ts';
-import { actorOf, userOf } from '../../platform/identity.ts';
+import { actorOf, userAgentOf, userOf } from '../../platform/identity.ts';
 import {
   ClientAddress,
   CreateUserDto,
@@ -85,7 +85,7 @@ export function registerAccountRoutes(api: HttpServer, deps: AccountRoutesDeps):
         response: { 200: LoginResponse },
       },
     },
-    (request) => accounts.logIn(request.body),
+    (request) => accounts.logIn(request.body, userAgentOf(request)),
   );
   api.get(
     '/users/get-ip',

@@ -13,6 +13,7 @@ import { SOURCES, type Source, type UserIdentity } from '../../platform/identity
 import type { ChatUser } from '../../platform/ports.ts';
 import type { ApiKeys } from '../api-keys/api-key.service.ts';
 import { accountById, accountOf, lockAccount } from '../auth/account-access.ts';
+import type { LogInTickets } from '../auth/log-in-ticket.ts';
 import type { Passwords } from '../auth/password.ts';
 import type { Sessions, SignedSession } from '../auth/session.ts';
 import type { CreateUserDto, LoginUserDto, User, UserPreference } from './account.schemas.ts';
@@ -34,6 +35,7 @@ export type AccountsDeps = {
   random: Random;
   options: { verifyEmailAtSignup: boolean };
   sessions: Sessions;
+  logInTickets: LogInTickets;
   passwords: Passwords;
   apiKeys: ApiKeys;
   verification: EmailVerification;
@@ -50,7 +52,7 @@ const REFERRAL_CODE_BYTES = 6;
 export type Accounts = ReturnType<typeof createAccounts>;
 
 export function createAccounts(deps: AccountsDeps) {
-  const { db, clock, random, options, passwords, apiKeys } = deps;
+  const { db, clock, random, options, passwords, apiKeys, logInTickets } = deps;
   const { verification, ports, wakeMail } = deps;
   const logIn = createLogIn(deps);
   const view = createAccountView(db, ports);
@@ -96,6 +98,10 @@ export function createAccounts(deps: AccountsDeps) {
     return 0;
   }
 
+  async function loggedIn(account: Account, { token, expiresAtMs }: SignedSession) {
+    return { user: await view(account), token, expires_at: naiveUtc(expiresAtMs) };
+  }
+
   async function preferenceOf(account: Account): Promise<UserPreference> {
     const { id, default_template_id: templateId } = account;
     // Null if the default template has been deleted.
@@ -133,10 +139,16 @@ export function createAccounts(deps: AccountsDeps) {
       };
     },
 
-    async logIn({ email, password }: LoginUserDto) {
-      const { account, session } = await logIn(normalEmail(email), password);
-      const { token, expiresAtMs } = session;
-      return { user: await view(account), token, expires_at: naiveUtc(expiresAtMs) };
+    /** `client` is the User-Agent of the request. */
+    async logIn({ email, password }: LoginUserDto, client: string | null) {
+      const { account, session } = await logIn(normalEmail(email), password, client);
+      return loggedIn(account, session);
+    },
+
+    /** Exchanges a single-use ticket for a session. Throws `ticket_invalid`. */
+    async logInByTicket(ticket: string, client: string | null) {
+      const { subjectId, session } = await logInTickets.exchange('user', ticket, client);
+      return loggedIn(await accountOf(db, { accountId: subjectId }), session);
     },
 
     async me(caller: UserIdentity): Promise<User> {
@@ -174,11 +186,12 @@ export function createLogIn({ db, sessions, passwords }: LogInDeps) {
   return async (
     emailNorm: string,
     password: string,
+    client: string | null,
   ): Promise<{ account: Account; session: SignedSession }> => {
     const account = await findAccountByEmail(db, emailNorm);
     const matches = await passwords.matches(password, account?.password_hash ?? null);
     if (account === undefined || !matches) throw invalidLogIn();
-    const session = await sessions.sign('user', account.id);
+    const session = await sessions.sign('user', account.id, client);
     await db.transaction().execute(async (tx) => {
       const current = await lockAccount(tx, { accountId: account.id });
       // Rejects the compared password if it was changed during the comparison.

@@ -31,7 +31,7 @@ function logInDuring(meanwhile: () => Promise<{ status: number }>) {
       },
     },
   });
-  return logIn(account.email, account.password);
+  return logIn(account.email, account.password, null);
 }
 
 const headers = () => ({ headers: account.session });

@@ -38,6 +38,49 @@ export async function listLiveSessionIds(
   return rows.map(({ id }) => id);
 }
 
+/** Returns a page of the subject's valid sessions, newest first, and the number of all. */
+export async function listSessions(
+  db: Db,
+  { kind, subject_id }: SessionSubject,
+  { offset, limit, nowMs }: { offset: number; limit: number; nowMs: number },
+): Promise<{ rows: Session[]; total: number }> {
+  const live = db
+    .selectFrom('sessions')
+    .where('kind', '=', kind)
+    .where('subject_id', '=', subject_id)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', nowMs);
+  const rows = await live
+    .selectAll()
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .offset(offset)
+    .limit(limit)
+    .execute();
+  const { total } = await live
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow();
+  return { rows, total };
+}
+
+/** Revokes a valid session of the subject. Returns false if there is none with this id. */
+export async function revokeSessionOf(
+  db: Db,
+  { kind, subject_id }: SessionSubject,
+  { id, nowMs }: { id: string; nowMs: number },
+): Promise<boolean> {
+  const done = await db
+    .updateTable('sessions')
+    .set({ revoked_at: nowMs })
+    .where('id', '=', id)
+    .where('kind', '=', kind)
+    .where('subject_id', '=', subject_id)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', nowMs)
+    .executeTakeFirst();
+  return done.numUpdatedRows > 0n;
+}
+
 /** Revokes a session. Has no effect if it is already revoked. */
 export async function revokeSession(db: Db, id: string, nowMs: number): Promise<void> {
   await db

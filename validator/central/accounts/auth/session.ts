@@ -10,7 +10,9 @@ import {
   findSession,
   insertSession,
   listLiveSessionIds,
+  listSessions,
   revokeSession,
+  revokeSessionOf,
   revokeSessions,
 } from './session.store.ts';
 
@@ -34,6 +36,7 @@ const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
 const ALGORITHM = 'HS256';
 /** Maximum length of a token; longer tokens are rejected unread. Valid tokens have about 300 characters. */
 const MAX_TOKEN_CHARS = 2_000;
+const MAX_CLIENT_CHARS = 200;
 
 const Claims = z.object({
   sub: z.string(),
@@ -50,8 +53,15 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
   const { clock, random } = deps;
   const key = deriveKey(deps.secret, 'session-token');
 
-  /** Do not call it in a transaction: signing would hold the database's connection. */
-  async function sign(kind: SessionKind, subjectId: string): Promise<SignedSession> {
+  /**
+   * `client` is the User-Agent of the request. Do not call it in a transaction: signing would hold the database's
+   * connection.
+   */
+  async function sign(
+    kind: SessionKind,
+    subjectId: string,
+    client: string | null,
+  ): Promise<SignedSession> {
     const nowMs = clock.now();
     const sessionId = random.uuid();
     const expiresAtMs = nowMs + LIFETIME_MS;
@@ -72,6 +82,7 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
       created_at: nowMs,
       expires_at: expiresAtMs,
       revoked_at: null,
+      client: client?.slice(0, MAX_CLIENT_CHARS) ?? null,
     };
     return { token, sessionId, expiresAtMs, store: (db) => insertSession(db, row) };
   }
@@ -80,8 +91,13 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
     sign,
 
     /** Signs and stores a session. Like `sign`, it must not be called in a transaction. */
-    async issue(db: Db, kind: SessionKind, subjectId: string): Promise<SignedSession> {
-      const session = await sign(kind, subjectId);
+    async issue(
+      db: Db,
+      kind: SessionKind,
+      subjectId: string,
+      client: string | null = null,
+    ): Promise<SignedSession> {
+      const session = await sign(kind, subjectId, client);
       await session.store(db);
       return session;
     },
@@ -102,6 +118,18 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
 
     /** Returns the ids whose sessions are neither revoked nor expired. */
     listLive: (db: Db, ids: readonly string[]) => listLiveSessionIds(db, ids, clock.now()),
+
+    /** Returns a page of the subject's valid sessions, newest first, and the number of all. */
+    listOf: (
+      db: Db,
+      kind: SessionKind,
+      subjectId: string,
+      page: { offset: number; limit: number },
+    ) => listSessions(db, { kind, subject_id: subjectId }, { ...page, nowMs: clock.now() }),
+
+    /** Revokes a session of the subject. Returns false if the subject has no such valid session. */
+    revokeOf: (db: Db, kind: SessionKind, subjectId: string, sessionId: string) =>
+      revokeSessionOf(db, { kind, subject_id: subjectId }, { id: sessionId, nowMs: clock.now() }),
 
     async revoke(db: Db, sessionId: string): Promise<void> {
       await revokeSession(db, sessionId, clock.now());

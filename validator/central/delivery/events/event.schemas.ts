@@ -131,12 +131,15 @@ export const EventsQuery = z
       {
         limit: queryNumber(z.int().min(1).max(MAX_EVENTS).default(DEFAULT_EVENTS)),
         since: optional(IsoTime),
+        before: optional(Uuid),
         pod_id: optional(Uuid),
         api_key_id: optional(Uuid),
       },
       {
         limit: 'Maximum number of events, 1 to 1000.',
         since: 'Only events at or after this time (ISO 8601; UTC without an offset).',
+        before:
+          'Id of an event: only older events, for the next page. No event is older than an unknown event.',
         pod_id: 'Only events of this pod.',
         api_key_id: 'Only events that this API key caused.',
       },

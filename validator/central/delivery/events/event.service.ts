@@ -119,8 +119,8 @@ function typeOf(subEventType: SubEventType): string {
   return subEventType.slice(0, subEventType.lastIndexOf('.'));
 }
 
-function filterOf({ limit, since, pod_id, api_key_id }: EventsQuery) {
-  return { limit, sinceMs: since, podId: pod_id, apiKeyId: api_key_id };
+function filterOf({ limit, since, before, pod_id, api_key_id }: EventsQuery) {
+  return { limit, sinceMs: since, beforeId: before, podId: pod_id, apiKeyId: api_key_id };
 }
 
 const Auth = AccountEvent.shape.actor.shape.auth;

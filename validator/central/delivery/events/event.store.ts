@@ -9,6 +9,8 @@ export type StoredEvent = EventRow & { api_key_name: string | null };
 export type EventFilter = {
   limit: number;
   sinceMs?: number | undefined;
+  /** Id of an event; an unknown id selects no event. */
+  beforeId?: string | undefined;
   podId?: string | undefined;
   apiKeyId?: string | undefined;
   subEventType?: string | undefined;
@@ -63,9 +65,14 @@ export function withKeyName(db: Db) {
 type Query = ReturnType<typeof withKeyName>;
 
 function filtered(query: Query, filter: EventFilter): Query {
-  const { limit, sinceMs, podId, apiKeyId, subEventType } = filter;
+  const { limit, sinceMs, beforeId, podId, apiKeyId, subEventType } = filter;
   let narrowed = query.limit(limit);
   if (sinceMs !== undefined) narrowed = narrowed.where('events.created_at', '>=', sinceMs);
+  if (beforeId !== undefined) {
+    narrowed = narrowed.where('events.seq', '<', (eb) =>
+      eb.selectFrom('events as last').select('last.seq').where('last.id', '=', beforeId),
+    );
+  }
   if (podId !== undefined) narrowed = narrowed.where('events.pod_id', '=', podId);
   if (apiKeyId !== undefined) narrowed = narrowed.where('events.actor_api_key_id', '=', apiKeyId);
   if (subEventType !== undefined) {

@@ -92,6 +92,10 @@ it('lists events newest first, filtered by time, pod and API key, up to the limi
   expect(await names(`?pod_id=${POD}`)).toEqual(['c', 'a']);
   expect(await names(`?api_key_id=${key.id}`)).toEqual(['c']);
   expect(await names(`?api_key_id=${key.id}&pod_id=${OTHER_POD}`)).toEqual([]);
+  const { id } = (await list('')).body[1];
+  expect(await names(`?before=${id}`)).toEqual(['b', 'a']);
+  expect(await names(`?before=${id}&limit=1`)).toEqual(['b']);
+  expect(await names('?before=00000000-0000-4000-8000-000000000000')).toEqual([]);
   expect(await names('?unknown=1')).toHaveLength(4);
 });
 
@@ -115,6 +119,7 @@ it('lists the newest events of one pod, oldest first', async () => {
   const limited = await listPodEvents(db, POD, {
     limit: 2,
     since: undefined,
+    before: undefined,
     pod_id: undefined,
     api_key_id: undefined,
   });

@@ -2,6 +2,7 @@
  * Constraints on nodes: the number of nodes that each constraint leaves, and the nodes nearest to the first constraint
  * that leaves none. The node list, the list of pods and rent-by-spec share these constraints. Pure.
  */
+import { matchesGpuType, shortGpuType } from '#shared/api/gpu-type.ts';
 
 export type ConstraintValue = string | number | boolean;
 
@@ -223,4 +224,21 @@ export function oneOf<T>(
 ): Constraint<T> {
   const distance = (node: T) => (offered(node) === null ? Number.POSITIVE_INFINITY : 0);
   return { name, requested, keep, offered, distance };
+}
+
+/** Returns a choice of nodes whose GPUs have the short type or the full name `wanted`. */
+export function gpuTypeConstraint<T extends { machineName: string }>(
+  wanted: string,
+): Constraint<T> {
+  // Thousands of nodes have the same name.
+  const types = new Map<string, { short: string; isWanted: boolean }>();
+  const typeOf = ({ machineName: name }: T) => {
+    const known = types.get(name);
+    if (known !== undefined) return known;
+    const type = { short: shortGpuType(name), isWanted: matchesGpuType(name, wanted) };
+    types.set(name, type);
+    return type;
+  };
+  const offered = (node: T) => typeOf(node).short;
+  return oneOf('gpu_type', wanted, offered, (node: T) => typeOf(node).isWanted);
 }

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { shortGpuType } from '#shared/api/gpu-type.ts';
 import { microToUsd } from '#shared/api/money.ts';
+import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { ExecutorDetailResponse, ExecutorLocation } from './executor.schemas.ts';
 import type { ExecutorEntry } from './executor.store.ts';
 import type { PersonalFields } from './node-annotations.ts';
@@ -105,14 +106,23 @@ export function executorResponse(
   return { ...stableFields(executor, options.summary), ...volatileFields(executor, options) };
 }
 
-type VolatileField = 'uptime_in_minutes' | 'is_bookmarked' | 'machine_request_id';
+type VolatileField =
+  | 'uptime_in_minutes'
+  | 'last_checked_at'
+  | 'is_bookmarked'
+  | 'machine_request_id';
 
 /** Fields that depend on the caller or the time. */
 export function volatileFields(
-  executor: Pick<ExecutorEntry, 'id' | 'first_verified_at' | 'reachable_since'>,
+  executor: Pick<ExecutorEntry, 'id' | 'first_verified_at' | 'reachable_since' | 'verdict_at'>,
   { nowMs, personal }: VolatileOptions,
 ): Pick<ExecutorDetailResponse, VolatileField> {
-  return { uptime_in_minutes: uptimeMinutesOf(executor, nowMs), ...personal?.(executor.id) };
+  const { verdict_at: checkedMs } = executor;
+  return {
+    uptime_in_minutes: uptimeMinutesOf(executor, nowMs),
+    last_checked_at: checkedMs === null ? null : naiveUtc(checkedMs),
+    ...personal?.(executor.id),
+  };
 }
 
 /** Fields that are the same for every caller until the executor's revision changes. */

@@ -50,8 +50,42 @@ describe('the list of free nodes', () => {
       specs: { network: { download_speed: 940, upload_speed: 210 } },
     });
 
+    expect(await idsOf('gpu_type=l40s')).toEqual([cheap.id]);
+    expect(await idsOf('price_per_hour_lte=11')).toEqual([cheap.id]);
+    expect(await idsOf('price_per_hour_lte=12')).toHaveLength(2);
+    expect(await idsOf(`ids=${h100.id},00000000-0000-4000-8000-000000000000`)).toEqual([h100.id]);
+    expect((await market.call('GET', '/executors?ids=x')).status).toBe(422);
+    expect(await idsOf('min_reliability=0.1')).toEqual([]);
+    const { specs } = fast;
+    for (const [name, kib] of [
+      ['min_ram_gb', specs.ram.total],
+      ['min_disk_gb', specs.hard_disk.free],
+    ] as const) {
+      const gb = (kib * 1_024) / 1e9;
+      expect([name, await idsOf(`${name}=${gb - 1}`)]).toEqual([name, [cheap.id, h100.id]]);
+      expect([name, await idsOf(`${name}=${gb + 1}`)]).toEqual([name, []]);
+    }
+    expect(await idsOf(`min_cpus=${specs.cpu.count}`)).toHaveLength(2);
+    expect(await idsOf(`min_cpus=${specs.cpu.count + 1}`)).toEqual([]);
+    expect(await idsOf('min_vram_gb=1000')).toEqual([]);
+    expect(fast.last_checked_at).toBe(naiveUtc(market.clock.now()));
+
     const { headers } = await market.call('GET', '/executors?price_lte=1&gpu_count_gte=2');
     expect(headers['x-filter-funnel']).toBe('offered=2; price_lte=1; gpu_count_gte=0');
+  });
+
+  it('returns one node while the market offers it, also if all its GPUs are rented', async () => {
+    const { id } = await market.verifiedNode({ gpus: 2 });
+    const account = await market.renter();
+    const read = () => market.call('GET', `/executors/${id}`, { headers: account.key });
+    const [listed] = (await market.call('GET', '/executors', { headers: account.key })).body;
+    expect((await read()).body).toEqual(listed);
+    await market.rent(account, id);
+    expect((await market.call('GET', '/executors')).body).toEqual([]);
+    expect((await read()).body).toMatchObject({ id, available_gpu_count: 0 });
+    const waiting = await market.addNode();
+    const refused = await market.call('GET', `/executors/${waiting.id}`);
+    expect([refused.status, refused.body.error.code]).toEqual([404, 'node_not_found']);
   });
 
   it('reports the number of nodes that each filter left, and the nodes nearest to the first filter that left none', async () => {

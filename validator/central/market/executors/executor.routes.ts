@@ -69,6 +69,22 @@ export function registerExecutorRoutes(api: HttpServer, deps: ExecutorRoutesDeps
     },
   );
   api.get(
+    '/executors/:executor_uuid',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Read a node',
+        description:
+          'Returns a node that the market offers, also while all its GPUs are rented. A credential adds bookmarks and machine requests.',
+        errors: { node_not_found: 'the market does not offer a node with this id' },
+        params: ExecutorParams,
+        response: { 200: ExecutorDetailResponse },
+      },
+    },
+    (request) => executors.get(request.params.executor_uuid, userIfAny(request)?.accountId ?? null),
+  );
+  api.get(
     '/executors/count',
     {
       config,

@@ -4,7 +4,7 @@
 
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
-import { Uuid } from '../../platform/wire.ts';
+import { NaiveTime, Uuid } from '../../platform/wire.ts';
 import { NoticePeriod } from './notice-period.ts';
 import { ExecutorSpecs } from './specs.ts';
 
@@ -71,6 +71,7 @@ export const ExecutorDetailResponse = z
         specs: ExecutorSpecs.optional(),
         reliability_score: z.number().nullable(),
         uptime_in_minutes: z.int().nullable(),
+        last_checked_at: NaiveTime.nullable(),
         miner_hotkey: z.string(),
         validator_hotkey: z.string().nullable(),
         provider_id: z.string(),
@@ -99,7 +100,7 @@ export const ExecutorDetailResponse = z
         min_gpu_count_for_rental:
           'Smallest number of GPUs that a rental may take; all GPUs if only the whole node can be rented.',
         executor_ip_address: 'Public IP address of the node.',
-        status: 'Always `available`, because only rentable nodes are listed.',
+        status: 'Always `available`, because the market offers the node.',
         active: 'Always true.',
         tier: 'Tier of the node; this marketplace has `secure` nodes only.',
         driver_version: 'Version of the GPU driver; null if the node reports none.',
@@ -115,6 +116,8 @@ export const ExecutorDetailResponse = z
           'Reliability from 0 to 1 over 30 days; null if the node was observed for less than a day.',
         uptime_in_minutes:
           'Minutes for which every check has reached the node; null before the first passed check, and while the node is unreachable.',
+        last_checked_at:
+          'Time of the last check by a validator (UTC); null before the first check.',
         miner_hotkey: 'ss58 of the provider.',
         validator_hotkey:
           'ss58 of the validator with the last verdict; null before the first verdict.',

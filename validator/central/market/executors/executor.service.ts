@@ -5,9 +5,19 @@ import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { Funnel } from './constraints.ts';
-import type { ReliabilityResponse, RentabilityResponse } from './executor.schemas.ts';
+import type {
+  ExecutorDetailResponse,
+  ReliabilityResponse,
+  RentabilityResponse,
+} from './executor.schemas.ts';
 import { type ExecutorEntry, findExecutor, updateExecutor } from './executor.store.ts';
-import { gpuTotalOf, hasRoom, inventoryOf, minimumGpusOf } from './executor-response.ts';
+import {
+  executorResponse,
+  gpuTotalOf,
+  hasRoom,
+  inventoryOf,
+  minimumGpusOf,
+} from './executor-response.ts';
 import {
   dropFreeSlots,
   freeSlotsOf,
@@ -19,6 +29,7 @@ import {
   takeSlots,
 } from './gpu-slot.store.ts';
 import { chooseGpus, freeSlotsFor } from './gpu-slots.ts';
+import { findOnMarket } from './market.store.ts';
 import { createMarketSearch } from './market-search.ts';
 import type { MarketView } from './market-view.ts';
 import { type AnnotationsOf, personalFields } from './node-annotations.ts';
@@ -44,6 +55,7 @@ export {
 export { hasRoom } from './executor-response.ts';
 export { findOnMarket, type MarketNode } from './market.store.ts';
 export type { MarketView } from './market-view.ts';
+export type { Listed } from './offer-order.ts';
 
 /** Throws 404 `node_not_found` for an executor that was removed or never existed. */
 export async function requireExecutor(db: Db, id: string): Promise<ExecutorEntry> {
@@ -215,6 +227,21 @@ export function createExecutors({ db, clock, view, annotationsOf }: ExecutorsDep
       const explanation =
         query.explain === true ? { funnel, nearest, without_location: withoutLocation } : null;
       return { json: await listJson.listOf(nodes, options, explanation), funnel };
+    },
+
+    /**
+     * Returns an offered node, also if all its GPUs are rented. Throws 404 `node_not_found` for another node.
+     * `accountId` is null for requests without a credential.
+     */
+    async get(id: string, accountId: string | null): Promise<ExecutorDetailResponse> {
+      const executor = await findExecutor(db, id);
+      if (executor === undefined || (await findOnMarket(db, id)) === undefined) {
+        throw new ApiError('node_not_found', `The market does not offer a node ${id}`);
+      }
+      const annotations = await annotationsOf(db, accountId, undefined);
+      const personal =
+        accountId === null ? null : (nodeId: string) => personalFields(annotations, nodeId);
+      return executorResponse(executor, { nowMs: clock.now(), summary: false, personal });
     },
 
     count: async () => (await view.offers()).nodes.length,

@@ -41,6 +41,20 @@ export async function findExecutors(db: Db, ids: readonly string[]): Promise<Exe
   return ids.length === 0 ? [] : entries(db).where('executors.id', 'in', ids).execute();
 }
 
+/** Returns the times of the last verdicts by id; an executor without a verdict is missing. */
+export async function verdictTimes(
+  db: Db,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db
+    .selectFrom('executors')
+    .select(['id', 'verdict_at'])
+    .where('id', 'in', ids)
+    .execute();
+  return new Map(rows.flatMap(({ id, verdict_at: at }) => (at === null ? [] : [[id, at]])));
+}
+
 /** Finds the executor at an address, unless it was removed. */
 export async function findExecutorAt(
   db: Db,

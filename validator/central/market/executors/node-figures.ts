@@ -5,12 +5,27 @@
 
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { LineFigures, MeasuredFigures } from '../../platform/database/tables/executors.ts';
+import type { Executor } from '../../platform/database/tables.ts';
 import { locationOf } from './executor-response.ts';
 import { interconnectOf } from './specs.ts';
 
 const BYTES_PER_GB = 1_000_000_000;
 const BYTES_PER_MIB = 1_048_576;
 const BYTES_PER_KIB = 1_024;
+
+type FigureColumns = MeasuredFigures & Pick<Executor, 'reliability_permille'>;
+
+/** Figure of a node by the name of the request's member that sets its minimum; null if unknown. */
+export const MINIMUM_FIGURES = {
+  min_vram_gb: (node: FigureColumns) => memoryGbOf(node.gpu_memory_mib),
+  min_cpus: (node: FigureColumns) => node.cpu_cores,
+  min_ram_gb: (node: FigureColumns) => storageGbOf(node.memory_kib),
+  min_disk_gb: (node: FigureColumns) => storageGbOf(node.disk_free_kib),
+  min_ports: (node: FigureColumns) => node.ports_free,
+  min_reliability: ({ reliability_permille: permille }: FigureColumns) =>
+    permille === null ? null : permille / 1_000,
+} as const;
+export type MinimumFigure = keyof typeof MINIMUM_FIGURES;
 
 /** Converts MiB to GB, rounded down, so that a node has at least the amount. */
 export function memoryGbOf(mib: number | null): number | null {

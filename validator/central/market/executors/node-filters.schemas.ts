@@ -1,10 +1,12 @@
 /** Filters and paging of node lists. */
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
-import { queryNumber } from '../../platform/wire.ts';
+import { queryNumber, Uuid } from '../../platform/wire.ts';
 
 /** Largest page of GET /executors. Older clients request exactly this size. */
 export const MAX_PAGE_SIZE = 1_000;
+/** Largest number of nodes that a request may name. */
+const MAX_IDS = 50;
 
 const PlaceName = z.string().trim().min(1).max(200);
 
@@ -25,6 +27,13 @@ export const PLACE_FILTER_TEXTS = {
   max_distance_mile:
     'Largest distance of the node from `lat` and `lon` in miles. Nodes without coordinates are left out.',
 };
+
+/** Ids separated by commas. */
+const IdList = z
+  .string()
+  .max(MAX_IDS * 40)
+  .transform((text) => text.split(',').map((id) => id.trim()))
+  .pipe(z.array(Uuid).min(1).max(MAX_IDS));
 
 /** Filters of GET /executors and GET /pods. */
 export const NodeFilterQuery = z.object(
@@ -68,6 +77,14 @@ export const ExecutorListQuery = NodeFilterQuery.extend(
       view: z.literal('summary').optional(),
       min_download_mbps: queryNumber(z.number().min(0)).optional(),
       nvlink: z.stringbool().optional(),
+      gpu_type: z.string().trim().min(1).max(200).optional(),
+      min_vram_gb: queryNumber(z.number().min(0)).optional(),
+      min_cpus: queryNumber(z.int().min(0)).optional(),
+      min_ram_gb: queryNumber(z.number().min(0)).optional(),
+      min_disk_gb: queryNumber(z.number().min(0)).optional(),
+      min_reliability: queryNumber(z.number().min(0).max(1)).optional(),
+      price_per_hour_lte: queryNumber(z.number()).optional(),
+      ids: IdList.optional(),
       available: z.stringbool().optional(),
       sort: z.enum(['price', 'reliability']).optional(),
       explain: z.stringbool().optional(),
@@ -79,6 +96,14 @@ export const ExecutorListQuery = NodeFilterQuery.extend(
       min_download_mbps:
         'Smallest measured download speed in Mbit/s. Nodes that were never measured are left out.',
       nvlink: 'True selects only nodes whose cards are all connected by NVLink.',
+      gpu_type: 'Short type (`H100`) or full name of the GPU.',
+      min_vram_gb: 'Smallest memory of each GPU in GB (10^9 bytes).',
+      min_cpus: 'Smallest number of processors.',
+      min_ram_gb: 'Smallest memory of the node in GB (10^9 bytes).',
+      min_disk_gb: "Smallest free space on the node's disk in GB (10^9 bytes).",
+      min_reliability: 'Smallest `reliability_score`, 0 to 1. Nodes without a score are left out.',
+      price_per_hour_lte: 'Highest price in USD per hour for all GPUs of the node.',
+      ids: 'Ids of nodes, separated by commas, at most 50: only these nodes, for example to compare them.',
       sort: '`price` (the default): cheapest first. `reliability`: highest `reliability_score` first, nodes without a score last, equal scores by price.',
       available: 'Accepted and ignored: every listed node is available.',
       explain: 'True returns an ExplainedExecutorList instead of the array.',

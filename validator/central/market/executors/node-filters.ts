@@ -1,9 +1,18 @@
 /** Filters of GET /executors and GET /pods. Pure. */
 import { microToUsd } from '#shared/api/money.ts';
 import type { Executor } from '../../platform/database/tables.ts';
-import { atLeast, atMost, BY_GROUP, type Constraint, type Funnel, oneOf } from './constraints.ts';
-import { machineNameOf } from './executor-response.ts';
+import {
+  atLeast,
+  atMost,
+  BY_GROUP,
+  type Constraint,
+  type Funnel,
+  gpuTypeConstraint,
+  oneOf,
+} from './constraints.ts';
+import { gpuTotalOf, machineNameOf } from './executor-response.ts';
 import type { NodeAnnotations } from './node-annotations.ts';
+import { MINIMUM_FIGURES, type MinimumFigure } from './node-figures.ts';
 import type { ExecutorListQuery, NodeFilterQuery } from './node-filters.schemas.ts';
 import type { Listed } from './offer-order.ts';
 import { placeConstraints } from './place-constraints.ts';
@@ -57,6 +66,14 @@ export function funnelText(funnel: Funnel): string {
   return funnel.map(({ constraint, remaining }) => `${constraint}=${remaining}`).join('; ');
 }
 
+const MINIMUMS = [
+  'min_vram_gb',
+  'min_cpus',
+  'min_ram_gb',
+  'min_disk_gb',
+  'min_reliability',
+] as const satisfies readonly MinimumFigure[];
+
 /** All filters of a search for free nodes; some do not apply to pods. */
 export function marketConstraints(
   query: ExecutorListQuery,
@@ -73,6 +90,21 @@ export function marketConstraints(
       ...oneOf<Listed>('nvlink', wanted, ({ node }) => node.nvlink === 1),
       ...BY_GROUP,
     })),
+    ...given(query.gpu_type, (wanted) => ({ ...gpuTypeConstraint<Listed>(wanted), ...BY_GROUP })),
+    ...MINIMUMS.flatMap((name) =>
+      given(query[name], (least) => ({
+        ...atLeast<Listed>(name, least, ({ node }) => MINIMUM_FIGURES[name](node)),
+        ...(name === 'min_vram_gb' ? BY_GROUP : {}),
+      })),
+    ),
+    // Nodes of a group have equally many GPUs, so their order by price is also that by total price.
+    ...given(query.price_per_hour_lte, (most) => ({
+      ...atMost<Listed>('price_per_hour_lte', most, ({ node }) =>
+        microToUsd(node.price_uusd_per_gpu_hour * gpuTotalOf(node)),
+      ),
+      index: { by: 'price' as const, keeps: 'cheaper' as const },
+    })),
+    ...given(query.ids, listedIds),
   ];
 }
 
@@ -128,6 +160,13 @@ export function nodeConstraints(
 
 function given<V, T>(value: V | undefined, make: (value: V) => Constraint<T>): Constraint<T>[] {
   return value === undefined ? [] : [make(value)];
+}
+
+function listedIds(ids: readonly string[]): Constraint<Listed> {
+  const wanted = new Set(ids);
+  const idOf = ({ id }: Listed) => id;
+  const isListed = ({ id }: Listed) => wanted.has(id);
+  return { ...oneOf('ids', ids.join(','), idOf, isListed), index: { by: 'id', ids: wanted } };
 }
 
 function machineNames(text: string): Constraint<FilterSubject> {

@@ -5,7 +5,7 @@
 import { Readable } from 'node:stream';
 import type { Database } from '../../platform/database/tables.ts';
 import type { Funnel, NearestNode } from './constraints.ts';
-import { findExecutors } from './executor.store.ts';
+import { findExecutors, verdictTimes } from './executor.store.ts';
 import { type ResponseOptions, stableFields, volatileFields } from './executor-response.ts';
 import type { MarketNode } from './market.store.ts';
 import { MAX_PAGE_SIZE } from './node-filters.schemas.ts';
@@ -73,13 +73,20 @@ export function createNodeListJson(db: Database) {
     options: ResponseOptions,
   ): Promise<Uint8Array[]> {
     const stable = await stableBytesOf(nodes, options.summary);
+    // The market's copy lacks these times: every check changes them, and the copy would be read again.
+    const checked = await verdictTimes(
+      db,
+      nodes.map(({ id }) => id),
+    );
     const parts: Uint8Array[] = [];
     for (const node of nodes) {
       const bytes = stable.get(node.id);
       if (bytes === undefined) continue;
       if (parts.length > 0) parts.push(COMMA);
       // Joins both parts into one object.
-      const volatile = JSON.stringify(volatileFields(node, options));
+      const volatile = JSON.stringify(
+        volatileFields({ ...node, verdict_at: checked.get(node.id) ?? null }, options),
+      );
       parts.push(bytes, COMMA, Buffer.from(volatile.slice(1)));
     }
     return parts;

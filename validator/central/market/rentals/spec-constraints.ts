@@ -2,7 +2,6 @@
  * Constraints of rent-by-spec in the order in which they are applied. A node that does not report a figure does not
  * meet a limit on this figure. Pure.
  */
-import { matchesGpuType, shortGpuType } from '#shared/api/gpu-type.ts';
 import { microToUsd } from '#shared/api/money.ts';
 import {
   atLeast,
@@ -10,11 +9,12 @@ import {
   BY_GROUP,
   type Constraint,
   type ConstraintValue,
+  gpuTypeConstraint,
   oneOf,
 } from '../executors/constraints.ts';
 import type { MarketNode } from '../executors/executor.service.ts';
 import { gpuTotalOf } from '../executors/executor-response.ts';
-import { memoryGbOf, storageGbOf } from '../executors/node-figures.ts';
+import { MINIMUM_FIGURES, type MinimumFigure } from '../executors/node-figures.ts';
 import { placeConstraints } from '../executors/place-constraints.ts';
 import { canRent } from './gpu-choice.ts';
 import type { NodeSpec } from './rent-by-spec.schemas.ts';
@@ -36,24 +36,17 @@ export function constraintsOf(spec: NodeSpec): SpecConstraint[] {
   return [
     ...ifPresent(spec.gpu_type, gpuType),
     gpuCount(spec.gpu_count ?? null),
-    ...ifPresent(spec.min_vram_gb, (least) => ({
-      ...floor('min_vram_gb', least, (node) => memoryGbOf(node.gpu_memory_mib)),
-      ...BY_GROUP,
-    })),
+    ...minimum(spec, 'min_vram_gb').map((each) => ({ ...each, ...BY_GROUP })),
     ...(wantsDocker ? [dockerInDocker] : []),
     ...places(spec),
-    ...ifPresent(spec.min_cpus, (least) => floor('min_cpus', least, (node) => node.cpu_cores)),
-    ...ifPresent(spec.min_ram_gb, (least) =>
-      floor('min_ram_gb', least, (node) => storageGbOf(node.memory_kib)),
-    ),
-    ...ifPresent(spec.min_disk_gb, (least) =>
-      floor('min_disk_gb', least, (node) => storageGbOf(node.disk_free_kib)),
-    ),
+    ...minimum(spec, 'min_cpus'),
+    ...minimum(spec, 'min_ram_gb'),
+    ...minimum(spec, 'min_disk_gb'),
     ...ifPresent(spec.min_download_mbps, (least) =>
       floor('min_download_mbps', least, (node) => node.download_mbps),
     ),
-    ...ifPresent(spec.min_ports, (least) => floor('min_ports', least, (node) => node.ports_free)),
-    ...ifPresent(spec.min_reliability, (least) => floor('min_reliability', least, reliabilityOf)),
+    ...minimum(spec, 'min_ports'),
+    ...minimum(spec, 'min_reliability'),
     ...ifPresent(spec.max_price_per_gpu_hour, priceCeiling),
   ];
 }
@@ -71,19 +64,8 @@ function ifPresent<T>(
 }
 
 function gpuType(wanted: string): SpecConstraint {
-  // Thousands of nodes have the same name.
-  const types = new Map<string, { short: string; isWanted: boolean }>();
-  const typeOf = ({ machineName: name }: Candidate) => {
-    const known = types.get(name);
-    if (known !== undefined) return known;
-    const type = { short: shortGpuType(name), isWanted: matchesGpuType(name, wanted) };
-    types.set(name, type);
-    return type;
-  };
-  const offered = (candidate: Candidate) => typeOf(candidate).short;
-  const keep = (candidate: Candidate) => typeOf(candidate).isWanted;
   return {
-    ...oneOf('gpu_type', wanted, offered, keep),
+    ...gpuTypeConstraint<Candidate>(wanted),
     ...BY_GROUP,
     remedy: (best) => `Request another gpu_type, for example ${best}.`,
   };
@@ -123,6 +105,10 @@ function places(spec: NodeSpec): SpecConstraint[] {
   }));
 }
 
+function minimum(spec: NodeSpec, name: MinimumFigure): SpecConstraint[] {
+  return ifPresent(spec[name], (least) => floor(name, least, MINIMUM_FIGURES[name]));
+}
+
 function floor(
   name: string,
   least: number,
@@ -132,10 +118,6 @@ function floor(
     ...atLeast<Candidate>(name, least, ({ node }) => figure(node)),
     remedy: (best) => `Lower ${name} to ${best} or less.`,
   };
-}
-
-function reliabilityOf({ reliability_permille: permille }: MarketNode): number | null {
-  return permille === null ? null : permille / 1_000;
 }
 
 function priceCeiling(most: number): SpecConstraint {

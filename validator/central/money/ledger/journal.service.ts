@@ -24,13 +24,13 @@ const KINDS: Record<TransferKind, LedgerLine['kind']> = {
 };
 
 /**
- * Returns one page of the journal, oldest line first. The journal begins after the last archived month. Rejects with `account_balance_invalid` if the account's lines do
- * not sum to its stored balance.
+ * Returns one page of the journal in the requested order. The journal begins after the last archived month. Rejects
+ * with `account_balance_invalid` if the account's lines do not sum to its stored balance.
  */
 export function journalPage(
   db: Database,
   accountId: string,
-  { since, after, limit }: LedgerQuery,
+  { since, after, before = Number.MAX_SAFE_INTEGER, order, limit }: LedgerQuery,
 ): Promise<LedgerPage> {
   const [paidId, grantedId] = [paidAccount(accountId), grantedAccount(accountId)];
   const own = [paidId, grantedId];
@@ -40,13 +40,16 @@ export function journalPage(
     const opening = await openingOf(tx, paidId, grantedId);
     const first = Math.max(after, opening.seq);
     const from = since === undefined ? first : Math.max(first, await lastSeqBefore(tx, own, since));
-    const rows = await listJournal(tx, own, { after: from, limit });
+    const listed = await listJournal(tx, own, { after: from, before, limit, order });
+    const rows = order === 'asc' ? listed : listed.toReversed();
     const sums = await sumsOf(tx, own, rows[0]?.seq ?? 0, opening);
     const { paid, granted, held } = wallet;
     if (sums.balance !== paid + granted || sums.held !== held) throw unreadable();
-    const last = rows.at(-1);
-    const isLast = last === undefined || rows.length < limit;
-    return { lines: linesOf(rows, own, sums.balanceBefore), next_after: isLast ? null : last.seq };
+    const lines = linesOf(rows, own, sums.balanceBefore);
+    const next = listed.length < limit ? null : (listed.at(-1)?.seq ?? null);
+    return order === 'asc'
+      ? { lines, next_after: next, next_before: null }
+      : { lines: lines.toReversed(), next_after: null, next_before: next };
   });
 }
 

@@ -25,6 +25,9 @@ export type JournalRow = {
 export type Fold = { debits: Sum; credits: Sum; pending: Sum };
 type Sum = { all: number; before: number };
 
+/** Slots of a page of an account's transfers, with `seq` between `after` and `before`. */
+type PageSlots = Slots<{ id: string; after: number; before: number; limit: number }>;
+
 /** Slots of sums over the transfers of an account after `from`. */
 type FoldSlots = Slots<{ id: string; before: number; from: number }>;
 
@@ -32,8 +35,8 @@ type FoldSlots = Slots<{ id: string; before: number; from: number }>;
 function sideOf(column: 'debit_id' | 'credit_id') {
   const own = `transfers.${column}` as const;
 
-  const page = prepared(
-    (db, { id, after, limit }: Slots<{ id: string; after: number; limit: number }>) =>
+  const pageBy = (order: 'asc' | 'desc') =>
+    prepared((db, { id, after, before, limit }: PageSlots) =>
       db
         .selectFrom('transfers')
         .innerJoin('ledger_groups', 'ledger_groups.id', 'transfers.group_id')
@@ -52,9 +55,11 @@ function sideOf(column: 'debit_id' | 'credit_id') {
         ])
         .where(own, '=', id)
         .where('transfers.seq', '>', after)
-        .orderBy('transfers.seq')
+        .where('transfers.seq', '<', before)
+        .orderBy('transfers.seq', order)
         .limit(limit),
-  );
+    );
+  const pages = { asc: pageBy('asc'), desc: pageBy('desc') };
 
   const lastBefore = prepared((db, { id, atMs }: Slots<{ id: string; atMs: number }>) =>
     db
@@ -79,25 +84,29 @@ function sideOf(column: 'debit_id' | 'credit_id') {
       .where('seq', '>', from)
       .groupBy('kind'),
   );
-  return { page, lastBefore, sums };
+  return { pages, lastBefore, sums };
 }
 
 const SIDES = [sideOf('debit_id'), sideOf('credit_id')] as const;
 const [DEBIT, CREDIT] = SIDES;
 
-/** The first `limit` transfers of these accounts with a `seq` above `after`, in order. */
+/** Range of a journal, exclusive on both sides. `desc` selects its newest transfers instead of its oldest. */
+export type JournalRange = { after: number; before: number; limit: number; order: 'asc' | 'desc' };
+
+/** At most `limit` transfers of these accounts in the range, in the range's order. */
 export async function listJournal(
   db: Db,
   ids: readonly LedgerAccount[],
-  { after, limit }: { after: number; limit: number },
+  { order, ...range }: JournalRange,
 ): Promise<JournalRow[]> {
   const found = new Map<number, JournalRow>();
-  for (const { page } of SIDES) {
+  for (const { pages } of SIDES) {
     for (const id of ids) {
-      for (const row of (await page(db, { id, after, limit })).rows) found.set(row.seq, row);
+      for (const row of (await pages[order](db, { id, ...range })).rows) found.set(row.seq, row);
     }
   }
-  return [...found.values()].toSorted((a, b) => a.seq - b.seq).slice(0, limit);
+  const sign = order === 'asc' ? 1 : -1;
+  return [...found.values()].toSorted((a, b) => sign * (a.seq - b.seq)).slice(0, range.limit);
 }
 
 /** `seq` of the last transfer of these accounts before `atMs`; 0 if there is none. */

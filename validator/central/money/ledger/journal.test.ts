@@ -74,6 +74,25 @@ describe('the journal of an account', () => {
     expect(me).toMatchObject({ balance: 12.799999, held: 0, available: 12.799999 });
   });
 
+  it('is paged from the newest line on, with the same balances', async () => {
+    const whole = (await read()).body.lines;
+    const lines = [];
+    let before = '';
+    for (let page = 0; page < whole.length; page += 1) {
+      const { body } = await read(`?order=desc&limit=2${before}`);
+      expect(body.next_after).toBeNull();
+      lines.push(...body.lines);
+      if (body.next_before === null) break;
+      before = `&before=${body.next_before}`;
+    }
+    expect(lines).toEqual(whole.toReversed());
+    const since = encodeURIComponent(`${whole.at(-1).at}Z`);
+    const late = (await read(`?order=desc&since=${since}`)).body.lines;
+    expect(late).toEqual(
+      whole.filter(({ at }: { at: string }) => at >= whole.at(-1).at).toReversed(),
+    );
+  });
+
   it('is paged without gaps or overlaps', async () => {
     const whole = (await read()).body.lines;
     const pages = [];

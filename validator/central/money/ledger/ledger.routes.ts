@@ -24,7 +24,7 @@ export function registerLedgerRoutes(api: HttpServer, { db, postUse }: LedgerRou
         tags: ['Users'],
         summary: "Read the account's journal",
         description:
-          'Returns payments, grants, reservations and spending since the last archived month, oldest first. Use of running pods is posted before, except use of the last minute. Each line has its cause and the balance after the line. `format=csv` returns the same lines as text/csv; the next page begins `after` the last `seq`.',
+          'Returns payments, grants, reservations and spending since the last archived month, oldest first or newest first. Use of running pods is posted before, except use of the last minute. Each line has its cause and the balance after the line. `format=csv` returns the same lines as text/csv; the next page begins `after` the last `seq`.',
         querystring: LedgerQuery,
         response: { 200: z.union([LedgerPage, Csv]) },
       },

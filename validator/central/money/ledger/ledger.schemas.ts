@@ -20,12 +20,17 @@ export const LedgerQuery = z
       {
         since: optional(IsoTime),
         after: queryNumber(z.int().min(0).default(0)),
+        before: queryNumber(z.int().min(0)).optional(),
+        order: withDefault(z.enum(['asc', 'desc']), 'asc'),
         limit: queryNumber(z.int().min(1).max(MAX_LINES).default(DEFAULT_LINES)),
         format: withDefault(z.enum(['json', 'csv']), 'json'),
       },
       {
         since: 'Only lines at or after this time (ISO 8601; UTC without an offset).',
         after: 'Only lines with a higher `seq`; 0 begins with the first.',
+        before: 'Only lines with a lower `seq`; absent for no limit.',
+        order:
+          '`asc`: oldest line first. `desc`: newest line first; the next page begins with `before`.',
         limit: 'Maximum number of lines, 1 to 1000.',
         format: '`json`, or `csv` for the same lines as text/csv.',
       },
@@ -74,10 +79,17 @@ export type LedgerLine = z.output<typeof LedgerLine>;
 export const LedgerPage = z
   .object(
     described(
-      { lines: z.array(LedgerLine), next_after: z.int().nullable() },
       {
-        lines: 'Lines of the journal, oldest first.',
-        next_after: 'Value of `after` for the next page; null on the last page.',
+        lines: z.array(LedgerLine),
+        next_after: z.int().nullable(),
+        next_before: z.int().nullable(),
+      },
+      {
+        lines: 'Lines of the journal, in the requested order.',
+        next_after:
+          'Value of `after` for the next page; null on the last page, and with `order=desc`.',
+        next_before:
+          'Value of `before` for the next page with `order=desc`; null on the last page, and without it.',
       },
     ),
   )

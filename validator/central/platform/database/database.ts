@@ -71,6 +71,7 @@ import { hourlyPostings } from './migrations/0060-hourly-postings.ts';
 import { ledgerMonths } from './migrations/0061-ledger-months.ts';
 import { nodeSurvey } from './migrations/0063-node-survey.ts';
 import { metricCollections } from './migrations/0064-metric-collections.ts';
+import { logInTickets } from './migrations/0066-log-in-tickets.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -136,6 +137,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   ledgerMonths,
   nodeSurvey,
   metricCollections,
+  logInTickets,
 ];
 
 /** Schema number of this program. */

@@ -1,8 +1,12 @@
-/** GET / and GET /portal: a page for browsers with the next steps, and JSON for other clients. */
+/**
+ * GET / and GET /portal: a page for browsers with the next steps, and JSON for other clients. Where the console is built,
+ * its page replaces that of `/`.
+ */
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { HttpServer } from '#shared/http/server.ts';
 import { VERSION } from '#shared/runtime/version.ts';
+import { acceptsHtml } from '../edge/accepts-html.ts';
 
 const STYLE =
   'body{max-width:44rem;margin:3rem auto;padding:0 1rem;font:1rem/1.5 system-ui,sans-serif}pre{overflow:auto;padding:1rem;background:#f3f3f3;color:#111}';
@@ -33,11 +37,6 @@ export function registerStartPages(origin: HttpServer): void {
   }
 }
 
-/** Returns true if the Accept header names HTML, as browsers do; wildcards do not count. */
-function acceptsHtml({ headers: { accept = '' } }: FastifyRequest): boolean {
-  return /(?:^|,)\s*text\/html\s*(?:;|,|$)/i.test(accept);
-}
-
 const HOST = /^[\w.-]+(?::\d{1,5})?$|^\[[\da-f:.]+\](?::\d{1,5})?$/i;
 
 /** Address that the browser used, for the commands of the page. */
@@ -47,7 +46,7 @@ function originOf({ protocol, host }: FastifyRequest): string {
 
 function renterText(origin: string): string {
   return `<p>This is the central API of a marketplace for GPU compute: renters rent containers (pods) on the GPU nodes of
-providers.</p>
+providers. Its console is not built: run <code>npm run setup</code> in the checkout, then load this page again.</p>
 <ul>
 <li><a href="/docs">Reference of all routes</a>, also as <a href="/api/openapi.json">OpenAPI</a></li>
 <li><a href="/portal">Offer a GPU host</a> with <code>npm run provider</code></li>

@@ -77,6 +77,20 @@ export type SessionsTable = {
   created_at: number;
   expires_at: number;
   revoked_at: number | null;
+  /** User-Agent of the log-in, shortened; null if the request had none. */
+  client: string | null;
+};
+
+/** Single-use tickets that begin a session; a used ticket is deleted. */
+export type LogInTicketsTable = {
+  /** SHA-256 hex. */
+  ticket_hash: string;
+  /** Session that created the ticket. The ticket is invalid once this session is revoked or expired. */
+  session_id: string;
+  kind: SessionsTable['kind'];
+  subject_id: string;
+  created_at: number;
+  expires_at: number;
 };
 
 export type ApiKeysTable = Stamped & {
@@ -162,6 +176,7 @@ export type AccountTables = {
   account_tokens: AccountTokensTable;
   chat_link_states: ChatLinkStatesTable;
   sessions: SessionsTable;
+  log_in_tickets: LogInTicketsTable;
   api_keys: ApiKeysTable;
   api_key_refusals: ApiKeyRefusalsTable;
   ssh_keys: SshKeysTable;

@@ -1,0 +1,82 @@
+/** The one error that requests of the console end with. */
+
+export type FieldProblem = {
+  /** Path of the field, starting with `body`, `path` or `query`. */
+  field: string;
+  message: string;
+};
+
+export type FailureFacts = {
+  /** HTTP status; 0 if no response arrived. */
+  status: number;
+  code: string;
+  hint: string;
+  requestId: string | null;
+  problems: readonly FieldProblem[];
+};
+
+export class ApiFailure extends Error {
+  readonly facts: FailureFacts;
+
+  constructor(message: string, facts: FailureFacts) {
+    super(message);
+    this.name = 'ApiFailure';
+    this.facts = facts;
+  }
+
+  /** True if the session has ended, so the request succeeds after a log-in. */
+  get isExpired(): boolean {
+    return this.facts.status === 401;
+  }
+}
+
+/** Wraps an error of `fetch`: the server did not answer. */
+export function unreachable(): ApiFailure {
+  return new ApiFailure('The server did not answer', {
+    status: 0,
+    code: 'unreachable',
+    hint: 'Check your connection. The page tries again when you choose "Try again".',
+    requestId: null,
+    problems: [],
+  });
+}
+
+/**
+ * Reads the body of an error response, which has the form of problem details (RFC 9457). Bodies of other forms, such as
+ * those of proxies, become a general failure.
+ */
+export function failureFrom(status: number, body: unknown, requestId: string | null): ApiFailure {
+  const { detail, code, hint, validation_errors: problems } = membersOf(body);
+  return new ApiFailure(textOf(detail) ?? `The server answered with status ${status}`, {
+    status,
+    code: textOf(code) ?? `status_${status}`,
+    hint: textOf(hint) ?? 'Try again. If it fails again, report the request id to the operator.',
+    requestId,
+    problems: (Array.isArray(problems) ? problems : []).flatMap(problemFrom),
+  });
+}
+
+/** Wraps any error that a panel shows. */
+export function failureOf(error: unknown): ApiFailure {
+  if (error instanceof ApiFailure) return error;
+  return new ApiFailure('This part of the page failed', {
+    status: 0,
+    code: 'page_error',
+    hint: `Try again, or load the page again. ${error instanceof Error ? error.message : ''}`.trim(),
+    requestId: null,
+    problems: [],
+  });
+}
+
+function problemFrom(entry: unknown): FieldProblem[] {
+  const { field, message } = membersOf(entry);
+  return typeof field === 'string' && typeof message === 'string' ? [{ field, message }] : [];
+}
+
+function membersOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? { ...value } : {};
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null;
+}

@@ -1,0 +1,40 @@
+/** Time of the browser. The only file of the console that reads the clock or sets timers. */
+
+export function nowMs(): number {
+  return Date.now();
+}
+
+/** Parses a time of the API, which is UTC without offset, to milliseconds since the epoch; null if it is not a time. */
+export function parseApiTime(text: string): number | null {
+  const hasOffset = /(?:z|[+-]\d\d:?\d\d)$/i.test(text);
+  const epochMs = Date.parse(hasOffset ? text : `${text}Z`);
+  return Number.isNaN(epochMs) ? null : epochMs;
+}
+
+/** Returns a Date for `Intl` formatters. */
+export function dateOf(epochMs: number): Date {
+  return new Date(epochMs);
+}
+
+/** Calls `run` after `ms`; returns the function that cancels it. */
+export function after(ms: number, run: () => void): () => void {
+  const timer = setTimeout(run, ms);
+  return () => clearTimeout(timer);
+}
+
+/** Calls `run` every `ms`; returns the function that ends it. */
+export function every(ms: number, run: () => void): () => void {
+  const timer = setInterval(run, ms);
+  return () => clearInterval(timer);
+}
+
+/** Resolves after `ms`, or at once when the signal aborts. */
+export function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = after(ms, resolve);
+    signal.addEventListener('abort', () => {
+      cancel();
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,26 @@
+import { useEffect, useState } from 'react';
+import { after } from '../browser/clock.ts';
+
+const SHOWN_MS = 2_000;
+
+/** Copies a text. The button shows whether the browser allowed it. */
+export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
+  const [result, setResult] = useState<string | null>(null);
+  useEffect(() => (result === null ? undefined : after(SHOWN_MS, () => setResult(null))), [result]);
+  const copy = () =>
+    // Undefined on pages that are served neither over TLS nor from this computer.
+    (navigator.clipboard?.writeText(text) ?? Promise.reject(new Error('no clipboard'))).then(
+      () => setResult('Copied'),
+      () => setResult('Select and copy it yourself'),
+    );
+  return (
+    <button
+      type="button"
+      className="quiet"
+      aria-label={result ?? label}
+      onClick={() => void copy()}
+    >
+      <span aria-live="polite">{result ?? 'Copy'}</span>
+    </button>
+  );
+}

@@ -1,0 +1,61 @@
+/** Formats of values that pages show. Pure; times are milliseconds since the epoch. */
+
+const USD = new Intl.NumberFormat('en-US', {
+  style: 'currency',
+  currency: 'USD',
+  minimumFractionDigits: 2,
+  maximumFractionDigits: 4,
+});
+
+export function formatUsd(usd: number): string {
+  return USD.format(usd);
+}
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+const STEP = 1024;
+
+/** Returns for example `1.5 GiB`. */
+export function formatBytes(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (Math.abs(value) >= STEP && unit < UNITS.length - 1) {
+    value /= STEP;
+    unit += 1;
+  }
+  return `${unit === 0 ? value : value.toFixed(value < 10 ? 1 : 0)} ${UNITS[unit]}`;
+}
+
+const STEPS = [
+  { name: 'd', ms: 86_400_000 },
+  { name: 'h', ms: 3_600_000 },
+  { name: 'min', ms: 60_000 },
+  { name: 's', ms: 1_000 },
+] as const;
+
+/** Returns the two largest units, for example `2 d 3 h`. */
+export function formatDuration(ms: number): string {
+  const first = STEPS.findIndex((step) => ms >= step.ms);
+  if (first === -1) return '0 s';
+  let rest = ms;
+  const parts: string[] = [];
+  for (const step of STEPS.slice(first, first + 2)) {
+    const count = Math.floor(rest / step.ms);
+    rest -= count * step.ms;
+    if (count > 0) parts.push(`${count} ${step.name}`);
+  }
+  return parts.join(' ');
+}
+
+/** Returns `5 min ago`, `in 2 h`, or `now` within a second. */
+export function formatDistance(atMs: number, nowMs: number): string {
+  const distance = nowMs - atMs;
+  const [largest = ''] = formatDuration(Math.abs(distance)).match(/^\d+ \w+/) ?? [];
+  if (Math.abs(distance) < 1_000) return 'now';
+  return distance > 0 ? `${largest} ago` : `in ${largest}`;
+}
+
+/** Converts a name of the API, such as `REBOOT_PENDING`, to words. */
+export function wordsOf(name: string): string {
+  const words = name.toLowerCase().replaceAll(/[_.-]+/g, ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,2 @@
+/** Meaning of a status, which decides its colour and mark. */
+export type Tone = 'good' | 'busy' | 'warn' | 'bad' | 'idle';

@@ -1,0 +1,83 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { Link } from 'wouter';
+import { followAccountEvents } from '../api/account-events.ts';
+import type { AccountEvent } from '../api/api.gen.ts';
+import { sleep } from '../browser/clock.ts';
+import { wordsOf } from '../parts/format.ts';
+import { QueryPanel } from '../parts/panel.tsx';
+import { Timeline, type TimelineEntry } from '../parts/timeline.tsx';
+import type { Tone } from '../parts/tone.ts';
+import { paths } from '../paths.ts';
+import { useApi } from '../session/queries.tsx';
+import { useClient } from '../session/session.tsx';
+
+const SHOWN = 10;
+
+/** The latest events of the account, which arrive as they happen. An event also refreshes the lists of the page. */
+export function LatestEvents() {
+  const stored = useApi('GET /users/me/events', { query: { limit: SHOWN } });
+  const arrived = useNewEvents();
+  return (
+    <QueryPanel
+      title="Latest events"
+      query={stored}
+      isEmpty={({ length }) => length + arrived.length === 0}
+      empty="Nothing has happened yet."
+    >
+      {(events) => <Timeline entries={merge(arrived, events).map(entryOf)} />}
+    </QueryPanel>
+  );
+}
+
+/** Newest first. */
+function useNewEvents(): readonly AccountEvent[] {
+  const client = useClient();
+  const queries = useQueryClient();
+  const [events, setEvents] = useState<readonly AccountEvent[]>([]);
+  useEffect(() => {
+    const gone = new AbortController();
+    void followAccountEvents({
+      client,
+      sleep,
+      signal: gone.signal,
+      onEvent(event) {
+        setEvents((before) => [event, ...before].slice(0, SHOWN));
+        void queries.invalidateQueries();
+      },
+    });
+    return () => gone.abort();
+  }, [client, queries]);
+  return events;
+}
+
+function merge(arrived: readonly AccountEvent[], stored: readonly AccountEvent[]): AccountEvent[] {
+  const ids = new Set(arrived.map(({ id }) => id));
+  return [...arrived, ...stored.filter(({ id }) => !ids.has(id))].slice(0, SHOWN);
+}
+
+function entryOf(event: AccountEvent): TimelineEntry {
+  const { id, created_at: at, sub_event_type: type, pod_id: podId, pod_name: name } = event;
+  return {
+    key: id,
+    at,
+    tone: toneOfEvent(type),
+    title: (
+      <>
+        {wordsOf(type)}
+        {podId === null ? null : (
+          <>
+            : <Link href={paths.pod(podId)}>{name}</Link>
+          </>
+        )}
+      </>
+    ),
+    detail: event.error ?? event.detail,
+  };
+}
+
+function toneOfEvent(type: string): Tone {
+  if (type.endsWith('.failed')) return 'bad';
+  if (type.endsWith('.success')) return 'good';
+  return type.endsWith('.requested') ? 'busy' : 'idle';
+}

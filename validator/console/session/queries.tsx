@@ -1,0 +1,99 @@
+/** Hooks that read and change data through the API, with its types. */
+import {
+  keepPreviousData,
+  type UseMutationResult,
+  type UseQueryResult,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from '@tanstack/react-query';
+import type { ApiOperations } from '../api/api.gen.ts';
+import type { RequestOf } from '../api/client.ts';
+import type { PortalOperations } from '../api/portal.gen.ts';
+import { useClient } from './session.tsx';
+import type { SessionKind } from './session-store.ts';
+
+export type QueryOptions<Data = unknown> = {
+  /** Reads again at this interval while the page is visible; may depend on the newest data. */
+  refetchMs?: number | ((data: Data | undefined) => number);
+  enabled?: boolean;
+};
+
+type Shape = { params: object; query: object; body: unknown; response: unknown };
+type Name<Operations> = keyof Operations & string;
+type Answer<Operations, Of extends keyof Operations> = Operations[Of] extends Shape
+  ? Operations[Of]['response']
+  : never;
+type Request<Operations, Of extends keyof Operations> = Operations[Of] extends Shape
+  ? RequestOf<Operations[Of]>
+  : never;
+
+/** Reads `GET` operations of the API. While a changed request is read, the data of the previous request stays. */
+export function useApi<Of extends Name<ApiOperations>>(
+  operation: Of,
+  request: Request<ApiOperations, Of>,
+  options: QueryOptions<Answer<ApiOperations, Of>> = {},
+): UseQueryResult<Answer<ApiOperations, Of>, Error> {
+  const { api } = useClient('user');
+  return useOperation('user', api as Send<ApiOperations, Of>, operation, request, options);
+}
+
+/** Like `useApi`, for the provider portal. */
+export function usePortal<Of extends Name<PortalOperations>>(
+  operation: Of,
+  request: Request<PortalOperations, Of>,
+  options: QueryOptions<Answer<PortalOperations, Of>> = {},
+): UseQueryResult<Answer<PortalOperations, Of>, Error> {
+  const { portal } = useClient('portal');
+  return useOperation('portal', portal as Send<PortalOperations, Of>, operation, request, options);
+}
+
+/** Changes data. After a success, everything that the page shows is read again. */
+export function useAction<Of extends Name<ApiOperations>>(
+  operation: Of,
+): UseMutationResult<Answer<ApiOperations, Of>, Error, Request<ApiOperations, Of>> {
+  const { api } = useClient('user');
+  return useChange(api as Send<ApiOperations, Of>, operation);
+}
+
+/** Like `useAction`, for the provider portal. */
+export function usePortalAction<Of extends Name<PortalOperations>>(
+  operation: Of,
+): UseMutationResult<Answer<PortalOperations, Of>, Error, Request<PortalOperations, Of>> {
+  const { portal } = useClient('portal');
+  return useChange(portal as Send<PortalOperations, Of>, operation);
+}
+
+/** A client's call with the types of one operation. */
+type Send<Operations, Of extends keyof Operations> = (
+  operation: Of,
+  request: Request<Operations, Of>,
+) => Promise<Answer<Operations, Of>>;
+
+function useOperation<Of extends string, Given extends object, Data>(
+  kind: SessionKind,
+  send: (operation: Of, request: Given) => Promise<Data>,
+  operation: Of,
+  request: Given,
+  { refetchMs, enabled = true }: QueryOptions<Data>,
+): UseQueryResult<Data, Error> {
+  return useQuery<Data, Error>({
+    queryKey: [kind, operation, request],
+    queryFn: ({ signal }) => send(operation, { ...request, signal }),
+    enabled,
+    refetchInterval:
+      typeof refetchMs === 'function' ? ({ state }) => refetchMs(state.data) : (refetchMs ?? false),
+    placeholderData: keepPreviousData,
+  });
+}
+
+function useChange<Of extends string, Given extends object, Data>(
+  send: (operation: Of, request: Given) => Promise<Data>,
+  operation: Of,
+): UseMutationResult<Data, Error, Given> {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (request: Given) => send(operation, request),
+    onSuccess: () => queries.invalidateQueries(),
+  });
+}

@@ -1,0 +1,137 @@
+import { CSPProvider } from '@base-ui/react/csp-provider';
+import { Suspense } from 'react';
+import { Link, Redirect, Route, Switch, useLocation, useSearch } from 'wouter';
+import { ErrorBoundary } from '../parts/error-boundary.tsx';
+import { lazyPart } from '../parts/lazy-part.tsx';
+import { Page } from '../parts/page.tsx';
+import { Loading, Panel } from '../parts/panel.tsx';
+import { ThemeSelect } from '../parts/theme.tsx';
+import { paths } from '../paths.ts';
+import { type PageRoute, ROUTES } from '../routes.tsx';
+import { SessionProvider, useSession } from '../session/session.tsx';
+import { TicketExchange } from '../session/ticket-exchange.tsx';
+import { useAudiences } from './audiences.tsx';
+import { Navigation } from './navigation.tsx';
+import { SearchDialog } from './search-dialog.tsx';
+
+/** Loaded when a session ends, because most visits do not need it. */
+const ExpiredDialog = lazyPart(() =>
+  import('../session/expired-dialog.tsx').then((module) => module.ExpiredDialog),
+);
+
+/** The whole console. Base UI must not insert style elements, which the content security policy forbids. */
+export function App() {
+  return (
+    <CSPProvider disableStyleElements>
+      <SessionProvider>
+        <TicketExchange>
+          <Shell />
+        </TicketExchange>
+      </SessionProvider>
+    </CSPProvider>
+  );
+}
+
+function Shell() {
+  const [path] = useLocation();
+  return (
+    <>
+      <a className="skip" href="#content">
+        Skip to the content
+      </a>
+      <header className="top">
+        <Link href={paths.home} className="brand">
+          Podwright
+        </Link>
+        <div className="row">
+          <SearchDialog />
+          <ThemeSelect />
+          <AccountLinks />
+        </div>
+      </header>
+      <div className="body">
+        <Navigation />
+        <main id="content" tabIndex={-1}>
+          <ErrorBoundary key={path}>
+            <Suspense fallback={<Loading />}>
+              <Switch>
+                {ROUTES.map((route) => (
+                  <Route key={route.path} path={route.path}>
+                    <Allowed route={route} />
+                  </Route>
+                ))}
+                <Route>
+                  <NotFoundPage />
+                </Route>
+              </Switch>
+            </Suspense>
+          </ErrorBoundary>
+        </main>
+      </div>
+      <SessionEnd />
+    </>
+  );
+}
+
+function SessionEnd() {
+  const { isExpired } = useSession();
+  if (!isExpired) return null;
+  return (
+    <ErrorBoundary>
+      <Suspense>
+        <ExpiredDialog />
+      </Suspense>
+    </ErrorBoundary>
+  );
+}
+
+function AccountLinks() {
+  const { session, logOut } = useSession();
+  if (session === null) return <Link href={paths.logIn}>Log in</Link>;
+  return (
+    <>
+      <span className="small account">{session.name}</span>
+      <button type="button" onClick={() => void logOut()}>
+        Log out
+      </button>
+    </>
+  );
+}
+
+/** Leads visitors without a session to the log-in, which returns to this page. */
+function Allowed({ route }: { route: PageRoute }) {
+  const [path] = useLocation();
+  const search = useSearch();
+  const { audience, page: Content } = route;
+  const { session } = useSession('user');
+  const audiences = useAudiences();
+  if (audiences.has(audience)) return <Content />;
+  const from = encodeURIComponent(search === '' ? path : `${path}?${search}`);
+  if (audience === 'provider')
+    return <Redirect to={`${paths.providerLogIn}?from=${from}`} replace />;
+  if (session === null) return <Redirect to={`${paths.logIn}?from=${from}`} replace />;
+  return <ForbiddenPage />;
+}
+
+function ForbiddenPage() {
+  return (
+    <Page title="Operators only">
+      <Panel title="Your account may not see this page">
+        <p>An operator of the marketplace can set the role of your account.</p>
+      </Panel>
+    </Page>
+  );
+}
+
+function NotFoundPage() {
+  return (
+    <Page title="Page not found">
+      <Panel title="There is no page at this address">
+        <p>
+          Check the address, search with Ctrl-K, or go to the{' '}
+          <Link href={paths.home}>home page</Link>.
+        </p>
+      </Panel>
+    </Page>
+  );
+}

@@ -1,0 +1,70 @@
+import { useState } from 'react';
+import { Link, useLocation } from 'wouter';
+import { type NavGroup, type PageRoute, ROUTES } from '../routes.tsx';
+import { useAudiences, visibleIn } from './audiences.tsx';
+
+const GROUPS: readonly NavGroup[] = ['Rent', 'Account', 'Provide', 'Validator', 'Operate'];
+
+/** Links to the pages that the visitor may see. On a phone, a button opens them. */
+export function Navigation() {
+  const [isOpen, setIsOpen] = useState(false);
+  const [path] = useLocation();
+  const shown = visibleIn(ROUTES, useAudiences());
+  if (shown.length === 0) return null;
+  return (
+    <nav className="nav" aria-label="Pages">
+      <button
+        type="button"
+        className="nav-toggle"
+        aria-expanded={isOpen}
+        onClick={() => setIsOpen(!isOpen)}
+      >
+        Menu
+      </button>
+      <div className={isOpen ? 'nav-groups open' : 'nav-groups'}>
+        {GROUPS.map((group) => (
+          <Group
+            key={group}
+            group={group}
+            routes={shown.filter((route) => route.group === group)}
+            path={path}
+            onChoose={() => setIsOpen(false)}
+          />
+        ))}
+      </div>
+    </nav>
+  );
+}
+
+type GroupProps = {
+  group: NavGroup;
+  routes: readonly PageRoute[];
+  path: string;
+  onChoose: () => void;
+};
+
+function Group({ group, routes, path, onChoose }: GroupProps) {
+  if (routes.length === 0) return null;
+  return (
+    <section>
+      <h2>{group}</h2>
+      <ul>
+        {routes.map((route) => (
+          <li key={route.path}>
+            <Link
+              href={route.path}
+              aria-current={isCurrent(route.path, path) ? 'page' : undefined}
+              onClick={onChoose}
+            >
+              {route.title}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function isCurrent(route: string, path: string): boolean {
+  return route === path || (route !== '/' && path.startsWith(`${route}/`));
+}
