@@ -40,6 +40,9 @@ function createMarket(seed: number) {
       : Math.round((fraction() * 2 - 1) * most * 10) / 10;
   const coordinates = () => ({ lat: degrees(90), lon: degrees(180) });
   const { offers, apply } = createOffers();
+  let created = 0;
+  // In random order, and never equal.
+  const newId = () => `n${random.int(1_000)}-${(created += 1)}`;
 
   function listed(id: string): Listed {
     const total = pick([1, 2, 4, 8]);
@@ -89,7 +92,7 @@ function createMarket(seed: number) {
     change(): void {
       const count = random.int(5) === 0 ? MANY : random.int(6);
       const removed = offers.nodes.filter(() => random.int(offers.nodes.length) < count);
-      const added = Array.from({ length: count }, () => listed(`n${random.int(1_000_000)}`));
+      const added = Array.from({ length: count }, () => listed(newId()));
       const changed = removed.filter(() => random.int(2) === 0).map(({ id }) => listed(id));
       apply(removed, [...added, ...changed]);
     },
@@ -105,6 +108,10 @@ function createMarket(seed: number) {
         collateral_deposited: maybe(() => pick(['true', 'false'])),
         min_download_mbps: maybe(() => pick(['0', '100'])),
         nvlink: maybe(() => pick(['true', 'false'])),
+        gpu_type: maybe(() => pick(['H200', '4090', 'NVIDIA L40S'])),
+        min_vram_gb: maybe(() => pick(['20', '80'])),
+        min_cpus: maybe(() => pick(['4', '32'])),
+        price_per_hour_lte: maybe(() => pick(['0', '0.9', '4', '40'])),
       };
       const given = Object.entries({ ...query, ...place() }).flatMap(([name, value]) =>
         value === undefined ? [] : [[name, String(value)]],
