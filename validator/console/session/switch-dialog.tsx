@@ -9,7 +9,7 @@ type SwitchDialogProps = {
   onStay: () => void;
 };
 
-/** Asks which of two accounts the browser continues with. Closing the dialog keeps the present account. */
+/** Lets the user choose between two accounts. Closing the dialog keeps the present account. */
 export function SwitchDialog({ present, offered, onSwitch, onStay }: SwitchDialogProps) {
   return (
     <Dialog title="Switch to another account?" isOpen onClose={onStay}>

@@ -12,8 +12,8 @@ const SwitchDialog = lazyPart(() =>
 );
 
 /**
- * Exchanges the ticket in the address for a session before the page is shown. Asks before the session replaces one of
- * another account, because anybody can send a link to their own account.
+ * Exchanges the ticket in the address for a session before the page is shown. Replaces the session of another account
+ * only after a confirmation, because an attacker could send a link to the attacker's account.
  */
 export function TicketExchange({ children }: { children: ReactNode }) {
   const { open } = useClient();

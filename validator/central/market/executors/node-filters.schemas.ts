@@ -28,12 +28,19 @@ export const PLACE_FILTER_TEXTS = {
     'Largest distance of the node from `lat` and `lon` in miles. Nodes without coordinates are left out.',
 };
 
+const Ids = z.array(Uuid).min(1).max(MAX_IDS);
+
 /** Ids separated by commas. */
 const IdList = z
   .string()
   .max(MAX_IDS * 40)
-  .transform((text) => text.split(',').map((id) => id.trim()))
-  .pipe(z.array(Uuid).min(1).max(MAX_IDS));
+  .transform((text, context) => {
+    const { success, data } = Ids.safeParse(text.split(',').map((id) => id.trim()));
+    if (success) return data;
+    // One issue about the parameter, because its parts have no names that a client could see.
+    context.addIssue({ code: 'custom', message: `Not 1 to ${MAX_IDS} ids separated by commas` });
+    return z.NEVER;
+  });
 
 /** Filters of GET /executors and GET /pods. */
 export const NodeFilterQuery = z.object(

@@ -10,7 +10,11 @@ type Method = 'GET' | 'POST' | 'DELETE';
 type Described = { method: Method; url: string; operation: Operation };
 
 /** Operations that the test does not call, because they would end its session. */
-const ENDS_SESSION = new Set(['DELETE /api/users/me', 'POST /portal/auth/logout']);
+const ENDS_SESSION = new Set([
+  'DELETE /api/users/me',
+  'POST /api/auth/logout',
+  'POST /portal/auth/logout',
+]);
 
 let market: TestMarket;
 let operations: Described[];
