@@ -214,16 +214,15 @@ type DrySpecProps = {
   onRelax: (constraint: string, value: string | number | boolean) => void;
 };
 
-/** Requests a dry run when the form has not changed for a moment. */
+/** Requests a dry run when the form is complete and has not changed for a moment. */
 function DrySpec({ body, obstacle, onRelax }: DrySpecProps) {
   const name = body.pod_name.trim() === '' ? 'my-pod' : body.pod_name;
-  const settled = useSettled(
-    JSON.stringify({ ...body, pod_name: name, dry_run: true, explain: true }),
-  );
+  const sent = JSON.stringify({ ...body, pod_name: name, dry_run: true, explain: true });
+  const settled = useSettled(obstacle === null ? sent : '');
   const dryRun = useApi(
     'POST /executors/rent-by-spec',
-    { body: JSON.parse(settled) as RentBySpecRequest },
-    { enabled: obstacle === null },
+    { body: settled === '' ? body : (JSON.parse(settled) as RentBySpecRequest) },
+    { enabled: settled !== '' },
   );
   return <SpecCost dryRun={dryRun} obstacle={obstacle} onRelax={onRelax} />;
 }
