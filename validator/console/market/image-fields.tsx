@@ -16,7 +16,7 @@ type ImageFieldsProps = {
   chosen: TemplateResponse | undefined;
 };
 
-/** What the pod runs: a template, or a Dockerfile that the node builds. */
+/** The image of the pod: from a template, or from a Dockerfile that the node builds. */
 export function ImageFields({ form, templates, chosen }: ImageFieldsProps) {
   const isTemplate = form.values.source === 'template';
   return (

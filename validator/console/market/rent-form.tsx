@@ -193,7 +193,7 @@ function LimitFields({ form }: { form: RentForm }) {
   );
 }
 
-/** Shown after a failure that does not say whether the pod was rented. */
+/** Warning after a failure with an unknown result: the pod may have been rented. */
 function Uncertain({ onRenew }: { onRenew: () => void }) {
   return (
     <div className="notice">
