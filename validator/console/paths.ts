@@ -9,7 +9,9 @@ export const paths = {
   resetPassword: '/reset-password',
   verifyEmail: '/verify-email',
   market: '/market',
+  node: (id: string) => `/market/${encodeURIComponent(id)}`,
   rent: '/rent',
+  rentNode: (id: string) => `/rent?node=${encodeURIComponent(id)}`,
   pods: '/pods',
   pod: (id: string, tab: PodTab = 'overview') =>
     `/pods/${encodeURIComponent(id)}${tab === 'overview' ? '' : `/${tab}`}`,

@@ -22,6 +22,26 @@ export type PageRoute = {
 export const ROUTES: readonly PageRoute[] = [
   { path: paths.home, title: 'Home', audience: 'renter', group: 'Rent', page: HomePage },
   {
+    path: paths.market,
+    title: 'Market',
+    audience: 'renter',
+    group: 'Rent',
+    page: lazyPart(() => import('./market/market-page.tsx').then(({ MarketPage }) => MarketPage)),
+  },
+  {
+    path: '/market/:id',
+    title: 'Node',
+    audience: 'renter',
+    page: lazyPart(() => import('./market/node-page.tsx').then(({ NodePage }) => NodePage)),
+  },
+  {
+    path: paths.rent,
+    title: 'Rent a pod',
+    audience: 'renter',
+    group: 'Rent',
+    page: lazyPart(() => import('./market/rent-page.tsx').then(({ RentPage }) => RentPage)),
+  },
+  {
     path: paths.pods,
     title: 'Pods',
     audience: 'renter',

@@ -13,6 +13,8 @@ export type FailureFacts = {
   hint: string;
   requestId: string | null;
   problems: readonly FieldProblem[];
+  /** Further members that errors of some codes have. */
+  details?: Readonly<Record<string, unknown>>;
 };
 
 export class ApiFailure extends Error {
@@ -46,13 +48,14 @@ export function unreachable(): ApiFailure {
  * those of proxies, become a general failure.
  */
 export function failureFrom(status: number, body: unknown, requestId: string | null): ApiFailure {
-  const { detail, code, hint, validation_errors: problems } = membersOf(body);
+  const { detail, code, hint, validation_errors: problems, details } = membersOf(body);
   return new ApiFailure(textOf(detail) ?? `The server answered with status ${status}`, {
     status,
     code: textOf(code) ?? `status_${status}`,
     hint: textOf(hint) ?? 'Try again. If it fails again, report the request id to the operator.',
     requestId,
     problems: (Array.isArray(problems) ? problems : []).flatMap(problemFrom),
+    ...(typeof details === 'object' && details !== null ? { details: membersOf(details) } : {}),
   });
 }
 

@@ -1,0 +1,154 @@
+import { useState } from 'react';
+import { type ApiFailure, failureOf } from '../api/failure.ts';
+import { CheckboxField, NumberField, SelectField, TextField } from '../parts/fields.tsx';
+import { Form, useForm } from '../parts/form.tsx';
+import { useApi } from '../session/queries.tsx';
+import {
+  type FilterFields,
+  fieldsOf,
+  NO_FILTERS,
+  type UrlFilters,
+  urlFiltersOf,
+} from './filters.ts';
+
+type FilterFormProps = {
+  state: UrlFilters;
+  /** Error of the list, whose problems are shown at the fields. */
+  error: unknown;
+  onChange: (filters: UrlFilters) => void;
+};
+
+/** Fields of the filters. Key it by the filters of the address, so that it follows a change from elsewhere. */
+export function FilterForm({ state, error, onChange }: FilterFormProps) {
+  const form = useForm<FilterFields>(fieldsOf(state), async (fields) =>
+    onChange(urlFiltersOf(fields)),
+  );
+  const failure: ApiFailure | null = error === null ? null : failureOf(error);
+  const fields = { ...form, failure };
+  return (
+    <div className="filters">
+      <Form
+        form={form}
+        action="Show nodes"
+        extra={
+          <button type="button" onClick={() => onChange(NO_FILTERS)}>
+            Remove all filters
+          </button>
+        }
+      >
+        <div className="filter-grid">
+          <GpuTypeField form={fields} />
+          <NumberField
+            form={fields}
+            name="gpu_count_gte"
+            label="Free GPUs, at least"
+            min={1}
+            step={1}
+          />
+          <NumberField
+            form={fields}
+            name="min_vram_gb"
+            label="Memory of each GPU, at least"
+            unit="GB"
+            min={0}
+          />
+          <NumberField
+            form={fields}
+            name="price_lte"
+            label="Price per GPU, at most"
+            unit="$/h"
+            min={0}
+          />
+          <NumberField
+            form={fields}
+            name="price_per_hour_lte"
+            label="Total price, at most"
+            unit="$/h"
+            min={0}
+          />
+          <TextField
+            form={fields}
+            name="country"
+            label="Country"
+            hint="Code or English name."
+            maxLength={200}
+          />
+          <NumberField
+            form={fields}
+            name="min_reliability"
+            label="Reliability, at least"
+            min={0}
+            max={1}
+            hint="From 0 to 1, over 30 days."
+          />
+        </div>
+        <MoreFilters form={fields} />
+        <CheckboxField form={fields} name="bookmarked" label="Bookmarked nodes only" />
+      </Form>
+    </div>
+  );
+}
+
+type FieldsProps = { form: ReturnType<typeof useForm<FilterFields>> };
+
+function MoreFilters({ form }: FieldsProps) {
+  return (
+    <details>
+      <summary>More filters: place, processors, memory, disk</summary>
+      <div className="filter-grid">
+        <TextField form={form} name="region" label="Region" maxLength={200} />
+        <NumberField form={form} name="min_cpus" label="Processors, at least" min={0} step={1} />
+        <NumberField form={form} name="min_ram_gb" label="Memory, at least" unit="GB" min={0} />
+        <NumberField form={form} name="min_disk_gb" label="Free disk, at least" unit="GB" min={0} />
+        <NumberField
+          form={form}
+          name="max_distance_mile"
+          label="Distance, at most"
+          unit="miles"
+          min={0}
+          hint="From the place below."
+        />
+        <NumberField form={form} name="lat" label="Latitude" unit="degrees" min={-90} max={90} />
+        <NumberField form={form} name="lon" label="Longitude" unit="degrees" min={-180} max={180} />
+        <PlaceButton form={form} />
+      </div>
+    </details>
+  );
+}
+
+/** Fills in the place of the visitor, after the browser's question. */
+function PlaceButton({ form }: FieldsProps) {
+  const [problem, setProblem] = useState<string | null>(null);
+  const locate = () =>
+    navigator.geolocation.getCurrentPosition(
+      ({ coords }) => {
+        setProblem(null);
+        form.set('lat', Math.round(coords.latitude * 100) / 100);
+        form.set('lon', Math.round(coords.longitude * 100) / 100);
+      },
+      () => setProblem('The browser did not return a place. Enter latitude and longitude.'),
+    );
+  return (
+    <div className="field">
+      <button type="button" onClick={locate}>
+        Use my place
+      </button>
+      {problem === null ? null : <p className="problem small">{problem}</p>}
+    </div>
+  );
+}
+
+function GpuTypeField({ form }: FieldsProps) {
+  const stats = useApi('GET /executors/stats', {});
+  const types = Array.isArray(stats.data) ? stats.data.map(({ gpu_type: type }) => type) : [];
+  const chosen = form.values.gpu_type;
+  const all = [...new Set(chosen === '' ? types : [...types, chosen])].toSorted();
+  return (
+    <SelectField
+      form={form}
+      name="gpu_type"
+      label="GPU type"
+      options={[{ value: '', label: 'Any' }, ...all.map((type) => ({ value: type, label: type }))]}
+    />
+  );
+}

@@ -1,0 +1,40 @@
+import { Link } from 'wouter';
+import { Page } from '../parts/page.tsx';
+import { QueryPanel } from '../parts/panel.tsx';
+import { useUrlState } from '../parts/use-url-state.tsx';
+import { paths } from '../paths.ts';
+import { useApi } from '../session/queries.tsx';
+import './market.css';
+import type { Node } from './node-cells.tsx';
+import { RentPod } from './rent-form.tsx';
+import { NO_SPEC, type RentState } from './spec.ts';
+
+const DEFAULTS: RentState = { ...NO_SPEC, node: '', gpu_count: '' };
+
+/** Rents a pod: on the node of the address, or on the cheapest node that meets a specification. */
+export function RentPage() {
+  const [state, change] = useUrlState<RentState>(DEFAULTS);
+  return (
+    <Page title="Rent a pod" actions={<Link href={paths.market}>Choose a node in the market</Link>}>
+      {state.node === '' ? (
+        <RentPod node={null} state={state} onSpec={change} />
+      ) : (
+        <OnNode key={state.node} state={state} onSpec={change} />
+      )}
+    </Page>
+  );
+}
+
+type OnNodeProps = { state: RentState; onSpec: (change: Partial<RentState>) => void };
+
+function OnNode({ state, onSpec }: OnNodeProps) {
+  const params = { executor_uuid: state.node };
+  const node = useApi('GET /executors/{executor_uuid}', { params });
+  // The form stays when a later read fails, so that typed input survives.
+  if (node.data !== undefined) return <RentPod node={node.data} state={state} onSpec={onSpec} />;
+  return (
+    <QueryPanel title="Node" query={node}>
+      {(_: Node) => null}
+    </QueryPanel>
+  );
+}

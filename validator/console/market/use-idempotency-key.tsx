@@ -1,0 +1,28 @@
+import { useState } from 'react';
+import { randomKey } from '../browser/random.ts';
+import { mayHaveSucceeded } from './rent-request.ts';
+
+/**
+ * Idempotency key of a form. `once` keeps the key while a failed request may have had its effect, so that a repeat
+ * cannot have it twice.
+ */
+export function useIdempotencyKey(): {
+  idempotencyKey: string;
+  /** Makes the next request a new one. */
+  renew: () => void;
+  once: <Result>(send: (idempotencyKey: string) => Promise<Result>) => Promise<Result>;
+} {
+  const [idempotencyKey, setKey] = useState(randomKey);
+  return {
+    idempotencyKey,
+    renew: () => setKey(randomKey()),
+    async once(send) {
+      try {
+        return await send(idempotencyKey);
+      } catch (error) {
+        if (!mayHaveSucceeded(error)) setKey(randomKey());
+        throw error;
+      }
+    },
+  };
+}
