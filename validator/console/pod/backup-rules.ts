@@ -1,4 +1,4 @@
-/** What can be done with a backup or restore in its state. Pure. */
+/** Actions on a backup or restore by its state, and texts about it. Pure. */
 import type { BackupLog, RestoreLogResponse } from '../api/api.gen.ts';
 import { formatCount } from '../parts/format.ts';
 import type { Tone } from '../parts/tone.ts';

@@ -6,7 +6,7 @@ import { Panel } from '../parts/panel.tsx';
 import { paths } from '../paths.ts';
 import type { PodTabProps } from '../renter/pod-page.tsx';
 
-/** How to reach a pod: SSH, ports and notebook. */
+/** Commands and addresses that reach a pod: SSH, ports and notebook. */
 export function Connection({ pod }: PodTabProps) {
   const { ssh_connect_cmd: ssh, known_hosts: knownHosts, jupyter_url: notebook, ssh_keys } = pod;
   return (

@@ -59,7 +59,7 @@ function finisher(outcome: OutcomeState, close: () => void) {
   };
 }
 
-/** What a restart with another content deletes. */
+/** Warns what a restart with another content deletes. */
 function Losses({ kept }: { kept: readonly string[] }) {
   return (
     <p className="warn-text">

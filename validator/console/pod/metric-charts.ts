@@ -100,7 +100,7 @@ export type Gap = { from: number; to: number };
 
 /**
  * Returns the periods without samples between the first and the last sample, in the unit of `times`. Time before the
- * first sample is no gap: the pod did not run yet.
+ * first sample is not a gap: the pod did not run yet.
  */
 export function gapsIn(times: readonly number[], samples: readonly number[]): Gap[] {
   const first = samples.findIndex((count) => count > 0);

@@ -6,7 +6,7 @@ export type OutcomeState = {
   clear: () => void;
 };
 
-/** What the last action of a panel has done. */
+/** Stores what the last action of a panel has done. */
 export function useOutcome(): OutcomeState {
   const [text, setText] = useState<string | null>(null);
   return { text, show: setText, clear: () => setText(null) };

@@ -1,4 +1,4 @@
-/** What a renter can do about the reason of an event or of a failed pod. Pure. */
+/** Remedies for the reasons of events and of failed pods. Pure. */
 
 /** Reasons of events, of `reason_code`. A reason that is missing here needs no remedy. */
 const REMEDIES: Record<string, string> = {
