@@ -1,6 +1,14 @@
 /** Builds every path of the console, so that a changed path is changed in one place. */
 
-export type PodTab = 'overview' | 'logs' | 'terminal' | 'metrics' | 'backups' | 'events' | 'cost';
+export type PodTab =
+  | 'overview'
+  | 'logs'
+  | 'terminal'
+  | 'metrics'
+  | 'backups'
+  | 'events'
+  | 'cost'
+  | 'settings';
 
 export const paths = {
   home: '/',

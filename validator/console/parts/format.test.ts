@@ -1,5 +1,12 @@
 import { expect, it } from 'vitest';
-import { formatBytes, formatDistance, formatDuration, formatUsd, wordsOf } from './format.ts';
+import {
+  formatBytes,
+  formatCount,
+  formatDistance,
+  formatDuration,
+  formatUsd,
+  wordsOf,
+} from './format.ts';
 
 it.each([
   [0, '$0.00'],
@@ -31,4 +38,9 @@ it('formats a time in relation to now', () => {
 it('converts names to words', () => {
   expect(wordsOf('REBOOT_PENDING')).toBe('Reboot pending');
   expect(wordsOf('pod-create.success')).toBe('Pod create success');
+});
+
+it('counts with the plural', () => {
+  expect(formatCount(1, 'file')).toBe('1 file');
+  expect(formatCount(1_200, 'file')).toBe('1,200 files');
 });

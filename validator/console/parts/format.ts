@@ -25,6 +25,11 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 ? value : value.toFixed(value < 10 ? 1 : 0)} ${UNITS[unit]}`;
 }
 
+/** Returns for example `1 file` or `1,200 files`. */
+export function formatCount(count: number, noun: string): string {
+  return `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : 's'}`;
+}
+
 const STEPS = [
   { name: 'd', ms: 86_400_000 },
   { name: 'h', ms: 3_600_000 },

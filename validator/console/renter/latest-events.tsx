@@ -1,16 +1,14 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import { Link } from 'wouter';
-import { followAccountEvents } from '../api/account-events.ts';
 import type { AccountEvent } from '../api/api.gen.ts';
-import { sleep } from '../browser/clock.ts';
 import { wordsOf } from '../parts/format.ts';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Timeline, type TimelineEntry } from '../parts/timeline.tsx';
-import type { Tone } from '../parts/tone.ts';
 import { paths } from '../paths.ts';
+import { toneOfEvent } from '../pod/event-tone.ts';
 import { useApi } from '../session/queries.tsx';
-import { useClient } from '../session/session.tsx';
+import { useAccountEvents } from '../session/use-account-events.tsx';
 
 const SHOWN = 10;
 
@@ -32,22 +30,12 @@ export function LatestEvents() {
 
 /** Newest first. */
 function useNewEvents(): readonly AccountEvent[] {
-  const client = useClient();
   const queries = useQueryClient();
   const [events, setEvents] = useState<readonly AccountEvent[]>([]);
-  useEffect(() => {
-    const gone = new AbortController();
-    void followAccountEvents({
-      client,
-      sleep,
-      signal: gone.signal,
-      onEvent(event) {
-        setEvents((before) => [event, ...before].slice(0, SHOWN));
-        void queries.invalidateQueries();
-      },
-    });
-    return () => gone.abort();
-  }, [client, queries]);
+  useAccountEvents((event) => {
+    setEvents((before) => [event, ...before].slice(0, SHOWN));
+    void queries.invalidateQueries();
+  });
   return events;
 }
 
@@ -74,10 +62,4 @@ function entryOf(event: AccountEvent): TimelineEntry {
     ),
     detail: event.error ?? event.detail,
   };
-}
-
-function toneOfEvent(type: string): Tone {
-  if (type.endsWith('.failed')) return 'bad';
-  if (type.endsWith('.success')) return 'good';
-  return type.endsWith('.requested') ? 'busy' : 'idle';
 }

@@ -2,22 +2,50 @@ import { type ComponentType, Suspense } from 'react';
 import { Redirect, useParams } from 'wouter';
 import type { PodDetailResponse } from '../api/api.gen.ts';
 import { ErrorBoundary } from '../parts/error-boundary.tsx';
+import { lazyPart } from '../parts/lazy-part.tsx';
 import { LinkTabs } from '../parts/link-tabs.tsx';
 import { Page } from '../parts/page.tsx';
 import { Loading, QueryContent } from '../parts/panel.tsx';
-import { SimulatedMark, Status } from '../parts/status.tsx';
 import { type PodTab, paths } from '../paths.ts';
+import { PodOverview } from '../pod/overview.tsx';
+import { PodStatusLine } from '../pod/status-line.tsx';
 import { useApi } from '../session/queries.tsx';
-import { isChanging, toneOf } from './pod-actions.ts';
+import { isChanging } from './pod-actions.ts';
 import { PodButtons } from './pod-buttons.tsx';
-import { PodOverview } from './pod-overview.tsx';
 
 export type PodTabProps = { pod: PodDetailResponse };
 
 type TabEntry = { key: PodTab; title: string; content: ComponentType<PodTabProps> };
 
 /** All tabs of a pod. A tab is loaded on demand if its `content` is a `lazyPart`. */
-const TABS: readonly TabEntry[] = [{ key: 'overview', title: 'Overview', content: PodOverview }];
+const TABS: readonly TabEntry[] = [
+  { key: 'overview', title: 'Overview', content: PodOverview },
+  {
+    key: 'metrics',
+    title: 'Metrics',
+    content: lazyPart(() => import('../pod/metrics.tsx').then(({ PodMetrics }) => PodMetrics)),
+  },
+  {
+    key: 'backups',
+    title: 'Backups',
+    content: lazyPart(() => import('../pod/backups.tsx').then(({ PodBackups }) => PodBackups)),
+  },
+  {
+    key: 'events',
+    title: 'Events',
+    content: lazyPart(() => import('../pod/events.tsx').then(({ PodEvents }) => PodEvents)),
+  },
+  {
+    key: 'cost',
+    title: 'Cost',
+    content: lazyPart(() => import('../pod/cost.tsx').then(({ PodCost }) => PodCost)),
+  },
+  {
+    key: 'settings',
+    title: 'Settings',
+    content: lazyPart(() => import('../pod/settings.tsx').then(({ PodSettings }) => PodSettings)),
+  },
+];
 
 const CHANGING_MS = 2_000;
 const STEADY_MS = 10_000;
@@ -27,7 +55,8 @@ export function PodPage() {
   const { id = '', tab = 'overview' } = useParams<{ id: string; tab?: string }>();
   const pod = useApi(
     'GET /pods/{id}',
-    { params: { id } },
+    // A deleted pod keeps its page, with its metrics, backups, events and statement.
+    { params: { id }, query: { include_deleted: true } },
     { refetchMs: (data) => (data && isChanging(data.status) ? CHANGING_MS : STEADY_MS) },
   );
   const entry = TABS.find(({ key }) => key === tab);
@@ -56,17 +85,5 @@ export function PodPage() {
         )}
       </QueryContent>
     </Page>
-  );
-}
-
-function PodStatusLine({ pod }: PodTabProps) {
-  const { status, phase, message, executor } = pod;
-  return (
-    <div>
-      <Status name={status} tone={toneOf(status)} />
-      {phase === null ? null : <span className="faint"> {phase}</span>}{' '}
-      {executor.simulated ? <SimulatedMark /> : null}
-      {message === null ? null : <p>{message}</p>}
-    </div>
   );
 }

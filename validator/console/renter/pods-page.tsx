@@ -2,6 +2,7 @@ import { Link } from 'wouter';
 import type { PodListItemResponse } from '../api/api.gen.ts';
 import { Money } from '../parts/amounts.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
+import { wordsOf } from '../parts/format.ts';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { SimulatedMark, Status } from '../parts/status.tsx';
@@ -120,8 +121,23 @@ function DeletedPods() {
             rows={items}
             rowKey={({ id }) => id}
             columns={[
-              { key: 'name', title: 'Pod', cell: (pod) => pod.pod_name },
+              {
+                key: 'name',
+                title: 'Pod',
+                cell: ({ id, pod_name: name }) => <Link href={paths.pod(id)}>{name}</Link>,
+              },
               { key: 'deleted', title: 'Deleted', cell: (pod) => <Time value={pod.deleted_at} /> },
+              {
+                key: 'reason',
+                title: 'Reason',
+                cell: ({ reason_code: reason }) => (reason === null ? '–' : wordsOf(reason)),
+              },
+              {
+                key: 'spent',
+                title: 'Cost',
+                isNumber: true,
+                cell: ({ spent_usd: spent }) => <Money usd={spent} />,
+              },
             ]}
           />
           <Pager

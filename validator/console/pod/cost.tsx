@@ -1,0 +1,95 @@
+import type { PodStatement } from '../api/api.gen.ts';
+import { saveFile } from '../browser/save-file.ts';
+import { Money } from '../parts/amounts.tsx';
+import { DataTable } from '../parts/data-table.tsx';
+import { Facts } from '../parts/facts.tsx';
+import { formatCount, formatDuration, wordsOf } from '../parts/format.ts';
+import { QueryPanel } from '../parts/panel.tsx';
+import { Time } from '../parts/time.tsx';
+import type { PodTabProps } from '../renter/pod-page.tsx';
+import { useApi } from '../session/queries.tsx';
+import { IntervalTable } from './intervals.tsx';
+import { statementCsv, statementLines } from './statement-lines.ts';
+import './pod.css';
+
+const REFETCH_MS = 30_000;
+
+/** Statement of a pod: one line for each state and price, which opens to its metered intervals. */
+export function PodCost({ pod }: PodTabProps) {
+  const statement = useApi(
+    'GET /pods/{id}/statement',
+    { params: { id: pod.id } },
+    { refetchMs: REFETCH_MS },
+  );
+  return (
+    <QueryPanel
+      title="Statement"
+      query={statement}
+      isEmpty={({ lines }) => lines.length === 0}
+      empty="Nothing was charged. Charges begin when the pod runs."
+      actions={
+        <button
+          type="button"
+          disabled={statement.data === undefined || statement.data.lines.length === 0}
+          onClick={() =>
+            statement.data && saveFile(`statement-${pod.id}.csv`, [statementCsv(statement.data)])
+          }
+        >
+          Download CSV
+        </button>
+      }
+    >
+      {(data) => <Statement statement={data} pod={pod} />}
+    </QueryPanel>
+  );
+}
+
+function Statement({ statement, pod }: PodTabProps & { statement: PodStatement }) {
+  const { total, refunded, billed_seconds: seconds, lines } = statement;
+  return (
+    <>
+      <Facts
+        facts={[
+          ['Total', <Money key="total" usd={total} />],
+          ['Refunded', <Money key="refunded" usd={refunded} />],
+          ['Charged time', formatDuration(seconds * 1_000)],
+          ['Budget', <Money key="budget" usd={pod.max_spend_usd} />],
+        ]}
+      />
+      <DataTable
+        caption="Lines of the statement"
+        rows={statementLines(lines)}
+        rowKey={({ key }) => key}
+        columns={[
+          { key: 'state', title: 'State', cell: ({ state }) => wordsOf(state) },
+          {
+            key: 'period',
+            title: 'Period',
+            cell: ({ from, to, intervals }) => (
+              <>
+                <Time value={from} /> – <Time value={to} />
+                <details>
+                  <summary>{formatCount(intervals.length, 'metered interval')}</summary>
+                  <IntervalTable intervals={intervals} />
+                </details>
+              </>
+            ),
+          },
+          { key: 'gpus', title: 'GPUs', isNumber: true, cell: ({ gpuCount }) => gpuCount },
+          {
+            key: 'price',
+            title: 'Price per GPU',
+            isNumber: true,
+            cell: ({ pricePerGpu }) => <Money usd={pricePerGpu} per="h" />,
+          },
+          {
+            key: 'amount',
+            title: 'Amount',
+            isNumber: true,
+            cell: ({ amount }) => <Money usd={amount} />,
+          },
+        ]}
+      />
+    </>
+  );
+}
