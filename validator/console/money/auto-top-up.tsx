@@ -20,7 +20,7 @@ const TONES: Record<AutoTopUp['status'], Tone> = {
   suspended: 'bad',
 };
 
-/** How money gets into the account: automatic charges. There is no checkout for single payments. */
+/** Settings and state of automatic charges. There is no checkout for single payments. */
 export function AutoTopUpPanel() {
   const settings = useApi('GET /users/me/auto-top-up', {}, { refetchMs: REFETCH_MS });
   return (
@@ -121,7 +121,7 @@ function TopUpForm({ settings }: { settings: AutoTopUp | null }) {
   );
 }
 
-/** What the form may cost, before it is sent. */
+/** Shows the possible charge before the form is sent. */
 function CostOf({ values }: { values: Values }) {
   const { enabled, amount_usd: amount, threshold_usd: threshold } = values;
   if (!enabled || amount === null || threshold === null) return null;

@@ -8,7 +8,7 @@ export type Editor<Item> = {
   item: Item | null;
   /** Differs for each form, so that a form does not begin with values of another. */
   key: string;
-  /** What the last form has done; null if there is nothing to report. */
+  /** Result of the last form; null if there is nothing to report. */
   outcome: ReactNode;
   edit: (item: Item) => void;
   finish: (outcome: ReactNode) => void;

@@ -1,7 +1,7 @@
 import './objects.css';
 import type { ReactNode } from 'react';
 
-/** What an action has done. The element exists before its text, so that screen readers announce it. */
+/** Shows the result of an action. The element exists before its text, so that screen readers announce it. */
 export function Outcome({ children }: { children: ReactNode }) {
   return (
     <div role="status" className={children === null ? 'hidden' : 'notice'}>
