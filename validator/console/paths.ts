@@ -24,15 +24,22 @@ export const paths = {
   pod: (id: string, tab: PodTab = 'overview') =>
     `/pods/${encodeURIComponent(id)}${tab === 'overview' ? '' : `/${tab}`}`,
   volumes: '/volumes',
+  volume: (id: string) => `/volumes/${encodeURIComponent(id)}`,
   templates: '/templates',
+  template: (id: string) => `/templates/${encodeURIComponent(id)}`,
+  /** A new template; with `from`, a copy of that template. */
+  newTemplate: (from?: string) =>
+    `/templates/new${from === undefined ? '' : `?from=${encodeURIComponent(from)}`}`,
   sshKeys: '/ssh-keys',
   apiKeys: '/api-keys',
   secrets: '/secrets',
   registryLogins: '/registry-logins',
   webhooks: '/webhooks',
+  webhook: (id: string) => `/webhooks/${encodeURIComponent(id)}`,
   notifications: '/notifications',
   account: '/sessions-and-account',
   money: '/money',
+  statement: (podId: string) => `/money/pods/${encodeURIComponent(podId)}`,
   provider: '/provider',
   providerLogIn: '/provider/log-in',
   validator: '/validator',

@@ -55,6 +55,134 @@ export const ROUTES: readonly PageRoute[] = [
     page: lazyPart(() => import('./renter/pod-page.tsx').then(({ PodPage }) => PodPage)),
   },
   {
+    path: paths.volumes,
+    title: 'Volumes',
+    audience: 'renter',
+    group: 'Rent',
+    page: lazyPart(() =>
+      import('./renter/volumes-page.tsx').then(({ VolumesPage }) => VolumesPage),
+    ),
+  },
+  {
+    path: '/volumes/:id',
+    title: 'Volume',
+    audience: 'renter',
+    page: lazyPart(() => import('./renter/volume-page.tsx').then(({ VolumePage }) => VolumePage)),
+  },
+  {
+    path: paths.templates,
+    title: 'Templates',
+    audience: 'renter',
+    group: 'Rent',
+    page: lazyPart(() =>
+      import('./renter/templates-page.tsx').then(({ TemplatesPage }) => TemplatesPage),
+    ),
+  },
+  {
+    path: '/templates/new',
+    title: 'Create a template',
+    audience: 'renter',
+    page: lazyPart(() =>
+      import('./renter/template-page.tsx').then(({ NewTemplatePage }) => NewTemplatePage),
+    ),
+  },
+  {
+    path: '/templates/:id',
+    title: 'Template',
+    audience: 'renter',
+    page: lazyPart(() =>
+      import('./renter/template-page.tsx').then(({ TemplatePage }) => TemplatePage),
+    ),
+  },
+  {
+    path: paths.money,
+    title: 'Money',
+    audience: 'renter',
+    group: 'Account',
+    page: lazyPart(() => import('./money/money-page.tsx').then(({ MoneyPage }) => MoneyPage)),
+  },
+  {
+    path: '/money/pods/:id',
+    title: 'Statement of a pod',
+    audience: 'renter',
+    page: lazyPart(() =>
+      import('./money/pod-statement.tsx').then(({ StatementPage }) => StatementPage),
+    ),
+  },
+  {
+    path: paths.sshKeys,
+    title: 'SSH keys',
+    audience: 'renter',
+    group: 'Account',
+    page: lazyPart(() =>
+      import('./renter/ssh-keys-page.tsx').then(({ SshKeysPage }) => SshKeysPage),
+    ),
+  },
+  {
+    path: paths.apiKeys,
+    title: 'API keys',
+    audience: 'renter',
+    group: 'Account',
+    page: lazyPart(() =>
+      import('./renter/api-keys-page.tsx').then(({ ApiKeysPage }) => ApiKeysPage),
+    ),
+  },
+  {
+    path: paths.secrets,
+    title: 'Secrets',
+    audience: 'renter',
+    group: 'Account',
+    page: lazyPart(() =>
+      import('./renter/secrets-page.tsx').then(({ SecretsPage }) => SecretsPage),
+    ),
+  },
+  {
+    path: paths.registryLogins,
+    title: 'Registry logins',
+    audience: 'renter',
+    group: 'Account',
+    page: lazyPart(() =>
+      import('./renter/registry-logins-page.tsx').then(
+        ({ RegistryLoginsPage }) => RegistryLoginsPage,
+      ),
+    ),
+  },
+  {
+    path: paths.webhooks,
+    title: 'Webhooks',
+    audience: 'renter',
+    group: 'Account',
+    page: lazyPart(() =>
+      import('./renter/webhooks-page.tsx').then(({ WebhooksPage }) => WebhooksPage),
+    ),
+  },
+  {
+    path: '/webhooks/:id',
+    title: 'Webhook',
+    audience: 'renter',
+    page: lazyPart(() =>
+      import('./renter/webhook-page.tsx').then(({ WebhookPage }) => WebhookPage),
+    ),
+  },
+  {
+    path: paths.notifications,
+    title: 'Notifications',
+    audience: 'renter',
+    group: 'Account',
+    page: lazyPart(() =>
+      import('./renter/notifications-page.tsx').then(({ NotificationsPage }) => NotificationsPage),
+    ),
+  },
+  {
+    path: paths.account,
+    title: 'Sessions and account',
+    audience: 'renter',
+    group: 'Account',
+    page: lazyPart(() =>
+      import('./renter/account-page.tsx').then(({ AccountPage }) => AccountPage),
+    ),
+  },
+  {
     path: paths.logIn,
     title: 'Log in',
     audience: 'anyone',

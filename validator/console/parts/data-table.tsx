@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react';
+import { Fragment, type ReactNode } from 'react';
 
 export type Column<Row> = {
   key: string;
@@ -14,13 +14,15 @@ type DataTableProps<Row> = {
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   rowKey: (row: Row) => string;
+  /** Content below an opened row; null for other rows. */
+  detail?: (row: Row) => ReactNode;
 };
 
 /**
  * A table of one page of rows; the server selects and sorts them. On a phone, each row becomes a card. The first column
  * names the row.
  */
-export function DataTable<Row>({ caption, columns, rows, rowKey }: DataTableProps<Row>) {
+export function DataTable<Row>({ caption, columns, rows, rowKey, detail }: DataTableProps<Row>) {
   return (
     <table className="data">
       <caption className="hidden">{caption}</caption>
@@ -35,14 +37,26 @@ export function DataTable<Row>({ caption, columns, rows, rowKey }: DataTableProp
       </thead>
       <tbody>
         {rows.map((row) => (
-          <tr key={rowKey(row)}>
-            {columns.map((column, at) => (
-              <Cell key={column.key} column={column} row={row} isName={at === 0} />
-            ))}
-          </tr>
+          <Fragment key={rowKey(row)}>
+            <tr>
+              {columns.map((column, at) => (
+                <Cell key={column.key} column={column} row={row} isName={at === 0} />
+              ))}
+            </tr>
+            <Detail columns={columns.length}>{detail?.(row) ?? null}</Detail>
+          </Fragment>
         ))}
       </tbody>
     </table>
+  );
+}
+
+function Detail({ columns, children }: { columns: number; children: ReactNode }) {
+  if (children === null) return null;
+  return (
+    <tr>
+      <td colSpan={columns}>{children}</td>
+    </tr>
   );
 }
 
