@@ -1,6 +1,7 @@
 /** Builds every path of the console, so that a changed path is changed in one place. */
 
 export type PodTab = 'overview' | 'logs' | 'terminal' | 'metrics' | 'backups' | 'events' | 'cost';
+export type NodeTab = 'overview' | 'metrics' | 'pods' | 'settings' | 'requests';
 
 export const paths = {
   home: '/',
@@ -25,6 +26,13 @@ export const paths = {
   money: '/money',
   provider: '/provider',
   providerLogIn: '/provider/log-in',
+  providerNodes: '/provider/nodes',
+  providerNode: (id: string, tab: NodeTab = 'overview') =>
+    `/provider/nodes/${encodeURIComponent(id)}${tab === 'overview' ? '' : `/${tab}`}`,
+  addNode: '/provider/add-node',
+  providerRequests: '/provider/machine-requests',
+  earnings: '/provider/earnings',
+  providerProfile: '/provider/profile',
   validator: '/validator',
   operator: '/operator',
 } as const;

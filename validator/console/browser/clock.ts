@@ -11,6 +11,12 @@ export function parseApiTime(text: string): number | null {
   return Number.isNaN(epochMs) ? null : epochMs;
 }
 
+/** Parses the value of a field `datetime-local`, which is local time, to milliseconds since the epoch. */
+export function parseLocalTime(text: string): number | null {
+  const epochMs = new Date(text).getTime();
+  return Number.isNaN(epochMs) ? null : epochMs;
+}
+
 /** Returns a Date for `Intl` formatters. */
 export function dateOf(epochMs: number): Date {
   return new Date(epochMs);
