@@ -73,7 +73,7 @@ type PagerProps = {
 export function Pager({ page, hasNext, total, onPage }: PagerProps) {
   if (page === 1 && !hasNext && total === undefined) return null;
   return (
-    <nav className="row pager" aria-label="Pages">
+    <nav className="row pager" aria-label="Pages of the list">
       <button type="button" disabled={page <= 1} onClick={() => onPage(page - 1)}>
         Previous
       </button>
