@@ -1,6 +1,7 @@
 import './provider.css';
 import { useRef } from 'react';
 import { useLocation } from 'wouter';
+import { failureOf } from '../api/failure.ts';
 import type { AddNode, SharedConfig } from '../api/portal.gen.ts';
 import { randomKey } from '../browser/random.ts';
 import { NumberField, SelectField, TextField } from '../parts/fields.tsx';
@@ -41,7 +42,7 @@ export function AddNodePage() {
 function AddNodeForm({ config }: { config: SharedConfig }) {
   const [, navigate] = useLocation();
   const add = usePortalAction('POST /executors');
-  const keyOf = useKeyOf();
+  const withRepeatKey = useRepeatKey();
   const form = useForm(
     {
       gpu_type: '',
@@ -51,7 +52,9 @@ function AddNodeForm({ config }: { config: SharedConfig }) {
       price_per_gpu: null as number | null,
     },
     async (body) => {
-      const { data } = await add.mutateAsync({ body, idempotencyKey: keyOf(body) });
+      const { data } = await withRepeatKey(body, (idempotencyKey) =>
+        add.mutateAsync({ body, idempotencyKey }),
+      );
       navigate(paths.providerNode(data.id));
     },
   );
@@ -133,12 +136,20 @@ function isCount(count: number | null): count is number {
   return Number.isInteger(count) && count !== null && count >= 1 && count <= MAX_GPUS;
 }
 
-/** Returns the same key for a repeat of the same body, so that a repeat after a lost answer adds no second node. */
-function useKeyOf(): (body: AddNode) => string {
+/**
+ * Sends a request with a key that a repeat has only if the server did not answer, so that the repeat adds no second
+ * node. The server stores also refusals by key.
+ */
+function useRepeatKey() {
   const last = useRef({ body: '', key: '' });
-  return (body) => {
+  return async <Answer,>(body: AddNode, send: (key: string) => Promise<Answer>) => {
     const text = JSON.stringify(body);
     if (last.current.body !== text) last.current = { body: text, key: randomKey() };
-    return last.current.key;
+    try {
+      return await send(last.current.key);
+    } catch (error) {
+      if (failureOf(error).facts.status !== 0) last.current = { body: '', key: '' };
+      throw error;
+    }
   };
 }
