@@ -162,6 +162,27 @@ it('changes the price, pauses, announces and withdraws', async () => {
 const localTimeIn = (days: number) =>
   naiveUtc(scene.market.clock.now() + days * DAY_MS).slice(0, 'YYYY-MM-DDTHH:MM'.length);
 
+it('sets a password, which ends the session and then logs in', async () => {
+  const { market } = scene;
+  const signer = createSigner(new Uint8Array(32).fill(7));
+  const page = await scene.open({
+    portalSession: { token: await market.logIn(signer), name: signer.hotkey },
+  });
+  await page.goto('/provider/profile');
+  const form = page.locator('form').filter({ hasText: 'New password' });
+  const message = (await form.locator('pre').first().textContent()) ?? '';
+  const signature = toHex(signer.sign(new TextEncoder().encode(message)));
+  await form.getByLabel('Signature').fill(signature);
+  await form.getByLabel('New password').fill('correct horse battery');
+  await page.keyboard.press('Enter');
+  await settled(page, 'Log in as a provider');
+  const logIn = page.locator('form').filter({ hasText: 'Log in with the password' });
+  await logIn.getByLabel('Hotkey').fill(signer.hotkey);
+  await logIn.getByLabel('Password').fill('correct horse battery');
+  await page.keyboard.press('Enter');
+  await settled(page, 'Provider profile');
+});
+
 describe.each(['light', 'dark'] as const)('in the %s theme', (theme) => {
   it.each([
     ['/provider/log-in', 'Log in as a provider'],

@@ -1,4 +1,3 @@
-import { useState } from 'react';
 import type { ProviderProfile } from '../api/portal.gen.ts';
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
 import { Facts } from '../parts/facts.tsx';
@@ -107,17 +106,20 @@ function namesIn(text: string): string[] {
 
 /** A password needs a signature, as a log-in does. */
 function PasswordForm() {
-  const { session } = useSession('portal');
+  const { session, logOut } = useSession('portal');
   const signed = useMessage();
-  const [isSet, setIsSet] = useState(false);
   const form = useForm({ signature: '', new_password: '' }, async (typed) => {
     const body = { ...typed, miner_hotkey: session?.name ?? '', message: signed.message };
     await portal('POST /auth/set-password', { body });
-    setIsSet(true);
+    // The server has ended all sessions of the provider.
+    await logOut();
   });
   return (
     <Form form={form} action="Set the password" extra={signed.renewal}>
-      <p>With a password you can log in without the key. Setting it needs a signature.</p>
+      <p>
+        With a password you can log in without the key. Setting it needs a signature and ends all
+        your sessions, so you then log in again.
+      </p>
       {signed.instructions}
       <TextField form={form} name="signature" label="Signature" hint="128 hex digits." isRequired />
       <TextField
@@ -129,7 +131,6 @@ function PasswordForm() {
         hint="8 to 128 characters."
         isRequired
       />
-      <p role="status">{isSet ? 'The password has been set.' : null}</p>
     </Form>
   );
 }
