@@ -9,6 +9,7 @@ export type PodTab =
   | 'events'
   | 'cost'
   | 'settings';
+export type NodeTab = 'overview' | 'metrics' | 'pods' | 'settings' | 'requests';
 
 export const paths = {
   home: '/',
@@ -42,6 +43,13 @@ export const paths = {
   statement: (podId: string) => `/money/pods/${encodeURIComponent(podId)}`,
   provider: '/provider',
   providerLogIn: '/provider/log-in',
+  providerNodes: '/provider/nodes',
+  providerNode: (id: string, tab: NodeTab = 'overview') =>
+    `/provider/nodes/${encodeURIComponent(id)}${tab === 'overview' ? '' : `/${tab}`}`,
+  addNode: '/provider/add-node',
+  providerRequests: '/provider/machine-requests',
+  earnings: '/provider/earnings',
+  providerProfile: '/provider/profile',
   validator: '/validator',
   operator: '/operator',
 } as const;

@@ -210,4 +210,67 @@ export const ROUTES: readonly PageRoute[] = [
       import('./session/mail-pages.tsx').then(({ VerifyEmailPage }) => VerifyEmailPage),
     ),
   },
+  {
+    path: paths.provider,
+    title: 'Provider',
+    audience: 'provider',
+    page: lazyPart(() => import('./provider/nodes-page.tsx').then((module) => module.ProviderHome)),
+  },
+  {
+    path: paths.providerLogIn,
+    title: 'Log in as a provider',
+    audience: 'anyone',
+    page: lazyPart(() =>
+      import('./provider/log-in-page.tsx').then((module) => module.ProviderLogInPage),
+    ),
+  },
+  {
+    path: paths.providerNodes,
+    title: 'Nodes',
+    audience: 'provider',
+    group: 'Provide',
+    page: lazyPart(() => import('./provider/nodes-page.tsx').then(({ NodesPage }) => NodesPage)),
+  },
+  {
+    path: paths.addNode,
+    title: 'Add a node',
+    audience: 'provider',
+    group: 'Provide',
+    page: lazyPart(() =>
+      import('./provider/add-node-page.tsx').then(({ AddNodePage }) => AddNodePage),
+    ),
+  },
+  {
+    path: '/provider/nodes/:id/:tab?',
+    title: 'Node',
+    audience: 'provider',
+    page: lazyPart(() => import('./provider/node-page.tsx').then(({ NodePage }) => NodePage)),
+  },
+  {
+    path: paths.providerRequests,
+    title: 'Machine requests',
+    audience: 'provider',
+    group: 'Provide',
+    page: lazyPart(() =>
+      import('./provider/requests-page.tsx').then(({ RequestsPage }) => RequestsPage),
+    ),
+  },
+  {
+    path: paths.earnings,
+    title: 'Earnings',
+    audience: 'provider',
+    group: 'Provide',
+    page: lazyPart(() =>
+      import('./provider/earnings-page.tsx').then(({ EarningsPage }) => EarningsPage),
+    ),
+  },
+  {
+    path: paths.providerProfile,
+    title: 'Provider profile',
+    audience: 'provider',
+    group: 'Provide',
+    page: lazyPart(() =>
+      import('./provider/profile-page.tsx').then((module) => module.ProviderProfilePage),
+    ),
+  },
 ];

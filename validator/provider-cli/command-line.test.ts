@@ -197,6 +197,22 @@ describe('login', () => {
   });
 });
 
+describe('sign', () => {
+  it('signs a time so that the portal accepts it as a log-in, and nothing else', async () => {
+    await result('key');
+    await market.clock.advance(1_000);
+    const time = String(Math.floor(market.clock.now() / 1_000));
+    const { hotkey, ...signed } = await result('sign', time);
+    const body = { miner_hotkey: hotkey, ...signed };
+    const { status } = await market.portal('POST', '/auth/login-flexible', { body });
+    expect(status).toBe(200);
+    expect((await run('sign', time)).out).toMatch(new RegExp(`^${hotkey}\n0x[0-9a-f]{128}\n$`));
+    for (const text of ['', 'transfer', '1'.repeat(13)]) {
+      expect(await problem('sign', text)).toMatchObject({ status: 2, code: 'usage' });
+    }
+  });
+});
+
 describe('nodes', () => {
   const node = ['--address', '10.1.2.3', '--gpu-type', 'H100', '--gpu-count', '8'];
   let port = 9_000;

@@ -4,6 +4,7 @@ import { EnrolmentRequest, parsePastedLine, signEnrolment } from '#shared/api/ag
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
+import { toHex } from '#shared/signing/sr25519.ts';
 import { isSecureUrl } from '#shared/tls/tls-mode.ts';
 import { nodesText, noticeText, priceText, verdictText } from './node-text.ts';
 import { createPortalClient, logInToPortal, type Notice } from './portal-client.ts';
@@ -69,6 +70,21 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   Logs in with a signature of the key, and stores the session of 7 days. The first login creates the provider. Later
   logins use the stored address. An encrypted key needs --passphrase-file.`,
     run: logIn,
+  },
+  sign: {
+    words: ['TIME'],
+    options: { 'passphrase-file': text },
+    help: `sign TIME [--passphrase-file FILE]
+  Signs the time that the log-in page of the console shows, and prints the hotkey and the signature to paste there. TIME
+  is a number of seconds; nothing else is signed.`,
+    problems: ({ words: [time = ''] }) =>
+      /^\d{1,12}$/.test(time) ? [] : [`TIME ${time}: not a number of seconds`],
+    async run({ words: [time = ''], values }, ports) {
+      const { openProviderKey } = await import('./provider-key.ts');
+      const { hotkey, sign } = await openProviderKey(keyOptions(values, ports));
+      const signature = toHex(sign(new TextEncoder().encode(time)));
+      return { json: { hotkey, message: time, signature }, text: `${hotkey}\n${signature}\n` };
+    },
   },
   add: {
     words: [],

@@ -1,6 +1,6 @@
 /** Typed client of the API and the portal: `await api('GET /pods/{id}', { params: { id } })`. */
 import type { ApiOperations } from './api.gen.ts';
-import { failureFrom, unreachable } from './failure.ts';
+import { failureFrom, isSessionEnd, unreachable } from './failure.ts';
 import type { PortalOperations } from './portal.gen.ts';
 
 type Operation = { params: object; query: object; body: unknown; response: unknown };
@@ -39,7 +39,7 @@ export type ClientPorts = {
   origin: string;
   /** Session token; null without a session. */
   token(): string | null;
-  /** Called for a response 401 to a request with `token`. */
+  /** Called for a response 401 or 419 to a request with `token`. */
   onExpired?(token: string): void;
 };
 
@@ -103,7 +103,7 @@ async function send(ports: ClientPorts, path: string, init: RequestInit): Promis
     throw unreachable();
   }
   if (response.ok) return response;
-  if (response.status === 401 && token !== null) ports.onExpired?.(token);
+  if (isSessionEnd(response.status) && token !== null) ports.onExpired?.(token);
   const body: unknown = await response.json().catch(() => null);
   throw failureFrom(response.status, body, response.headers.get('X-Request-Id'));
 }

@@ -28,8 +28,13 @@ export class ApiFailure extends Error {
 
   /** True if the session has ended, so the request succeeds after a log-in. */
   get isExpired(): boolean {
-    return this.facts.status === 401;
+    return isSessionEnd(this.facts.status);
   }
+}
+
+/** The portal answers 419 for an expired session, the API 401. */
+export function isSessionEnd(status: number): boolean {
+  return status === 401 || status === 419;
 }
 
 /** Wraps an error of `fetch`: the server did not answer. */

@@ -13,7 +13,8 @@ export function LogInPage() {
         <LogInForm onDone={() => navigate(pageAfterLogIn(from))} />
         <p>
           <Link href={paths.signUp}>Create an account</Link> ·{' '}
-          <Link href={paths.resetPassword}>Reset the password</Link>
+          <Link href={paths.resetPassword}>Reset the password</Link> ·{' '}
+          <Link href={paths.providerLogIn}>Log in as a provider</Link>
         </p>
       </Panel>
     </Page>

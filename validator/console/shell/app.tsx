@@ -18,6 +18,9 @@ import { SearchDialog } from './search-dialog.tsx';
 const ExpiredDialog = lazyPart(() =>
   import('../session/expired-dialog.tsx').then((module) => module.ExpiredDialog),
 );
+const ProviderExpiredDialog = lazyPart(() =>
+  import('../provider/expired-dialog.tsx').then((module) => module.ProviderExpiredDialog),
+);
 
 /** The whole console. Base UI must not insert style elements, which the content security policy forbids. */
 export function App() {
@@ -46,6 +49,7 @@ function Shell() {
         <div className="row">
           <SearchDialog />
           <ThemeSelect />
+          <ProviderLink />
           <AccountLinks />
         </div>
       </header>
@@ -74,14 +78,24 @@ function Shell() {
 }
 
 function SessionEnd() {
-  const { isExpired } = useSession();
-  if (!isExpired) return null;
+  const { isExpired } = useSession('user');
+  const { isExpired: isPortalExpired } = useSession('portal');
+  if (!isExpired && !isPortalExpired) return null;
   return (
     <ErrorBoundary>
-      <Suspense>
-        <ExpiredDialog />
-      </Suspense>
+      <Suspense>{isExpired ? <ExpiredDialog /> : <ProviderExpiredDialog />}</Suspense>
     </ErrorBoundary>
+  );
+}
+
+/** Shows that the visitor is logged in as a provider, and leads to the log-out. */
+function ProviderLink() {
+  const { session } = useSession('portal');
+  if (session === null) return null;
+  return (
+    <Link href={paths.providerProfile} className="small" title={session.name}>
+      Provider {session.name.slice(0, 6)}…
+    </Link>
   );
 }
 

@@ -1,7 +1,7 @@
 /** Routes that run once per Idempotency-Key. They state a name in `config.once` and respond through `answerOnce`. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { errorBody } from '#shared/http/error-body.ts';
+import { contentTypeOf, errorBody, wantsProblem } from '#shared/http/error-body.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { ApiError } from '#shared/runtime/errors.ts';
@@ -38,6 +38,7 @@ export type OnceAnswer<Schema extends z.ZodType> = {
 };
 
 const OK = 200;
+const FIRST_ERROR = 400;
 
 /** Rejects malformed keys before the body is validated. */
 export function refuseMalformedIdempotencyKeys(server: HttpServer): void {
@@ -73,7 +74,7 @@ export async function answerOnce<Schema extends z.ZodType>(
       ...(atRest === undefined ? {} : { atRest }),
     }),
   );
-  void sendStored(reply, outcome);
+  void sendStored(request, reply, outcome);
   return outcome.status === status;
 }
 
@@ -111,17 +112,24 @@ function ownerOf({ identity }: FastifyRequest): string {
 }
 
 function refusalAnswer(error: ApiError, request: FastifyRequest, nowMs: number): Answer {
-  const profile = errorProfileOf(request.routeOptions.url ?? '', error.status);
+  const profile = wantsProblem(request.headers.accept)
+    ? 'problem'
+    : errorProfileOf(request.routeOptions.url ?? '', error.status);
   const body = errorBody(error, { requestId: request.id, nowMs, profile });
   return { status: error.status, body: JSON.stringify(body) };
 }
 
-/** Sends the stored bytes unchanged. */
-function sendStored(reply: FastifyReply, { status, body, replayed }: Outcome): FastifyReply {
+/** Sends the stored bytes unchanged. A repeat has the Accept header of the first request. */
+function sendStored(
+  { headers: { accept } }: FastifyRequest,
+  reply: FastifyReply,
+  { status, body, replayed }: Outcome,
+): FastifyReply {
+  const isProblem = status >= FIRST_ERROR && wantsProblem(accept);
   if (replayed) void reply.header('Idempotent-Replayed', 'true');
   return reply
     .status(status)
-    .type('application/json; charset=utf-8')
+    .type(contentTypeOf(isProblem ? 'problem' : 'envelope'))
     .serializer((text: unknown) => String(text))
     .send(body);
 }

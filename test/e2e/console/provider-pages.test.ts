@@ -1,0 +1,250 @@
+/** The provider's pages in a browser, against a real central API: log-in, adding a node, verification, price, notice. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { naiveUtc } from '#shared/runtime/clock.ts';
+import { createSigner, toHex } from '#shared/signing/sr25519.ts';
+import { type ConsoleScene, createConsoleScene } from '../../fakes/scenes/console-scene.ts';
+import { DEFAULT_TEMPLATE } from '../../fakes/scenes/market-fixture.ts';
+import { type ConsolePage, expectAccessible } from '../../fixtures/browser.ts';
+
+const DAY_MS = 86_400_000;
+const POD_NAME = '<i>tenant</i>';
+const FAILED = {
+  check_id: 'disk_floor',
+  passed: false,
+  reason_code: 'DISK_LOW',
+  mode: 'enforce' as const,
+  severity: 'error' as const,
+  category: 'env' as const,
+  fatal: false,
+  measured: '3 GB free',
+  required: '100 GB free',
+  message: 'The disk is almost full',
+  remediation: 'Free space on the disk.',
+};
+
+let scene: ConsoleScene;
+let session: { token: string; name: string };
+let nodeId: string;
+let failedId: string;
+beforeAll(async () => {
+  scene = await createConsoleScene();
+  const { market } = scene;
+  market.agents.rewardShares = async () => ({ rented: 0.02, idle: 0.01, obstacles: [] });
+  const node = await market.verifiedNode();
+  nodeId = node.id;
+  const failed = await market.addNode();
+  failedId = failed.id;
+  await market.report(failed, { verdict: 'failed', checks: [FAILED] });
+  const account = await market.renter();
+  await market.call('POST', `/executors/${nodeId}/rent`, {
+    headers: account.key,
+    body: { pod_name: POD_NAME, template_id: DEFAULT_TEMPLATE },
+  });
+  session = { token: await market.logIn(), name: market.provider.hotkey };
+});
+afterAll(() => scene?.close());
+
+const open = (options: Parameters<ConsoleScene['open']>[0] = {}) =>
+  scene.open({ portalSession: session, ...options });
+
+async function settled(page: ConsolePage, title: string | RegExp): Promise<void> {
+  await page.getByRole('heading', { level: 1, name: title }).waitFor();
+  await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
+}
+
+it('logs in with a pasted signature, and returns to the requested page', async () => {
+  const page = await scene.open();
+  await page.goto('/provider/earnings');
+  await settled(page, 'Log in as a provider');
+  const form = page.locator('form').filter({ hasText: 'Message to sign' });
+  const message = (await form.locator('pre').first().textContent()) ?? '';
+  const signer = createSigner(new Uint8Array(32).fill(9));
+  await form.getByLabel('Hotkey').fill(signer.hotkey);
+  await form.getByLabel('Signature').fill('00');
+  await form.getByRole('button', { name: 'Log in' }).click();
+  await page.getByText('unauthorized').waitFor();
+  expect(await form.getByLabel('Hotkey').inputValue()).toBe(signer.hotkey);
+  page.problems.length = 0;
+  const signature = toHex(signer.sign(new TextEncoder().encode(message)));
+  await form.getByLabel('Signature').fill(signature);
+  await page.keyboard.press('Enter');
+  await settled(page, 'Earnings');
+  await page.getByRole('link', { name: /^Provider 5/ }).click();
+  await settled(page, 'Provider profile');
+  await page.getByRole('button', { name: 'Log out of the portal' }).click();
+  await settled(page, 'Log in as a provider');
+  expect(page.problems).toEqual([]);
+});
+
+it('logs in with a wallet extension, which signs the message as bytes', async () => {
+  const page = await scene.open();
+  const signer = createSigner(new Uint8Array(32).fill(8));
+  await page.exposeFunction('signInTest', (data: string) => {
+    const text = Buffer.from(data.slice(2), 'hex').toString();
+    return toHex(signer.sign(new TextEncoder().encode(`<Bytes>${text}</Bytes>`)));
+  });
+  await page.addInitScript(`window.injectedWeb3 = { 'test-wallet': { enable: async () => ({
+    accounts: { get: async () => [{ address: '${signer.hotkey}', name: 'Mine', type: 'sr25519' }] },
+    signer: { signRaw: async ({ data }) => ({ signature: await window.signInTest(data) }) },
+  }) } };`);
+  await page.goto('/provider/log-in');
+  await page.getByRole('button', { name: 'Connect the wallet' }).click();
+  await page.getByRole('button', { name: 'Sign and log in' }).click();
+  await settled(page, 'Nodes');
+  await page.getByText('You offer no nodes.').waitFor();
+  expect(page.problems).toEqual([]);
+});
+
+it('adds a node after a bad address, and shows the next steps', async () => {
+  const page = await open();
+  await page.goto('/provider/add-node');
+  await page.getByLabel('GPU', { exact: true }).selectOption('NVIDIA H100 80GB HBM3');
+  await page.getByLabel('Number of GPUs').fill('8');
+  await page.getByLabel('IP address').fill('host.example');
+  await page.getByLabel(/^Price/).fill('99');
+  await page.getByText('outside the allowed range').waitFor();
+  await page.getByLabel(/^Price/).fill('2.5');
+  await page.getByText('above all offers').waitFor();
+  await page.getByRole('button', { name: 'Add the node' }).click();
+  await page.getByText('host.example is not an IP address').waitFor();
+  expect(await page.getByLabel('Number of GPUs').inputValue()).toBe('8');
+  page.problems.length = 0;
+  await page.getByLabel('IP address').fill('127.0.0.1');
+  await page.getByLabel('Port of the agent').fill('9999');
+  await page.keyboard.press('Enter');
+  await settled(page, /^Node /);
+  await page.getByText('Next steps until renters can rent the node').waitFor();
+  await page.getByText('Enrol the agent’s key', { exact: true }).waitFor();
+  await expectAccessible(page);
+  expect(page.problems).toEqual([]);
+});
+
+it('shows a failed check with measured and required value, effect and remedy', async () => {
+  const page = await open();
+  await page.goto(`/provider/nodes/${failedId}`);
+  const row = page.getByRole('row').filter({ hasText: 'Disk floor' });
+  await row.waitFor();
+  for (const text of [
+    FAILED.measured,
+    FAILED.required,
+    FAILED.remediation,
+    'No new rentals',
+    'docker system df',
+  ]) {
+    expect(await row.textContent()).toContain(text);
+  }
+  expect(page.problems).toEqual([]);
+});
+
+it('changes the price, pauses, announces and withdraws', async () => {
+  const page = await open();
+  await page.goto(`/provider/nodes/${nodeId}/settings`);
+  await page.getByLabel(/^Price/).fill('2.4');
+  await page.getByText('You receive').waitFor();
+  await page.getByRole('button', { name: 'Change the price' }).click();
+  await page.getByText('The price has been changed.').waitFor();
+  await page.getByText('Now $2.40').waitFor();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Pause' }).click();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('button', { name: 'Pause' }).waitFor();
+  await page.getByLabel('Start, in your time zone').fill(localTimeIn(3));
+  await page.getByLabel('Reason').fill('new switch');
+  await page.getByRole('button', { name: 'Announce the maintenance' }).click();
+  await page.getByRole('button', { name: 'Withdraw the notice' }).click();
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Withdraw' }).click();
+  await page.getByRole('button', { name: 'Announce the maintenance' }).waitFor();
+  expect(page.problems).toEqual([]);
+});
+
+/** Value of a field `datetime-local`. The time zone of the browser may change it by some hours. */
+const localTimeIn = (days: number) =>
+  naiveUtc(scene.market.clock.now() + days * DAY_MS).slice(0, 'YYYY-MM-DDTHH:MM'.length);
+
+it('sets a password, which ends the session and then logs in', async () => {
+  const { market } = scene;
+  const signer = createSigner(new Uint8Array(32).fill(7));
+  const page = await scene.open({
+    portalSession: { token: await market.logIn(signer), name: signer.hotkey },
+  });
+  await page.goto('/provider/profile');
+  const form = page.locator('form').filter({ hasText: 'New password' });
+  const message = (await form.locator('pre').first().textContent()) ?? '';
+  const signature = toHex(signer.sign(new TextEncoder().encode(message)));
+  await form.getByLabel('Signature').fill(signature);
+  await form.getByLabel('New password').fill('correct horse battery');
+  await page.keyboard.press('Enter');
+  await settled(page, 'Log in as a provider');
+  const logIn = page.locator('form').filter({ hasText: 'Log in with the password' });
+  await logIn.getByLabel('Hotkey').fill(signer.hotkey);
+  await logIn.getByLabel('Password').fill('correct horse battery');
+  await page.keyboard.press('Enter');
+  await settled(page, 'Provider profile');
+});
+
+describe.each(['light', 'dark'] as const)('in the %s theme', (theme) => {
+  it.each([
+    ['/provider/log-in', 'Log in as a provider'],
+    ['/provider/nodes', 'Nodes'],
+    ['/provider/add-node', 'Add a node'],
+    ['/provider/machine-requests', 'Machine requests'],
+    ['/provider/earnings', 'Earnings'],
+    ['/provider/profile', 'Provider profile'],
+    ['/provider/nodes/:id', /^Node /],
+    ['/provider/nodes/:failed', /^Node /],
+    ['/provider/nodes/:id/metrics', /^Node /],
+    ['/provider/nodes/:id/pods', /^Node /],
+    ['/provider/nodes/:id/settings', /^Node /],
+    ['/provider/nodes/:id/requests', /^Node /],
+  ])('%s has no error and is accessible, also on a phone', async (path, title) => {
+    for (const isPhone of [false, true]) {
+      const isLogIn = path === '/provider/log-in';
+      const page = await (isLogIn ? scene.open : open)({ theme, isPhone });
+      await page.goto(path.replace(':id', nodeId).replace(':failed', failedId));
+      await settled(page, title);
+      await expectAccessible(page);
+      expect(page.problems).toEqual([]);
+      await page.context().close();
+    }
+  });
+});
+
+it('shows tenants with markup in their names as text', async () => {
+  const page = await open();
+  await page.goto(`/provider/nodes/${nodeId}/pods`);
+  await page.getByText(POD_NAME).waitFor();
+  expect(page.problems).toEqual([]);
+});
+
+it.each([
+  ['a 500', { status: 500, json: { code: 'internal_error', detail: 'It failed', hint: 'Wait.' } }],
+  ['a malformed answer', { json: { success: true } }],
+])('%s disables only its panel', async (_, answer) => {
+  const page = await open();
+  await page.route('**/verification', (route) => route.fulfill(answer));
+  await page.goto(`/provider/nodes/${nodeId}`);
+  await page.getByRole('alert').first().waitFor();
+  await page.getByText('Smallest rental').waitFor();
+});
+
+it('a dropped connection disables only its panel', async () => {
+  const page = await open();
+  await page.route('**/executors/stats', (route) => route.abort());
+  await page.goto(`/provider/nodes/${nodeId}/settings`);
+  await page.getByText('unreachable').waitFor({ timeout: 15_000 });
+  await page.getByText('You receive').waitFor();
+});
+
+it('an expired session requests a log-in over the page, whose typed input stays', async () => {
+  const page = await open();
+  await page.goto('/provider/add-node');
+  await page.getByLabel('IP address').fill('203.0.113.7');
+  await page.route('**/portal/executors', (route) =>
+    route.fulfill({ status: 419, json: { code: 'session_expired', detail: 'Expired', hint: 'x' } }),
+  );
+  await page.getByLabel('GPU', { exact: true }).selectOption('NVIDIA L4');
+  await page.getByRole('button', { name: 'Add the node' }).click();
+  await page.getByRole('dialog', { name: 'Your provider session has ended' }).waitFor();
+  expect(await page.getByLabel('IP address').inputValue()).toBe('203.0.113.7');
+});
