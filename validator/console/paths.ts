@@ -26,6 +26,15 @@ export const paths = {
   provider: '/provider',
   providerLogIn: '/provider/log-in',
   validator: '/validator',
+  validatorCycles: '/validator/cycles',
+  validatorCycle: (number: number) => `/validator/cycles/${number}`,
+  nodeEvidence: (id: string) => `/validator/nodes/${encodeURIComponent(id)}`,
+  evidence: (id: string) => `/validator/evidence/${encodeURIComponent(id)}`,
+  validatorEpochs: '/validator/epochs',
+  validatorEpoch: (number: number) => `/validator/epochs/${number}`,
+  weight: (epoch: number, id: string) =>
+    `/validator/epochs/${epoch}/nodes/${encodeURIComponent(id)}`,
+  validatorReleases: '/validator/releases',
   operator: '/operator',
 } as const;
 

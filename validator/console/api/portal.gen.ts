@@ -7,8 +7,10 @@ export type ChatOAuthCallbackResponse = { connected: boolean; discord_id: string
 export type CreateProviderToken = { name: string; expires_at?: string | null | undefined };
 export type EnterPlace = { country_code: string; region?: string | null | undefined; region_name?: string | null | undefined; city?: string | null | undefined; zip?: string | null | undefined; lat?: number | null | undefined; lon?: number | null | undefined; timezone?: string | null | undefined };
 export type ErrorResponse = { success: false; error: { code: string; message: string; hint: string; request_id: string }; message: string; status_code: number; error_id: string | null; request_id: string; timestamp: string; api_context: null; validation_errors: ({ field: string; message: string; type: string })[]; details: Record<string, unknown> | null };
+export type ExchangeTicket = { ticket: string };
 export type ExecutorLocation = { country: string; country_code: string; region: string | null; region_name: string | null; city: string | null; zip: string | null; lat: number | null; lon: number | null; timezone: string | null };
 export type GpuHistory = { index: number; uuid: string | null; gpu_utilization: (number | null)[]; memory_utilization: (number | null)[]; power_draw_w: (number | null)[]; temperature_c: (number | null)[]; thermal_throttle: (number | null)[]; power_throttle: (number | null)[] };
+export type LogInTicketResponse = { ticket: string; expires_at: string; expires_in_seconds: number };
 export type MachineAdded = { machine_request_id?: string | null | undefined; request_id?: string | null | undefined; executor_id?: string | null | undefined };
 export type MachineResponse = { name: string; price: number; rental_rate: number; total_gpu_count: number };
 export type Miner = { id: string; miner_hotkey: string; miner_coldkey: string; email: string | null; discord_id: string | null; machine_request_subscription: (string)[]; created_at: string; updated_at: string };
@@ -21,6 +23,7 @@ export type OptIn = { opt_in_status: boolean };
 export type OptInAnswer = { miner_hotkey: string; miner_coldkey: string; central_miner_ip: string; central_miner_port: number; opt_in_status: boolean };
 export type PortalLogin = { miner_hotkey: string; message: string; signature: string };
 export type PortalNode = { id: string; huid: string; gpu_type: string; gpu_count: number; executor_ip_address: string; executor_ip_port: string; price_per_gpu: number; validator_hotkey: string | null; miner_hotkey: string; rented: boolean; status: "queued" | "available" | "paused" | "failed" | "removed"; min_gpu_count_for_rental: number | null; available_gpu_count: number; notice_period: NoticePeriod | null; location: ExecutorLocation | null; location_check: "entered" | "confirmed" | "contradicted" | null; blocking_reasons: ({ code: string; gating: boolean; message: string; measured: string; required: string; fix: string; fix_command: string | null; verify_command: string | null; requires: string | null; docs_url: string | null; kind: string })[]; created_at: string; updated_at: string };
+export type PortalPasswordLogin = { miner_hotkey: string; password: string };
 export type PortalRequest = { id: string; gpu_class: string; gpu_count: number | null; hourly_budget: number | null; country: string | null; notes: string | null; status: "pending" | "fulfilled" | "cancelled"; fulfilled_executor_id: string | null; created_at: string };
 export type ProviderProfile = { provider_id: string; miner_id: string; id: string; miner_hotkey: string; miner_coldkey: string | null; email: string | null; discord_id: string | null; discord_connected: boolean; extra_incentive_eligible: boolean; machine_request_subscription: (string)[]; opt_in_status: boolean };
 export type ProviderToken = { id: string; name: string; masked_token: string; created_at: string; expires_at: string | null; last_used: string | null };
@@ -35,10 +38,13 @@ export type SharedConfig = { machine_prices: Record<string, number>; machine_min
 export type SyncAnswer = { added: number; updated: number; removed: number; kept: number };
 export type UpdateGpu = { gpu_type?: string | null | undefined; gpu_count?: number | null | undefined };
 export type UpdatePrice = { price_per_gpu: number };
-export type Verification = { verified: boolean; checked_at: string | null; validator_hotkey: string; score: number | null; checks: ({ name: string; passed: boolean; measured: string; required: string; message: string })[]; blocking_reasons: ({ code: string; gating: boolean; message: string; measured: string; required: string; fix: string; fix_command: string | null; verify_command: string | null; requires: string | null; docs_url: string | null; kind: string })[] };
+export type Verification = { verified: boolean; checked_at: string | null; validator_hotkey: string; score: number | null; checks: ({ name: string; passed: boolean; gating: boolean; measured: string; required: string; message: string; fix: string; fix_command: string | null; verify_command: string | null })[]; blocking_reasons: ({ code: string; gating: boolean; message: string; measured: string; required: string; fix: string; fix_command: string | null; verify_command: string | null; requires: string | null; docs_url: string | null; kind: string })[] };
 
 export type PortalOperations = {
   'POST /auth/login-flexible': { params: Record<string, never>; query: Record<string, never>; body: PortalLogin; response: { success: true; data: { miner: Miner; token: string }; timestamp: string } };
+  'POST /auth/login': { params: Record<string, never>; query: Record<string, never>; body: PortalPasswordLogin; response: { success: true; data: { miner: Miner; token: string }; timestamp: string } };
+  'POST /auth/tickets': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: { success: true; data: LogInTicketResponse; timestamp: string } };
+  'POST /auth/exchange-ticket': { params: Record<string, never>; query: Record<string, never>; body: ExchangeTicket; response: { success: true; data: { miner: Miner; token: string }; timestamp: string } };
   'POST /auth/set-password': { params: Record<string, never>; query: Record<string, never>; body: SetPassword; response: { success: true; data: Record<string, never>; timestamp: string } };
   'POST /auth/logout': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: { success: true; data: Record<string, never>; timestamp: string } };
   'GET /auth/me': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: ProviderProfile };
