@@ -36,6 +36,11 @@ export const paths = {
     `/validator/epochs/${epoch}/nodes/${encodeURIComponent(id)}`,
   validatorReleases: '/validator/releases',
   operator: '/operator',
+  operatorHealth: '/operator/health',
+  operatorAccounts: '/operator/accounts',
+  operatorAccount: (id: string) => `/operator/accounts/${encodeURIComponent(id)}`,
+  operatorProviders: '/operator/providers',
+  operatorAudit: '/operator/audit',
 } as const;
 
 /** Page to open after a log-in: `from` if it is a path of the console, else the home page. Prevents open redirects. */

@@ -101,6 +101,53 @@ export const ROUTES: readonly PageRoute[] = [
     ),
   },
   {
+    path: paths.operator,
+    title: 'Fleet',
+    audience: 'operator',
+    group: 'Operate',
+    page: lazyPart(() => import('./operator/fleet-page.tsx').then(({ FleetPage }) => FleetPage)),
+  },
+  {
+    path: paths.operatorHealth,
+    title: 'Health',
+    audience: 'operator',
+    group: 'Operate',
+    page: lazyPart(() => import('./operator/health-page.tsx').then(({ HealthPage }) => HealthPage)),
+  },
+  {
+    path: paths.operatorAccounts,
+    title: 'Accounts',
+    audience: 'operator',
+    group: 'Operate',
+    page: lazyPart(() =>
+      import('./operator/accounts-page.tsx').then(({ AccountsPage }) => AccountsPage),
+    ),
+  },
+  {
+    path: '/operator/accounts/:id',
+    title: 'Account',
+    audience: 'operator',
+    page: lazyPart(() =>
+      import('./operator/account-page.tsx').then(({ AccountPage }) => AccountPage),
+    ),
+  },
+  {
+    path: paths.operatorProviders,
+    title: 'Providers',
+    audience: 'operator',
+    group: 'Operate',
+    page: lazyPart(() =>
+      import('./operator/providers-page.tsx').then(({ ProvidersPage }) => ProvidersPage),
+    ),
+  },
+  {
+    path: paths.operatorAudit,
+    title: 'Audit trail',
+    audience: 'operator',
+    group: 'Operate',
+    page: lazyPart(() => import('./operator/audit-page.tsx').then(({ AuditPage }) => AuditPage)),
+  },
+  {
     path: paths.logIn,
     title: 'Log in',
     audience: 'anyone',
