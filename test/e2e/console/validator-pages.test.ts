@@ -70,9 +70,7 @@ it('verifies evidence in the browser, and detects a changed byte', async () => {
   await changed.route('**/api/operator/validator/evidence/*', async (route) => {
     const response = await route.fetch();
     const body = await response.json();
-    const document = body.document.replace('"seq":1', '"seq":2');
-    expect(document).not.toBe(body.document);
-    await route.fulfill({ response, json: { ...body, document } });
+    await route.fulfill({ response, json: { ...body, document: `${body.document} ` } });
   });
   await changed.goto(`/validator/evidence/${evidenceId}`);
   await changed.getByText('This record is not what the validator signed').waitFor();
@@ -83,9 +81,9 @@ it('leads from a cycle to the evidence of a verdict', async () => {
   await page.goto('/validator');
   await page.getByRole('link', { name: 'Cycles' }).click();
   await page.getByRole('link', { name: '1', exact: true }).click();
-  await page.getByLabel('Verdict').selectOption('failed');
+  await page.getByRole('combobox', { name: 'Verdict' }).selectOption('failed');
   await page.getByText('No node of this cycle has this verdict').waitFor();
-  await page.getByLabel('Verdict').selectOption('ok');
+  await page.getByRole('combobox', { name: 'Verdict' }).selectOption('ok');
   await page.getByRole('link', { name: 'Open' }).click();
   await page.getByText('Verified by this browser against key').waitFor();
   expect(page.problems).toEqual([]);
@@ -102,6 +100,50 @@ it('explains the weight of a node, and keeps a wrong id with its error', async (
   expect(page.problems).toEqual([]);
   await page.goto('/validator/epochs/1/nodes/no-node');
   await page.getByRole('alert').waitFor();
+});
+
+it('bans a provider only with a reason, which stays after an error and is in the audit trail', async () => {
+  const page = await open();
+  await page.goto('/operator/providers');
+  await page.getByRole('button', { name: 'Ban', exact: true }).click();
+  const dialog = page.getByRole('alertdialog');
+  await dialog.getByRole('button', { name: 'Ban' }).click();
+  await dialog.getByRole('alert').waitFor();
+  page.problems.length = 0;
+  await dialog.getByLabel('Reason').fill('sold <b>one</b> card twice');
+  await expectAccessible(page);
+  await dialog.getByRole('button', { name: 'Ban' }).click();
+  await page.getByRole('button', { name: 'Unban' }).waitFor();
+  await page.goto('/operator/audit');
+  await page.getByText('sold <b>one</b> card twice').waitFor();
+  await page.goto('/operator/providers?banned=true');
+  await page.getByRole('button', { name: 'Unban' }).click();
+  await dialog.getByLabel('Reason').fill('resolved');
+  await dialog.getByRole('button', { name: 'Unban' }).click();
+  await page.getByText('No provider matches').waitFor();
+  expect(page.problems).toEqual([]);
+});
+
+it('starts a proof of the ledger, and shows its result', async () => {
+  const page = await open();
+  await page.goto('/operator/health');
+  await page.getByRole('button', { name: 'Start a proof' }).click();
+  await page.getByRole('button', { name: 'Start', exact: true }).click();
+  await page.getByText('All balances are correct').waitFor();
+  expect(page.problems).toEqual([]);
+});
+
+it('finds an account with Ctrl-K by keyboard alone', async () => {
+  const page = await open();
+  await page.goto('/operator/audit');
+  await page.getByRole('heading', { name: 'Audit trail' }).waitFor();
+  await page.keyboard.press('Control+k');
+  await page.getByRole('dialog', { name: 'Search' }).waitFor();
+  await page.keyboard.type(operator.email);
+  await page.getByRole('option', { name: operator.email }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Account', exact: true, level: 1 }).waitFor();
+  expect(page.problems).toEqual([]);
 });
 
 it('an answer 500 disables only its panel', async () => {
@@ -125,11 +167,22 @@ describe.each(['light', 'dark'] as const)('in the %s theme', (theme) => {
     ['/validator/epochs/1', 'Epoch 1'],
     ['/validator/epochs/1/nodes/NODE', 'Why this weight'],
     ['/validator/releases', 'Releases'],
+    ['/operator', 'Fleet'],
+    ['/operator/health', 'Health'],
+    ['/operator/accounts', 'Accounts'],
+    ['/operator/accounts/ACCOUNT', 'Account'],
+    ['/operator/providers', 'Providers'],
+    ['/operator/audit', 'Audit trail'],
   ])('%s has no error and is accessible, also on a phone', async (path, title) => {
     for (const isPhone of [false, true]) {
       const page = await open({ theme, isPhone });
-      await page.goto(path.replace('NODE', scene.node.id).replace('EVIDENCE', evidenceId));
-      await page.getByRole('heading', { name: title, exact: true }).waitFor();
+      await page.goto(
+        path
+          .replace('NODE', scene.node.id)
+          .replace('EVIDENCE', evidenceId)
+          .replace('ACCOUNT', operator.id),
+      );
+      await page.getByRole('heading', { name: title, exact: true, level: 1 }).waitFor();
       await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
       await expectAccessible(page);
       expect(page.problems).toEqual([]);

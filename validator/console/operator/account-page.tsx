@@ -89,7 +89,8 @@ export function AccountPage() {
 
 function Refund({ pod }: { pod: AccountPod }) {
   const refund = useAction('POST /operator/pods/{id}/refund');
-  const { id, pod_name: name, refundable } = pod;
+  const { id, pod_name: name, refundable, ended_at: endedAt } = pod;
+  if (endedAt === null) return <>Possible when the pod has ended.</>;
   if (refundable <= 0) return <>Nothing is left to refund.</>;
   const amount = formatUsd(refundable);
   return (
