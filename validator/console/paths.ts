@@ -51,7 +51,21 @@ export const paths = {
   earnings: '/provider/earnings',
   providerProfile: '/provider/profile',
   validator: '/validator',
+  validatorCycles: '/validator/cycles',
+  validatorCycle: (number: number) => `/validator/cycles/${number}`,
+  nodeEvidence: (id: string) => `/validator/nodes/${encodeURIComponent(id)}`,
+  evidence: (id: string) => `/validator/evidence/${encodeURIComponent(id)}`,
+  validatorEpochs: '/validator/epochs',
+  validatorEpoch: (number: number) => `/validator/epochs/${number}`,
+  weight: (epoch: number, id: string) =>
+    `/validator/epochs/${epoch}/nodes/${encodeURIComponent(id)}`,
+  validatorReleases: '/validator/releases',
   operator: '/operator',
+  operatorHealth: '/operator/health',
+  operatorAccounts: '/operator/accounts',
+  operatorAccount: (id: string) => `/operator/accounts/${encodeURIComponent(id)}`,
+  operatorProviders: '/operator/providers',
+  operatorAudit: '/operator/audit',
 } as const;
 
 /** Page to open after a log-in: `from` if it is a path of the console, else the home page. Prevents open redirects. */

@@ -183,6 +183,119 @@ export const ROUTES: readonly PageRoute[] = [
     ),
   },
   {
+    path: paths.validator,
+    title: 'Validator',
+    audience: 'operator',
+    group: 'Validator',
+    page: lazyPart(() =>
+      import('./checks/status-page.tsx').then(({ ValidatorPage }) => ValidatorPage),
+    ),
+  },
+  {
+    path: paths.validatorCycles,
+    title: 'Cycles',
+    audience: 'operator',
+    group: 'Validator',
+    page: lazyPart(() => import('./checks/cycle-pages.tsx').then(({ CyclesPage }) => CyclesPage)),
+  },
+  {
+    path: '/validator/cycles/:number',
+    title: 'Cycle',
+    audience: 'operator',
+    page: lazyPart(() => import('./checks/cycle-pages.tsx').then(({ CyclePage }) => CyclePage)),
+  },
+  {
+    path: '/validator/nodes/:id',
+    title: 'Evidence of a node',
+    audience: 'operator',
+    page: lazyPart(() =>
+      import('./checks/evidence-pages.tsx').then(({ NodeEvidencePage }) => NodeEvidencePage),
+    ),
+  },
+  {
+    path: '/validator/evidence/:id',
+    title: 'Evidence',
+    audience: 'operator',
+    page: lazyPart(() =>
+      import('./checks/evidence-pages.tsx').then(({ EvidencePage }) => EvidencePage),
+    ),
+  },
+  {
+    path: paths.validatorEpochs,
+    title: 'Epochs',
+    audience: 'operator',
+    group: 'Validator',
+    page: lazyPart(() => import('./checks/epoch-pages.tsx').then(({ EpochsPage }) => EpochsPage)),
+  },
+  {
+    path: '/validator/epochs/:number',
+    title: 'Epoch',
+    audience: 'operator',
+    page: lazyPart(() => import('./checks/epoch-pages.tsx').then(({ EpochPage }) => EpochPage)),
+  },
+  {
+    path: '/validator/epochs/:number/nodes/:id',
+    title: 'Why this weight',
+    audience: 'operator',
+    page: lazyPart(() => import('./checks/weight-page.tsx').then(({ WeightPage }) => WeightPage)),
+  },
+  {
+    path: paths.validatorReleases,
+    title: 'Releases',
+    audience: 'operator',
+    group: 'Validator',
+    page: lazyPart(() =>
+      import('./checks/releases-page.tsx').then(({ ReleasesPage }) => ReleasesPage),
+    ),
+  },
+  {
+    path: paths.operator,
+    title: 'Fleet',
+    audience: 'operator',
+    group: 'Operate',
+    page: lazyPart(() => import('./operator/fleet-page.tsx').then(({ FleetPage }) => FleetPage)),
+  },
+  {
+    path: paths.operatorHealth,
+    title: 'Health',
+    audience: 'operator',
+    group: 'Operate',
+    page: lazyPart(() => import('./operator/health-page.tsx').then(({ HealthPage }) => HealthPage)),
+  },
+  {
+    path: paths.operatorAccounts,
+    title: 'Accounts',
+    audience: 'operator',
+    group: 'Operate',
+    page: lazyPart(() =>
+      import('./operator/accounts-page.tsx').then(({ AccountsPage }) => AccountsPage),
+    ),
+  },
+  {
+    path: '/operator/accounts/:id',
+    title: 'Account',
+    audience: 'operator',
+    page: lazyPart(() =>
+      import('./operator/account-page.tsx').then(({ AccountPage }) => AccountPage),
+    ),
+  },
+  {
+    path: paths.operatorProviders,
+    title: 'Providers',
+    audience: 'operator',
+    group: 'Operate',
+    page: lazyPart(() =>
+      import('./operator/providers-page.tsx').then(({ ProvidersPage }) => ProvidersPage),
+    ),
+  },
+  {
+    path: paths.operatorAudit,
+    title: 'Audit trail',
+    audience: 'operator',
+    group: 'Operate',
+    page: lazyPart(() => import('./operator/audit-page.tsx').then(({ AuditPage }) => AuditPage)),
+  },
+  {
     path: paths.logIn,
     title: 'Log in',
     audience: 'anyone',

@@ -1,14 +1,28 @@
 import { Autocomplete } from '@base-ui/react/autocomplete';
+import { useEffect, useState } from 'react';
 import { useLocation } from 'wouter';
+import { after } from '../browser/clock.ts';
 import { Dialog } from '../parts/dialog.tsx';
-import { paths } from '../paths.ts';
+import { FailureNotice } from '../parts/failure-notice.tsx';
 import { ROUTES } from '../routes.tsx';
 import { useApi } from '../session/queries.tsx';
 import { useAudiences, visibleIn } from './audiences.tsx';
+import {
+  accountEntries,
+  type Found,
+  firstEntries,
+  pageEntries,
+  podEntries,
+  providerEntries,
+  resultEntries,
+} from './search-entries.ts';
 
-type Found = { path: string; label: string };
+const DEBOUNCE_MS = 200;
+/** Entries of each kind. */
+const LIMIT = 8;
+const MAX_ENTRIES = 40;
 
-/** The open search: pages, and pods by name, id or address of their node. */
+/** The open search: pages, and what the account and operators may see, by name, id or address. */
 export function SearchWindow({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="Search" isOpen onClose={onClose}>
@@ -19,15 +33,8 @@ export function SearchWindow({ onClose }: { onClose: () => void }) {
 
 function SearchList({ onChoose }: { onChoose: () => void }) {
   const [, navigate] = useLocation();
-  const audiences = useAudiences();
-  const pods = useApi('GET /pods', {}, { enabled: audiences.has('renter') });
-  const items: Found[] = [
-    ...visibleIn(ROUTES, audiences).map(({ path, title }) => ({ path, label: title })),
-    ...(pods.data ?? []).map(({ id, pod_name: name, executor }) => ({
-      path: paths.pod(id),
-      label: `${name} · ${executor.executor_ip_address} · ${id}`,
-    })),
-  ];
+  const [text, setText] = useState('');
+  const { items, error } = useFound(text);
   const open = ({ path }: Found) => {
     navigate(path);
     onChoose();
@@ -36,21 +43,59 @@ function SearchList({ onChoose }: { onChoose: () => void }) {
     <Autocomplete.Root
       items={items}
       itemToStringValue={({ label }: Found) => label}
+      filter={null}
+      value={text}
+      onValueChange={setText}
       inline
       open
       autoHighlight="always"
     >
-      <Autocomplete.Input aria-label="Name, id or address" placeholder="Name, id or address" />
+      <Autocomplete.Input
+        aria-label="Name, id or address"
+        placeholder="Name, id or address"
+        maxLength={100}
+      />
+      {error === null ? null : <FailureNotice error={error} />}
       <Autocomplete.Empty>
-        <p className="empty">Nothing matches.</p>
+        <p className="empty">Nothing matches. Type a complete id, or part of a name.</p>
       </Autocomplete.Empty>
       <Autocomplete.List className="results">
         {(found: Found) => (
-          <Autocomplete.Item key={found.path} value={found} onClick={() => open(found)}>
+          <Autocomplete.Item key={found.key} value={found} onClick={() => open(found)}>
             {found.label}
           </Autocomplete.Item>
         )}
       </Autocomplete.List>
     </Autocomplete.Root>
   );
+}
+
+/** Searches on the server when the typing pauses. */
+function useFound(text: string): { items: Found[]; error: Error | null } {
+  const audiences = useAudiences();
+  const q = useDebounced(text.trim());
+  const isOperator = q !== '' && audiences.has('operator');
+  const query = { q, limit: LIMIT };
+  const isRenter = audiences.has('renter');
+  const pods = useApi('GET /pods', {}, { enabled: isRenter });
+  const results = useApi('GET /users/me/search', { query }, { enabled: q !== '' && isRenter });
+  const accounts = useApi('GET /operator/accounts', { query }, { enabled: isOperator });
+  const providers = useApi('GET /operator/providers', { query }, { enabled: isOperator });
+  const entries = [
+    ...pageEntries(visibleIn(ROUTES, audiences), text),
+    ...podEntries(pods.data ?? [], text),
+    ...(q === '' || results.data === undefined ? [] : resultEntries(results.data)),
+    ...(q === '' || accounts.data === undefined ? [] : accountEntries(accounts.data)),
+    ...(q === '' || providers.data === undefined ? [] : providerEntries(providers.data)),
+  ];
+  return {
+    items: firstEntries(entries, MAX_ENTRIES),
+    error: pods.error ?? results.error ?? accounts.error ?? providers.error,
+  };
+}
+
+function useDebounced(text: string): string {
+  const [settled, setSettled] = useState(text);
+  useEffect(() => after(DEBOUNCE_MS, () => setSettled(text)), [text]);
+  return settled;
 }
