@@ -42,7 +42,10 @@ function createMarket(seed: number) {
   const { offers, apply } = createOffers();
   let created = 0;
   // In random order, and never equal.
-  const newId = () => `n${random.int(1_000)}-${(created += 1)}`;
+  const newId = () => {
+    created += 1;
+    return `n${random.int(1_000)}-${created}`;
+  };
 
   function listed(id: string): Listed {
     const total = pick([1, 2, 4, 8]);
