@@ -44,6 +44,7 @@ export {
   findExecutorAt,
   findExecutors,
   hasVerifiedNode,
+  idsAt,
   insertExecutor,
   listOfProvider,
   listPresent,

@@ -19,6 +19,12 @@ export type ExecutorEntry = Executor & {
   banned_at: number | null;
 };
 
+/**
+ * The state of removed executors as a literal: with a parameter, databases do not use the index on the addresses of all
+ * other executors.
+ */
+const REMOVED = sql.lit<Executor['state']>('removed');
+
 function entries(db: Db) {
   return db
     .selectFrom('executors')
@@ -64,8 +70,21 @@ export async function findExecutorAt(
   return entries(db)
     .where('ip_address', '=', ipAddress)
     .where('port', '=', port)
-    .where('state', '<>', 'removed')
+    .where('state', '<>', REMOVED)
     .executeTakeFirst();
+}
+
+/** Returns the ids of the executors at an address on any port, except removed ones. */
+export async function idsAt(db: Db, ipAddress: string, limit: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('executors')
+    .select('id')
+    .where('ip_address', '=', ipAddress)
+    .where('state', '<>', REMOVED)
+    .orderBy('port')
+    .limit(limit)
+    .execute();
+  return rows.map(({ id }) => id);
 }
 
 /** Executors that validators check: all except removed ones, oldest first, without measurements. */

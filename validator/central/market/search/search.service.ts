@@ -3,17 +3,11 @@ import { isIP } from 'node:net';
 import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import type { Listed, MarketView } from '../executors/executor.service.ts';
-import { findExecutors, findOnMarket } from '../executors/executor.service.ts';
+import { findExecutors, findOnMarket, idsAt } from '../executors/executor.service.ts';
 import { huidOf, machineNameOf } from '../executors/executor-response.ts';
 import { podStateOf, wireStatus } from '../pods/pod.state.ts';
 import type { SearchQuery, SearchResults } from './search.schemas.ts';
-import {
-  nodesAt,
-  type SearchText,
-  searchPods,
-  searchTemplates,
-  searchVolumes,
-} from './search.store.ts';
+import { type SearchText, searchPods, searchTemplates, searchVolumes } from './search.store.ts';
 
 export type SearchDeps = { db: Database; clock: Clock; view: MarketView };
 
@@ -49,7 +43,7 @@ export function createSearch({ db, clock, view }: SearchDeps) {
   }
 
   async function nodeIds({ text, limit }: SearchText): Promise<string[]> {
-    if (isIP(text) !== 0) return nodesAt(db, text, limit);
+    if (isIP(text) !== 0) return idsAt(db, text, limit);
     if (HUID.test(text)) return nodesNamed(text, limit);
     return [text];
   }

@@ -1,4 +1,4 @@
-/** Queries of the search by id, name or address. Each reads rows of one account through an index, or one node. */
+/** Queries of the search by id, name or address. Each reads rows of one account through an index. */
 import { type SqlBool, sql } from 'kysely';
 import { literally } from '../../platform/database/like.ts';
 import type { Db } from '../../platform/database/tables.ts';
@@ -70,17 +70,4 @@ export function searchTemplates(db: Db, accountId: string, { text, limit }: Sear
     .orderBy('id')
     .limit(limit)
     .execute();
-}
-
-/** Ids of the nodes at an IP address, except removed nodes. */
-export async function nodesAt(db: Db, ipAddress: string, limit: number): Promise<string[]> {
-  const rows = await db
-    .selectFrom('executors')
-    .select('id')
-    .where('ip_address', '=', ipAddress)
-    .where('state', '<>', 'removed')
-    .orderBy('id')
-    .limit(limit)
-    .execute();
-  return rows.map(({ id }) => id);
 }
