@@ -1,4 +1,4 @@
-/** Starts a program of this project as a real process and waits until it prints that it is ready. */
+/** Programs of this project as real processes. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { COMPILE_CACHE } from '#shared/runtime/node-process.ts';
 import { eventually } from '../eventually.ts';
@@ -13,18 +13,15 @@ export type ProgramProcess = {
   end(signal?: NodeJS.Signals): Promise<number | null>;
 };
 
-/**
- * Starts `program`, a path relative to the root of the checkout. Rejects with its output when it exits before it prints
- * `ready`.
- */
-export async function startProgram(
+/** Starts `program`, a path relative to the root of the checkout, and collects its output. */
+export function spawnProgram(
   program: string,
-  ready: string,
+  args: readonly string[],
   environment: Record<string, string>,
-): Promise<ProgramProcess> {
+) {
   const main = new URL(`../../../${program}`, import.meta.url).pathname;
   const { PATH = '' } = process.env;
-  const child = spawn(process.execPath, [main], {
+  const child = spawn(process.execPath, [main, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...environment },
   });
@@ -34,18 +31,31 @@ export async function startProgram(
       output += chunk.toString('utf8');
     });
   }
+  return { child, output: () => output };
+}
+
+/**
+ * Starts `program`, a path relative to the root of the checkout. Rejects with its output when it exits before it prints
+ * `ready`.
+ */
+export async function startProgram(
+  program: string,
+  ready: string,
+  environment: Record<string, string>,
+): Promise<ProgramProcess> {
+  const { child, output } = spawnProgram(program, [], environment);
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
   await eventually(
     ready,
     () => {
-      if (child.exitCode !== null) throw new Error(`ended early:\n${output}`);
-      return output.includes(ready);
+      if (child.exitCode !== null) throw new Error(`ended early:\n${output()}`);
+      return output().includes(ready);
     },
     READY_WITHIN_MS,
   );
   return {
     child,
-    output: () => output,
+    output,
     async end(signal = 'SIGTERM') {
       if (child.exitCode === null && child.signalCode === null) child.kill(signal);
       return exited;
