@@ -1,5 +1,5 @@
 /** The provider's pages in a browser, against a real central API: log-in, adding a node, verification, price, notice. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { createSigner, toHex } from '#shared/signing/sr25519.ts';
 import { type ConsoleScene, createConsoleScene } from '../../fakes/scenes/console-scene.ts';
@@ -7,6 +7,7 @@ import { DEFAULT_TEMPLATE } from '../../fakes/scenes/market-fixture.ts';
 import { type ConsolePage, expectAccessible } from '../../fixtures/browser.ts';
 
 const DAY_MS = 86_400_000;
+const PHONE = { width: 360, height: 740 };
 const POD_NAME = '<i>tenant</i>';
 const FAILED = {
   check_id: 'disk_floor',
@@ -183,31 +184,29 @@ it('sets a password, which ends the session and then logs in', async () => {
   await settled(page, 'Provider profile');
 });
 
-describe.each(['light', 'dark'] as const)('in the %s theme', (theme) => {
-  it.each([
-    ['/provider/log-in', 'Log in as a provider'],
-    ['/provider/nodes', 'Nodes'],
-    ['/provider/add-node', 'Add a node'],
-    ['/provider/machine-requests', 'Machine requests'],
-    ['/provider/earnings', 'Earnings'],
-    ['/provider/profile', 'Provider profile'],
-    ['/provider/nodes/:id', /^Node /],
-    ['/provider/nodes/:failed', /^Node /],
-    ['/provider/nodes/:id/metrics', /^Node /],
-    ['/provider/nodes/:id/pods', /^Node /],
-    ['/provider/nodes/:id/settings', /^Node /],
-    ['/provider/nodes/:id/requests', /^Node /],
-  ])('%s has no error and is accessible, also on a phone', async (path, title) => {
-    for (const isPhone of [false, true]) {
-      const isLogIn = path === '/provider/log-in';
-      const page = await (isLogIn ? scene.open : open)({ theme, isPhone });
-      await page.goto(path.replace(':id', nodeId).replace(':failed', failedId));
-      await settled(page, title);
-      await expectAccessible(page);
-      expect(page.problems).toEqual([]);
-      await page.context().close();
-    }
-  });
+it.each([
+  ['/provider/log-in', 'Log in as a provider'],
+  ['/provider/nodes', 'Nodes'],
+  ['/provider/add-node', 'Add a node'],
+  ['/provider/machine-requests', 'Machine requests'],
+  ['/provider/earnings', 'Earnings'],
+  ['/provider/profile', 'Provider profile'],
+  ['/provider/nodes/:id', /^Node /],
+  ['/provider/nodes/:failed', /^Node /],
+  ['/provider/nodes/:id/metrics', /^Node /],
+  ['/provider/nodes/:id/pods', /^Node /],
+  ['/provider/nodes/:id/settings', /^Node /],
+  ['/provider/nodes/:id/requests', /^Node /],
+])('%s has no error and is accessible, in both themes and on a phone', async (path, title) => {
+  const page = await (path === '/provider/log-in' ? scene.open() : open());
+  await page.goto(path.replace(':id', nodeId).replace(':failed', failedId));
+  await settled(page, title);
+  await expectAccessible(page);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await page.setViewportSize(PHONE);
+  await expectAccessible(page);
+  expect(page.problems).toEqual([]);
+  await page.context().close();
 });
 
 it('shows tenants with markup in their names as text', async () => {

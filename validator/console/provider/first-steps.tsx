@@ -1,7 +1,7 @@
 import { CommandBlock } from '../parts/command-block.tsx';
 import { Panel } from '../parts/panel.tsx';
 
-/** What the provider must do until a validator can check a new node. */
+/** Steps of the provider until a validator can check a new node. */
 export function FirstSteps({ id }: { id: string }) {
   return (
     <Panel title="Next steps until renters can rent the node">

@@ -14,7 +14,7 @@ import { type Check, checkEffect, checkTone, occupancyOf, sortChecks } from './n
 
 const REFETCH_MS = 10_000;
 
-/** Whether the node can be rented, why not, and all its checks. */
+/** Shows the reasons that prevent rentals, and all checks. */
 export function NodeOverview({ node }: NodeTabProps) {
   const { id, location } = node;
   const verification = usePortal(

@@ -10,7 +10,7 @@ import type { NodeTabProps } from './node-page.tsx';
 import { type PriceRange, priceProblem, priceRange } from './price-advice.ts';
 import { PricePanels } from './price-panel.tsx';
 
-/** What the provider can change about a node. */
+/** Properties of a node that its provider can change. */
 export function NodeSettings({ node }: NodeTabProps) {
   return (
     <>
@@ -84,7 +84,7 @@ function PriceForm({ node, range }: NodeTabProps & { range: PriceRange | null })
   );
 }
 
-/** Whether renters may rent a part of the node. */
+/** Allows rentals of a part of the node. */
 function SplitForm({ node }: NodeTabProps) {
   const { id, gpu_count: count, min_gpu_count_for_rental: minimum } = node;
   const set = usePortalAction('POST /executors/{id}/min-gpu-count-for-rental');

@@ -1,4 +1,4 @@
-/** What the states of a node and its checks mean for its provider. Pure. */
+/** Meaning of the states of a node and of its checks for its provider. Pure. */
 import type { PortalNode, Verification } from '../api/portal.gen.ts';
 import type { Tone } from '../parts/tone.ts';
 
