@@ -2,6 +2,7 @@ import { type ComponentType, Suspense } from 'react';
 import { Redirect, useParams } from 'wouter';
 import type { PodDetailResponse } from '../api/api.gen.ts';
 import { ErrorBoundary } from '../parts/error-boundary.tsx';
+import { lazyPart } from '../parts/lazy-part.tsx';
 import { LinkTabs } from '../parts/link-tabs.tsx';
 import { Page } from '../parts/page.tsx';
 import { Loading, QueryContent } from '../parts/panel.tsx';
@@ -17,7 +18,14 @@ export type PodTabProps = { pod: PodDetailResponse };
 type TabEntry = { key: PodTab; title: string; content: ComponentType<PodTabProps> };
 
 /** All tabs of a pod. A tab is loaded on demand if its `content` is a `lazyPart`. */
-const TABS: readonly TabEntry[] = [{ key: 'overview', title: 'Overview', content: PodOverview }];
+const TABS: readonly TabEntry[] = [
+  { key: 'overview', title: 'Overview', content: PodOverview },
+  {
+    key: 'logs',
+    title: 'Logs',
+    content: lazyPart(() => import('../logs/pod-logs.tsx').then(({ PodLogs }) => PodLogs)),
+  },
+];
 
 const CHANGING_MS = 2_000;
 const STEADY_MS = 10_000;
