@@ -12,7 +12,7 @@ export type LogLimits = {
   chars: number;
 };
 
-export const VIEW_LIMITS: LogLimits = { entries: 80_000, chars: 24 * 1024 * 1024 };
+export const VIEW_LIMITS: LogLimits = { entries: 100_000, chars: 32 * 1024 * 1024 };
 
 /** Entries that have left the view together. */
 export type LogCut = {

@@ -126,7 +126,7 @@ export function createLogStream(ports: LogStreamPorts, source: number, start: Lo
     const leave = () => finish({ end: null, isHeld: false, failure: null });
     signal.addEventListener('abort', leave);
     socket.onopen = () => ports.onState({ name: 'following' });
-    socket.onmessage = ({ data }: MessageEvent<unknown>) => {
+    socket.onmessage = ({ data }: { data: unknown }) => {
       const message = String(data);
       waiting.push(message);
       waitingChars += message.length;

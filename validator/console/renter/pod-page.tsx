@@ -25,6 +25,13 @@ const TABS: readonly TabEntry[] = [
     title: 'Logs',
     content: lazyPart(() => import('../logs/pod-logs.tsx').then(({ PodLogs }) => PodLogs)),
   },
+  {
+    key: 'terminal',
+    title: 'Terminal',
+    content: lazyPart(() =>
+      import('../terminal/pod-terminal.tsx').then(({ PodTerminal }) => PodTerminal),
+    ),
+  },
 ];
 
 const CHANGING_MS = 2_000;
