@@ -13,7 +13,7 @@ export type LogLine = LineText & {
   source: number;
 };
 
-/** What the view shows between lines: missing lines, restarts, interruptions. */
+/** Note of the view between lines: missing lines, restarts, interruptions. */
 export type LogMark = {
   kind: 'mark';
   text: string;
@@ -105,7 +105,7 @@ export function isLine(entry: LogEntry | LogEnd): entry is LogLine {
   return entry.kind === 'line';
 }
 
-/** Gives each mark the time of the line before it. `before` is the time of the line before all entries. */
+/** Sets each mark to the time of the line before it. `before` is the time of the line before all entries. */
 export function withTimes(entries: readonly LogEntry[], before: string): LogEntry[] {
   let at = before;
   return entries.map((entry) => {

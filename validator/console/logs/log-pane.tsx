@@ -86,7 +86,7 @@ export function LogPane({ pods, start, settings, onRetry }: LogPaneProps) {
   );
 }
 
-/** Marks are always shown, because they tell what is missing. */
+/** Marks are always shown, because they report missing lines. */
 const FILTERS: Readonly<Record<Output, (entry: LogEntry) => boolean>> = {
   all: () => true,
   stdout: (entry) => entry.kind === 'mark' || !entry.isError,

@@ -1,4 +1,4 @@
-/** Where a view begins to read a log: a number of lines, a duration, or a time. Pure. */
+/** Start of a view in a log: a number of lines, a duration, or a time. Pure. */
 
 /** Query of the API. */
 export type LogStart = { tail: number } | { since: string };

@@ -11,7 +11,7 @@ type StatusProps = {
   onRetry: () => void;
 };
 
-/** What the view does now, and what the reader can do about it. */
+/** State of the view, with the actions that the reader has. */
 export function LogStatus({ feed, podNames, onRetry }: StatusProps) {
   const { streams, isFollowing } = useSyncExternalStore(feed.subscribe, feed.get);
   return (
@@ -65,7 +65,7 @@ const END_TEXTS: Readonly<Record<string, string>> = {
   credential_revoked: 'Your session has ended. Log in again to follow the log.',
 };
 
-/** While the reader looks at earlier lines. */
+/** Shown while the view does not follow the log. */
 function Paused({ feed }: { feed: LogFeed }) {
   useSyncExternalStore(feed.buffer.subscribe, feed.buffer.version);
   const { streams, newFrom } = feed.get();

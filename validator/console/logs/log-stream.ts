@@ -47,7 +47,7 @@ const SILENCE_MS = 45_000;
 /** Waiting messages above which they are delivered at once: the memory of a hidden page is bounded too. */
 const MAX_WAITING_CHARS = 4 * 1024 * 1024;
 
-/** How a connection ended. */
+/** Outcome of a connection. */
 type Ending = { end: LogEnd | null; isHeld: boolean; failure: ApiFailure | null };
 
 /** `source` is the index of the pod in a view of several pods. */

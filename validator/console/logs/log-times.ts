@@ -7,7 +7,7 @@ export type TimeMode = (typeof TIME_MODES)[number];
 /** Characters of a time in a row. */
 export const TIME_CHARS = 12;
 
-/** Returns for example `12:00:00.250`; the text itself if it is no time. */
+/** Returns for example `12:00:00.250`; the text itself if it is not a time. */
 export function clockTime(at: string, mode: TimeMode): string {
   const atMs = parseApiTime(at);
   if (atMs === null) return at;

@@ -8,7 +8,7 @@ import { useClient } from '../session/session.tsx';
 import { createOutputQueue } from './output-queue.ts';
 import { createTerminalSession, type TerminalState } from './terminal-session.ts';
 
-/** What the buttons beside a screen do. */
+/** Actions of the buttons beside a screen. */
 export type ScreenActions = {
   /** Opens another shell; the text of the previous one stays on the screen. */
   restart(): void;
