@@ -11,15 +11,19 @@ import {
 } from '../../fixtures/browser.ts';
 import { buildConsoleIn } from '../../fixtures/built-console.ts';
 import { createManualClock } from '../manual-clock.ts';
-import { createTestMarket } from './market-fixture.ts';
+import { createTestMarket, type TestMarketOverrides } from './market-fixture.ts';
 
 export type ConsoleScene = Awaited<ReturnType<typeof createConsoleScene>>;
 
 /** Builds the console, starts the market and the browser; once per test file. The market's clock begins at the present. */
-export async function createConsoleScene() {
+export async function createConsoleScene(overrides: TestMarketOverrides = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-console-'));
   const [market, browser] = await Promise.all([
-    createTestMarket({ consoleFolder: folder, clock: createManualClock(systemClock.now()) }),
+    createTestMarket({
+      consoleFolder: folder,
+      clock: createManualClock(systemClock.now()),
+      ...overrides,
+    }),
     startBrowser(),
     buildConsoleIn(folder),
   ]);
