@@ -24,6 +24,9 @@ export const paths = {
   pods: '/pods',
   pod: (id: string, tab: PodTab = 'overview') =>
     `/pods/${encodeURIComponent(id)}${tab === 'overview' ? '' : `/${tab}`}`,
+  /** Logs of several pods; without pods, the page offers a choice. */
+  logs: (podIds: readonly string[] = []) =>
+    podIds.length === 0 ? '/logs' : `/logs?pods=${podIds.map(encodeURIComponent).join(',')}`,
   volumes: '/volumes',
   volume: (id: string) => `/volumes/${encodeURIComponent(id)}`,
   templates: '/templates',

@@ -55,6 +55,13 @@ export const ROUTES: readonly PageRoute[] = [
     page: lazyPart(() => import('./renter/pod-page.tsx').then(({ PodPage }) => PodPage)),
   },
   {
+    path: paths.logs(),
+    title: 'Logs',
+    audience: 'renter',
+    group: 'Rent',
+    page: lazyPart(() => import('./logs/logs-page.tsx').then(({ LogsPage }) => LogsPage)),
+  },
+  {
     path: paths.volumes,
     title: 'Volumes',
     audience: 'renter',

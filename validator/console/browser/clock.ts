@@ -22,6 +22,11 @@ export function dateOf(epochMs: number): Date {
   return new Date(epochMs);
 }
 
+/** Returns what local time is ahead of UTC at a time, in milliseconds. */
+export function localOffsetMs(epochMs: number): number {
+  return -new Date(epochMs).getTimezoneOffset() * 60_000;
+}
+
 /** Calls `run` after `ms`; returns the function that cancels it. */
 export function after(ms: number, run: () => void): () => void {
   const timer = setTimeout(run, ms);

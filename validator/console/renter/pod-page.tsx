@@ -21,6 +21,18 @@ type TabEntry = { key: PodTab; title: string; content: ComponentType<PodTabProps
 const TABS: readonly TabEntry[] = [
   { key: 'overview', title: 'Overview', content: PodOverview },
   {
+    key: 'logs',
+    title: 'Logs',
+    content: lazyPart(() => import('../logs/pod-logs.tsx').then(({ PodLogs }) => PodLogs)),
+  },
+  {
+    key: 'terminal',
+    title: 'Terminal',
+    content: lazyPart(() =>
+      import('../terminal/pod-terminal.tsx').then(({ PodTerminal }) => PodTerminal),
+    ),
+  },
+  {
     key: 'metrics',
     title: 'Metrics',
     content: lazyPart(() => import('../pod/metrics.tsx').then(({ PodMetrics }) => PodMetrics)),
