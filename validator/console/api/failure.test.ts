@@ -1,5 +1,13 @@
 import { expect, it } from 'vitest';
-import { ApiFailure, failureFrom, failureOf, unreachable } from './failure.ts';
+import { incomplete } from '../market/rent-request.ts';
+import {
+  ApiFailure,
+  failureFrom,
+  failureOf,
+  mayHaveSucceeded,
+  mayPass,
+  unreachable,
+} from './failure.ts';
 
 it('reads problem details', () => {
   const failure = failureFrom(
@@ -36,4 +44,23 @@ it('keeps failures, and wraps other errors', () => {
   expect(failureOf(lost)).toBe(lost);
   expect(failureOf(new TypeError('x is undefined'))).toBeInstanceOf(ApiFailure);
   expect(failureOf('text').facts.code).toBe('page_error');
+});
+
+it('keeps the Idempotency-Key only while the failed request may have had its effect', () => {
+  const failed = (status: number, code: string) => failureFrom(status, { code }, null);
+  expect(mayHaveSucceeded(unreachable())).toBe(true);
+  expect(mayHaveSucceeded(new Error('stream ended'))).toBe(true);
+  expect(mayHaveSucceeded(failed(500, 'internal_error'))).toBe(true);
+  expect(mayHaveSucceeded(failed(409, 'idempotency_in_progress'))).toBe(true);
+  expect(mayHaveSucceeded(failed(422, 'idempotency_key_reused'))).toBe(true);
+  expect(mayHaveSucceeded(failed(402, 'insufficient_balance'))).toBe(false);
+  expect(mayHaveSucceeded(incomplete('Choose a template.'))).toBe(false);
+});
+
+it('repeats requests only after failures that may end by themselves', () => {
+  expect(mayPass(unreachable())).toBe(true);
+  expect(mayPass(failureFrom(503, {}, null))).toBe(true);
+  expect(mayPass(failureFrom(500, {}, null))).toBe(false);
+  expect(mayPass(failureFrom(409, {}, null))).toBe(false);
+  expect(mayPass(failureOf(new Error('odd')))).toBe(false);
 });

@@ -17,6 +17,8 @@ export type FailureFacts = {
   details?: Readonly<Record<string, unknown>>;
 };
 
+const UNREACHABLE = 'unreachable';
+
 export class ApiFailure extends Error {
   readonly facts: FailureFacts;
 
@@ -41,7 +43,7 @@ export function isSessionEnd(status: number): boolean {
 export function unreachable(): ApiFailure {
   return new ApiFailure('The server did not answer', {
     status: 0,
-    code: 'unreachable',
+    code: UNREACHABLE,
     hint: 'Check your connection. The page tries again when you choose "Try again".',
     requestId: null,
     problems: [],
@@ -62,6 +64,24 @@ export function failureFrom(status: number, body: unknown, requestId: string | n
     problems: (Array.isArray(problems) ? problems : []).flatMap(problemFrom),
     ...(typeof details === 'object' && details !== null ? { details: membersOf(details) } : {}),
   });
+}
+
+/**
+ * True if a repeat must have the same Idempotency-Key, because the failed request may have had its effect. After
+ * a definite refusal, the request may be changed and sent with a new key.
+ */
+export function mayHaveSucceeded(error: unknown): boolean {
+  if (!(error instanceof ApiFailure)) return true;
+  const { status, code } = error.facts;
+  if (status === 0) return code === UNREACHABLE;
+  return status < 400 || status >= 500 || code.startsWith('idempotency');
+}
+
+/** True for a failure that may end by itself: no answer, or one of a server that is starting or overloaded. */
+export function mayPass(error: unknown): boolean {
+  if (!(error instanceof ApiFailure)) return false;
+  const { status, code } = error.facts;
+  return code === UNREACHABLE || status >= 502;
 }
 
 /** Wraps any error that a panel shows. */

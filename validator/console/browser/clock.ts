@@ -40,10 +40,10 @@ export function every(ms: number, run: () => void): () => void {
 }
 
 /** Resolves after `ms`, or at once when the signal aborts. */
-export function sleep(ms: number, signal: AbortSignal): Promise<void> {
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const cancel = after(ms, resolve);
-    signal.addEventListener('abort', () => {
+    signal?.addEventListener('abort', () => {
       cancel();
       resolve();
     });

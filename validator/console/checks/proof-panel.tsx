@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
+import { load } from '../browser/load.ts';
 import { sha256Hex } from '../browser/sha256.ts';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Status } from '../parts/status.tsx';
@@ -16,7 +17,7 @@ export function ProofPanel({ record, prove }: ProofPanelProps) {
   const query = useQuery<Proof, Error>({
     queryKey: ['proof', record],
     queryFn: async () => {
-      const { isSignedBy } = await import('./signature.ts');
+      const { isSignedBy } = await load(() => import('./signature.ts'));
       return prove({ isSignedBy, sha256Hex });
     },
   });

@@ -14,7 +14,6 @@ import type { Tone } from '../parts/tone.ts';
 import { paths } from '../paths.ts';
 import { useAction, useApi } from '../session/queries.tsx';
 import { machineRequestOf, type UrlFilters } from './filters.ts';
-import { useIdempotencyKey } from './use-idempotency-key.tsx';
 
 const TONES: Record<MachineRequest['status'], Tone> = {
   pending: 'busy',
@@ -113,10 +112,9 @@ export function NotifyMe({ filters }: { filters: UrlFilters }) {
 
 function RequestForm({ filters, onDone }: { filters: UrlFilters; onDone: () => void }) {
   const create = useAction('POST /machine-requests');
-  const { once } = useIdempotencyKey();
   const form = useForm(machineRequestOf(filters), async ({ country, ...values }) => {
     const body = { ...values, ...(country === '' ? {} : { country }), notify: true };
-    await once((idempotencyKey) => create.mutateAsync({ body, idempotencyKey }));
+    await create.mutateAsync({ body });
     onDone();
   });
   return (

@@ -1,5 +1,6 @@
 import { Link, useLocation } from 'wouter';
 import type { RentBySpecRequest } from '../api/api.gen.ts';
+import { mayHaveSucceeded } from '../api/failure.ts';
 import { CheckboxField, NumberField, TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
 import { Panel } from '../parts/panel.tsx';
@@ -11,13 +12,7 @@ import { KeyField } from './key-field.tsx';
 import type { Node } from './node-cells.tsx';
 import { RentCommands } from './rent-commands.tsx';
 import { NodeCost, SpecCost } from './rent-cost.tsx';
-import {
-  mayHaveSucceeded,
-  obstacleOf,
-  oneTimeTemplate,
-  type RentValues,
-  rentBody,
-} from './rent-request.ts';
+import { obstacleOf, oneTimeTemplate, type RentValues, rentBody } from './rent-request.ts';
 import { NO_SPEC, type RentState, specOf } from './spec.ts';
 import { SpecFields } from './spec-fields.tsx';
 import { StorageFields } from './storage-fields.tsx';

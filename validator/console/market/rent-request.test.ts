@@ -1,11 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { TemplateResponse } from '../api/api.gen.ts';
-import { failureFrom, unreachable } from '../api/failure.ts';
 import { curlOf, quote, TEMPLATE_PLACE, templateCommand } from './curl.ts';
 import {
   environmentIn,
-  incomplete,
-  mayHaveSucceeded,
   obstacleOf,
   oneTimeTemplate,
   portsIn,
@@ -101,16 +98,6 @@ describe('environment and ports', () => {
     expect(obstacleOf({ ...VALUES, source: 'dockerfile' })).toBe('Enter a Dockerfile.');
     expect(obstacleOf({ ...VALUES, environment: 'x' })).toBe('Line 1 is not NAME=value.');
   });
-});
-
-it('keeps the Idempotency-Key only while the failed request may have rented a pod', () => {
-  const failed = (status: number, code: string) => failureFrom(status, { code }, null);
-  expect(mayHaveSucceeded(unreachable())).toBe(true);
-  expect(mayHaveSucceeded(failed(500, 'internal_error'))).toBe(true);
-  expect(mayHaveSucceeded(failed(409, 'idempotency_in_progress'))).toBe(true);
-  expect(mayHaveSucceeded(failed(422, 'idempotency_key_reused'))).toBe(true);
-  expect(mayHaveSucceeded(failed(402, 'insufficient_balance'))).toBe(false);
-  expect(mayHaveSucceeded(incomplete('Choose a template.'))).toBe(false);
 });
 
 describe('the command', () => {

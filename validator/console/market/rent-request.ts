@@ -145,14 +145,3 @@ export function obstacleOf(values: RentValues): string | null {
   if (values.source === 'dockerfile') return null;
   return environmentIn(values.environment).problem ?? portsIn(values.internal_ports).problem;
 }
-
-/**
- * True if a repeat must have the same Idempotency-Key, because the failed request may have had its effect. After
- * a definite refusal, the form may be changed and sent with a new key.
- */
-export function mayHaveSucceeded(error: unknown): boolean {
-  if (!(error instanceof ApiFailure)) return true;
-  const { status, code } = error.facts;
-  if (code === INCOMPLETE) return false;
-  return status < 400 || status >= 500 || code.startsWith('idempotency');
-}

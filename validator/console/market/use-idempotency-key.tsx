@@ -1,6 +1,6 @@
 import { useState } from 'react';
+import { mayHaveSucceeded } from '../api/failure.ts';
 import { randomKey } from '../browser/random.ts';
-import { mayHaveSucceeded } from './rent-request.ts';
 
 /**
  * Idempotency key of a form. `once` keeps the key while a failed request may have had its effect, so that a repeat

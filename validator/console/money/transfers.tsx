@@ -1,7 +1,5 @@
 import { useState } from 'react';
 import type { TransferHistoryDto } from '../api/api.gen.ts';
-import { failureOf } from '../api/failure.ts';
-import { randomKey } from '../browser/random.ts';
 import { Money } from '../parts/amounts.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
 import { type Editor, EditorPanel, useEditor } from '../parts/editor.tsx';
@@ -67,20 +65,13 @@ type Values = { recipient_email: string; amount: number | null; note: string };
 
 function TransferForm({ editor }: { editor: Editor<never> }) {
   const transfer = useAction('POST /users/me/transfer-credits');
-  // A repeat after a lost connection has the same key, so that the credit moves once.
-  const [idempotencyKey, setIdempotencyKey] = useState(randomKey);
   const initial: Values = { recipient_email: '', amount: null, note: '' };
   const form = useForm<Values>(initial, async ({ amount, note, ...to }) => {
     const body = { ...to, amount: amount ?? 0, note: note || null };
-    try {
-      const { balance } = await transfer.mutateAsync({ body, idempotencyKey });
-      editor.finish(
-        `${formatUsd(body.amount)} are transferred to ${to.recipient_email}. Your balance is ${formatUsd(balance)}.`,
-      );
-    } catch (error) {
-      if (failureOf(error).facts.status !== 0) setIdempotencyKey(randomKey());
-      throw error;
-    }
+    const { balance } = await transfer.mutateAsync({ body });
+    editor.finish(
+      `${formatUsd(body.amount)} are transferred to ${to.recipient_email}. Your balance is ${formatUsd(balance)}.`,
+    );
   });
   const { amount, recipient_email: email } = form.values;
   return (

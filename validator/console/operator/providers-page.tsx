@@ -97,6 +97,7 @@ function BanButton({ provider: { hotkey, banned, nodes } }: { provider: Provider
   const params = { hotkey };
   return banned ? (
     <ReasonDialog
+      key="unban"
       trigger="Unban"
       title={`Unban provider ${hotkey}?`}
       action="Unban"
@@ -106,6 +107,7 @@ function BanButton({ provider: { hotkey, banned, nodes } }: { provider: Provider
     </ReasonDialog>
   ) : (
     <ReasonDialog
+      key="ban"
       trigger="Ban"
       title={`Ban provider ${hotkey}?`}
       action="Ban"

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 import type uPlot from 'uplot';
+import { load } from '../browser/load.ts';
 import { summaryOf } from './chart-summary.ts';
 import { FailureNotice } from './failure-notice.tsx';
 
@@ -35,8 +36,8 @@ export function Chart(props: ChartProps) {
     let isGone = false;
     const draw = async () => {
       const [{ default: UPlot }] = await Promise.all([
-        import('uplot'),
-        import('uplot/dist/uPlot.min.css'),
+        load(() => import('uplot')),
+        load(() => import('uplot/dist/uPlot.min.css')),
       ]);
       if (isGone || place.current === null || labels === '') return;
       const options = optionsOf(latest.current, place.current);

@@ -4,7 +4,6 @@ import { TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
 import type { PodTabProps } from '../renter/pod-page.tsx';
 import { useAction } from '../session/queries.tsx';
-import { useRequestKey } from './use-request-key.tsx';
 
 const EMPTY = { name: '', description: '' };
 
@@ -28,11 +27,10 @@ export function BackupForm({ pod }: PodTabProps) {
 }
 
 function NewBackup({ pod, onStarted }: PodTabProps & { onStarted: () => void }) {
-  const keyOf = useRequestKey();
   const backUp = useAction('POST /pods/{pod_id}/backup');
   const form = useForm(EMPTY, async ({ name, description }) => {
     const body = { name: name || null, description: description || null };
-    await backUp.mutateAsync({ params: { pod_id: pod.id }, body, idempotencyKey: keyOf(body) });
+    await backUp.mutateAsync({ params: { pod_id: pod.id }, body });
     onStarted();
   });
   return (

@@ -7,7 +7,6 @@ import { Time } from '../parts/time.tsx';
 import { mayDo } from '../renter/pod-actions.ts';
 import type { PodTabProps } from '../renter/pod-page.tsx';
 import { useAction, useApi } from '../session/queries.tsx';
-import { useRequestKey } from './use-request-key.tsx';
 
 const MAX_HOURS = 720;
 const MAX_DAYS = 365;
@@ -56,7 +55,6 @@ export function BackupSchedule({ pod }: PodTabProps) {
 
 function NewSchedule({ pod }: PodTabProps) {
   const create = useAction('POST /backup-configs');
-  const keyOf = useRequestKey();
   const form = useForm(
     {
       backup_frequency_hours: 24 as number | null,
@@ -70,7 +68,7 @@ function NewSchedule({ pod }: PodTabProps) {
         retention_days: days ?? 0,
         backup_path,
       };
-      return create.mutateAsync({ body, idempotencyKey: keyOf(body) });
+      return create.mutateAsync({ body });
     },
   );
   return (

@@ -1,7 +1,6 @@
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { BackupLog } from '../api/api.gen.ts';
-import { randomKey } from '../browser/random.ts';
 import { Bytes } from '../parts/amounts.tsx';
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
@@ -218,7 +217,7 @@ function BackupActions({
             title="Verify the backup?"
             action="Verify"
             isDisabled={isVerifying(backup)}
-            onConfirm={() => verify.mutateAsync({ params: { id }, idempotencyKey: randomKey() })}
+            onConfirm={() => verify.mutateAsync({ params: { id } })}
           >
             <p>
               The node restores the backup to a temporary folder, compares every file and removes

@@ -9,7 +9,6 @@ import type { Tone } from '../parts/tone.ts';
 import type { PodTabProps } from '../renter/pod-page.tsx';
 import { useAction, useApi } from '../session/queries.tsx';
 import { Outcome, useOutcome } from './outcome.tsx';
-import { useRequestKey } from './use-request-key.tsx';
 
 const REASONS = [
   { value: 'wrong_gpu', label: 'Another GPU than offered' },
@@ -90,7 +89,6 @@ function labelOf(reason: PodReport['reason']): string {
 
 function ReportForm({ pod }: PodTabProps) {
   const report = useAction('POST /pods/{id}/report');
-  const keyOf = useRequestKey();
   const outcome = useOutcome();
   const form = useForm(
     { reason: 'wrong_gpu', description: '', consent: false },
@@ -98,7 +96,7 @@ function ReportForm({ pod }: PodTabProps) {
       outcome.clear();
       const value = REASONS.find((each) => each.value === reason)?.value ?? 'other';
       const body = { reason: value, description, consent };
-      await report.mutateAsync({ params: { id: pod.id }, body, idempotencyKey: keyOf(body) });
+      await report.mutateAsync({ params: { id: pod.id }, body });
       outcome.show('The report was sent. Its state is above.');
     },
   );

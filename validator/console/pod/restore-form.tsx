@@ -6,7 +6,6 @@ import { Time } from '../parts/time.tsx';
 import { mayDo } from '../renter/pod-actions.ts';
 import type { PodTabProps } from '../renter/pod-page.tsx';
 import { useAction, useApi } from '../session/queries.tsx';
-import { useRequestKey } from './use-request-key.tsx';
 
 type RestoreFormProps = PodTabProps & {
   backup: BackupLog;
@@ -33,7 +32,6 @@ export function RestoreForm(props: RestoreFormProps) {
 }
 
 function Fields({ backup, pod, onStarted, targets }: RestoreFormProps & { targets: Target[] }) {
-  const keyOf = useRequestKey();
   const restore = useAction('POST /pods/{pod_uuid}/restore');
   const first = targets.find(({ id }) => id === pod.id) ?? targets[0];
   const form = useForm(
@@ -48,7 +46,7 @@ function Fields({ backup, pod, onStarted, targets }: RestoreFormProps & { target
           salvage,
         },
       };
-      await restore.mutateAsync({ ...request, idempotencyKey: keyOf(request) });
+      await restore.mutateAsync(request);
       onStarted(target);
     },
   );

@@ -1,9 +1,6 @@
 import './provider.css';
-import { useRef } from 'react';
 import { useLocation } from 'wouter';
-import { failureOf } from '../api/failure.ts';
-import type { AddNode, SharedConfig } from '../api/portal.gen.ts';
-import { randomKey } from '../browser/random.ts';
+import type { SharedConfig } from '../api/portal.gen.ts';
 import { NumberField, SelectField, TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
 import { formatUsd } from '../parts/format.ts';
@@ -42,7 +39,6 @@ export function AddNodePage() {
 function AddNodeForm({ config }: { config: SharedConfig }) {
   const [, navigate] = useLocation();
   const add = usePortalAction('POST /executors');
-  const withRepeatKey = useRepeatKey();
   const form = useForm(
     {
       gpu_type: '',
@@ -52,9 +48,7 @@ function AddNodeForm({ config }: { config: SharedConfig }) {
       price_per_gpu: null as number | null,
     },
     async (body) => {
-      const { data } = await withRepeatKey(body, (idempotencyKey) =>
-        add.mutateAsync({ body, idempotencyKey }),
-      );
+      const { data } = await add.mutateAsync({ body });
       navigate(paths.providerNode(data.id));
     },
   );
@@ -134,22 +128,4 @@ function AddNodeForm({ config }: { config: SharedConfig }) {
 
 function isCount(count: number | null): count is number {
   return Number.isInteger(count) && count !== null && count >= 1 && count <= MAX_GPUS;
-}
-
-/**
- * Sends a request with a key that a repeat has only if the server did not answer, so that the repeat adds no second
- * node. The server stores also refusals by key.
- */
-function useRepeatKey() {
-  const last = useRef({ body: '', key: '' });
-  return async <Answer,>(body: AddNode, send: (key: string) => Promise<Answer>) => {
-    const text = JSON.stringify(body);
-    if (last.current.body !== text) last.current = { body: text, key: randomKey() };
-    try {
-      return await send(last.current.key);
-    } catch (error) {
-      if (failureOf(error).facts.status !== 0) last.current = { body: '', key: '' };
-      throw error;
-    }
-  };
 }

@@ -1,6 +1,5 @@
 import { useLocation } from 'wouter';
 import type { PodListItemResponse } from '../api/api.gen.ts';
-import { randomKey } from '../browser/random.ts';
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
 import { paths } from '../paths.ts';
 import { useAction } from '../session/queries.tsx';
@@ -32,9 +31,7 @@ export function PodButtons({ pod }: { pod: PodListItemResponse }) {
           trigger="Back up"
           title={`Back up pod ${name}?`}
           action="Back up"
-          onConfirm={() =>
-            backUp.mutateAsync({ params: { pod_id: id }, body: {}, idempotencyKey: randomKey() })
-          }
+          onConfirm={() => backUp.mutateAsync({ params: { pod_id: id }, body: {} })}
         >
           <p>
             The pod keeps running. The backup has the folder of its schedule, else its first volume.

@@ -1,7 +1,6 @@
 import { type ReactNode, useState } from 'react';
 import { Link, useLocation, useParams, useSearch } from 'wouter';
 import type { TemplateResponse } from '../api/api.gen.ts';
-import { randomKey } from '../browser/random.ts';
 import { Facts } from '../parts/facts.tsx';
 import { Form, useForm } from '../parts/form.tsx';
 import { Outcome } from '../parts/outcome.tsx';
@@ -40,7 +39,7 @@ function CreateTemplate({ initial }: { initial: TemplateValues }) {
   const [, navigate] = useLocation();
   const form = useForm(initial, async (values) => {
     const body = bodyOf(values);
-    const { id } = await create.mutateAsync({ body, idempotencyKey: randomKey() });
+    const { id } = await create.mutateAsync({ body });
     navigate(paths.template(id));
   });
   return (

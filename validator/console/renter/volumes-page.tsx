@@ -1,6 +1,5 @@
 import { Link } from 'wouter';
 import type { Volume } from '../api/api.gen.ts';
-import { randomKey } from '../browser/random.ts';
 import { Bytes } from '../parts/amounts.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import { type Editor, EditorPanel, useEditor } from '../parts/editor.tsx';
@@ -86,7 +85,7 @@ function CreateVolume({ editor }: { editor: Editor<Volume> }) {
   const create = useAction('POST /volumes');
   const form = useForm({ name: '', description: '' }, async ({ name, description }) => {
     const body = { name, description: description || null };
-    await create.mutateAsync({ body, idempotencyKey: randomKey() });
+    await create.mutateAsync({ body });
     editor.finish(`Volume ${name} is created. It is empty.`);
   });
   return (

@@ -7,9 +7,12 @@ import {
   useQuery,
   useQueryClient,
 } from '@tanstack/react-query';
+import { useRef } from 'react';
 import type { ApiOperations } from '../api/api.gen.ts';
 import type { RequestOf } from '../api/client.ts';
+import { mayHaveSucceeded } from '../api/failure.ts';
 import type { PortalOperations } from '../api/portal.gen.ts';
+import { randomKey } from '../browser/random.ts';
 import { useClient } from './session.tsx';
 import type { SessionKind } from './session-store.ts';
 
@@ -48,7 +51,10 @@ export function usePortal<Of extends Name<PortalOperations>>(
   return useOperation('portal', portal as Send<PortalOperations, Of>, operation, request, options);
 }
 
-/** Changes data. After a success, everything that the page shows is read again. */
+/**
+ * Changes data. After a success, everything that the page shows is read again. A repeat after a lost answer has no
+ * second effect.
+ */
 export function useAction<Of extends Name<ApiOperations>>(
   operation: Of,
 ): UseMutationResult<Answer<ApiOperations, Of>, Error, Request<ApiOperations, Of>> {
@@ -87,13 +93,39 @@ function useOperation<Of extends string, Given extends object, Data>(
   });
 }
 
-function useChange<Of extends string, Given extends object, Data>(
+function useChange<Of extends string, Given extends Keyed, Data>(
   send: (operation: Of, request: Given) => Promise<Data>,
   operation: Of,
 ): UseMutationResult<Data, Error, Given> {
   const queries = useQueryClient();
+  const once = useOnce(send);
   return useMutation({
-    mutationFn: (request: Given) => send(operation, request),
+    mutationFn: (request: Given) => once(operation, request),
     onSuccess: () => queries.invalidateQueries(),
   });
+}
+
+type Keyed = { idempotencyKey?: string | undefined };
+
+/**
+ * Adds an Idempotency-Key. While a failed request may have had its effect, an equal request has the same key, so that
+ * a repeat cannot have it twice.
+ */
+function useOnce<Of extends string, Given extends Keyed, Data>(
+  send: (operation: Of, request: Given) => Promise<Data>,
+): (operation: Of, request: Given) => Promise<Data> {
+  const keys = useRef(new Map<string, string>());
+  return async (operation, request) => {
+    const text = JSON.stringify(request);
+    const idempotencyKey = request.idempotencyKey ?? keys.current.get(text) ?? randomKey();
+    keys.current.set(text, idempotencyKey);
+    try {
+      const answer = await send(operation, { ...request, idempotencyKey });
+      keys.current.delete(text);
+      return answer;
+    } catch (error) {
+      if (!mayHaveSucceeded(error)) keys.current.delete(text);
+      throw error;
+    }
+  };
 }

@@ -9,7 +9,7 @@ import {
   useSyncExternalStore,
 } from 'react';
 import { type Client, createClient } from '../api/client.ts';
-import { ApiFailure } from '../api/failure.ts';
+import { mayPass } from '../api/failure.ts';
 import {
   createSessionStore,
   type Session,
@@ -76,17 +76,14 @@ function callerOf(kind: SessionKind): Caller {
   return { store, client };
 }
 
-/** Retries only failures that may end by themselves. */
+/** Retries only failures that may end by themselves. Works also if the browser considers itself offline. */
 function createQueries(): QueryClient {
-  const mayPass = (error: Error) =>
-    error instanceof ApiFailure && (error.facts.status === 0 || error.facts.status >= 502);
+  const requests = {
+    networkMode: 'always',
+    retry: (count: number, error: Error) => count < MAX_RETRIES && mayPass(error),
+  } as const;
   return new QueryClient({
-    defaultOptions: {
-      queries: {
-        staleTime: STALE_MS,
-        retry: (count, error) => count < MAX_RETRIES && mayPass(error),
-      },
-    },
+    defaultOptions: { queries: { ...requests, staleTime: STALE_MS }, mutations: requests },
   });
 }
 

@@ -1,6 +1,7 @@
 import type { ITheme, Terminal } from '@xterm/xterm';
 import { type RefObject, useEffect, useRef, useState } from 'react';
 import { openPodSocket } from '../api/pod-socket.ts';
+import { load } from '../browser/load.ts';
 import { permitStyles } from '../browser/permitted-styles.ts';
 import { openSocket } from '../browser/socket.ts';
 import { FailureNotice } from '../parts/failure-notice.tsx';
@@ -113,9 +114,9 @@ type Library = Awaited<ReturnType<typeof loadLibrary>>;
 
 async function loadLibrary() {
   const [{ Terminal: Screen }, { FitAddon: Fit }] = await Promise.all([
-    import('@xterm/xterm'),
-    import('@xterm/addon-fit'),
-    import('@xterm/xterm/css/xterm.css'),
+    load(() => import('@xterm/xterm')),
+    load(() => import('@xterm/addon-fit')),
+    load(() => import('@xterm/xterm/css/xterm.css')),
   ]);
   return { Screen, Fit };
 }
