@@ -1,5 +1,6 @@
 /** Runs a simulation: creates the actors, lets time pass, checks the invariants, and ends with a phase without faults. */
 import type { Log } from '#shared/runtime/log.ts';
+import type { WeightPolicy } from '../weights/weight-policy.ts';
 import { createFaults, type Faults } from './actors/host-faults.ts';
 import { enrolProvider, type Provider, runPrices } from './actors/provider.ts';
 import { noFigures, type RenterFigures, runRenter, signUpRenter } from './actors/renter.ts';
@@ -16,6 +17,7 @@ import { checkWeights } from './invariants/weights-replay.ts';
 import { type DayFigures, dayFigures } from './report/day-figures.ts';
 import type { Scenario } from './scenarios/scenario.ts';
 import { finalState } from './world/final-state.ts';
+import type { JournalEvent } from './world/journal.ts';
 import { createWorld, type World } from './world/world.ts';
 
 export type SimulationOptions = {
@@ -29,6 +31,18 @@ export type SimulationOptions = {
   log: Log;
   /** Receives each event as a line of JSON. */
   onEvent(line: string): void;
+  /** Receives each event with its time. */
+  observe?(event: JournalEvent, atMs: number): void;
+  /** Weight policy of the validator. */
+  weightPolicy: WeightPolicy;
+  /** Called after each simulated hour. */
+  onHour?(world: World): Promise<void>;
+  /** Called at the end, before the world is closed. */
+  onEnd?(world: World): Promise<void>;
+  /** Time at which the run ends early, without the phase in which the market comes to rest. */
+  stopAtMs?: number;
+  /** Returns true to end the run in the same way after an event. */
+  isReached?(world: World): boolean;
   /** Called before the actors begin, by tests that break the market. */
   prepare?(world: World): Promise<void>;
   /** Called after each simulated day. */
@@ -41,6 +55,8 @@ export type SimulationResult = {
   /** Identifies the run: equal for equal options, on every database. */
   hash: string;
   days: DayFigures[];
+  /** True if the run ended because `isReached` returned true. */
+  stopped: boolean;
   figures: RenterFigures;
 };
 
@@ -51,7 +67,7 @@ const HOURS = 24;
 const LIVENESS_MS = 6 * HOUR_MS;
 
 export async function runSimulation(options: SimulationOptions): Promise<SimulationResult> {
-  const world = await createWorld({ ...options, write: options.onEvent });
+  const world = await createWorld({ observe: () => undefined, ...options, write: options.onEvent });
   try {
     return await runWorld(world, options);
   } finally {
@@ -76,28 +92,38 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
   services.begin();
   const days: DayFigures[] = [];
   const hasFailed = () => violations.first() !== null;
-  for (let day = 1; day <= options.days && !hasFailed(); day += 1) {
-    for (let hour = 1; hour <= HOURS && !hasFailed(); hour += 1) {
-      await clock.runUntil(startMs + (day - 1) * DAY_MS + hour * HOUR_MS, hasFailed);
+  const stopAtMs = options.stopAtMs ?? Number.POSITIVE_INFINITY;
+  const isReached = () => clock.steadyMs() >= stopAtMs || (options.isReached?.(world) ?? false);
+  const hasEnded = () => hasFailed() || isReached();
+  for (let day = 1; day <= options.days && !hasEnded(); day += 1) {
+    for (let hour = 1; hour <= HOURS && !hasEnded(); hour += 1) {
+      const hourEndMs = startMs + (day - 1) * DAY_MS + hour * HOUR_MS;
+      await clock.runUntil(Math.min(hourEndMs, stopAtMs), hasEnded);
       await clock.complete(checkHourly(world));
+      await clock.complete(options.onHour?.(world) ?? Promise.resolve());
     }
     await clock.complete(checkDaily(world));
     const ended = await clock.complete(dayFigures(world, { day, figures }));
     days.push(ended);
     options.onDay(ended);
   }
+  const stopped = isReached();
   stopping.abort();
   faults.stop();
   services.stop();
-  if (!hasFailed()) await clock.runUntil(clock.steadyMs() + LIVENESS_MS, hasFailed);
-  await clock.complete(checkHourly(world));
-  await clock.complete(checkAtEnd(world));
+  if (!hasFailed() && !stopped) {
+    await clock.runUntil(clock.steadyMs() + LIVENESS_MS, hasFailed);
+    await clock.complete(checkHourly(world));
+    await clock.complete(checkAtEnd(world));
+  }
+  await clock.complete(options.onEnd?.(world) ?? Promise.resolve());
   const end = await clock.complete(finalState(world));
   return {
     violation: violations.first(),
     events: journal.count(),
     hash: journal.hash(end),
     days,
+    stopped,
     figures,
   };
 }

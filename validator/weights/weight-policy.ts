@@ -129,13 +129,20 @@ const PolicyFile = WeightPolicy.refine(({ rewards }) => rewards !== undefined, {
   message: 'Missing: copy it from the default policy',
 });
 
+const FILE = {
+  what: 'weights',
+  maxBytes: MAX_POLICY_BYTES,
+  example: 'validator/weights/default-policy.json',
+};
+
 /** Throws ConfigError with the file and every wrong field. */
 export function readWeightPolicy(path: string): WeightPolicy {
-  return readPolicyFile(PolicyFile, path, {
-    what: 'weights',
-    maxBytes: MAX_POLICY_BYTES,
-    example: 'validator/weights/default-policy.json',
-  });
+  return readPolicyFile(PolicyFile, path, FILE);
+}
+
+/** Reads a policy of this or an older version, for comparisons. Throws as `readWeightPolicy` does. */
+export function readAnyWeightPolicy(path: string): WeightPolicy {
+  return readPolicyFile(WeightPolicy, path, FILE);
 }
 
 /**

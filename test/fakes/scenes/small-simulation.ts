@@ -10,6 +10,7 @@ import {
   type SimulationOptions,
   type SimulationResult,
 } from '../../../validator/simulate/simulation.ts';
+import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../../validator/weights/weight-policy.ts';
 
 /** Renters rent often, and hosts fail often, so that a day has some of everything. */
 export function busyScenario(): Scenario {
@@ -41,6 +42,7 @@ export async function simulateDay(
     days: 1,
     database,
     log: createLog({ name: 'test', level: 'silent' }),
+    weightPolicy: readWeightPolicy(DEFAULT_POLICY_FILE),
     onEvent: (line) => void lines.push(line),
     onDay: () => undefined,
     ...change,

@@ -8,6 +8,7 @@ export const MadeToken = z.object({ data: z.object({ token: z.string() }) });
 export const AddedNode = z.object({ data: z.object({ id: z.string() }) });
 export const Rented = z.object({
   pod_id: z.string(),
+  price_per_hour: z.number(),
   selected_executor: z.object({ id: z.string() }),
 });
 export const SeenPod = z.object({
@@ -16,13 +17,20 @@ export const SeenPod = z.object({
   reason_code: z.string().nullable(),
 });
 
-const Refused = z.object({ error: z.object({ code: z.string() }) });
+const Refused = z.object({
+  error: z.object({ code: z.string() }),
+  details: z.object({ constraint: z.string().optional() }).nullish(),
+});
 
 /** Returns the error code of an answer; null for a success. */
 export function codeIn({ status, body }: Answer): string | null {
   if (status < 400) return null;
   return Refused.safeParse(body).data?.error.code ?? `status_${status}`;
 }
+
+/** Returns the constraint of a rental that no node met; undefined if the answer names none. */
+export const constraintIn = ({ body }: Answer): string | undefined =>
+  Refused.safeParse(body).data?.details?.constraint;
 
 /** Parses a successful answer. Throws for any other. */
 export function expectAnswer<T>(schema: z.ZodType<T>, answer: Answer, what: string): T {

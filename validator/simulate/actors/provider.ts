@@ -108,6 +108,7 @@ export async function enrolProvider(world: World, number: number): Promise<Provi
     gpu,
     gpus,
     cheat: cheat?.id,
+    region,
     price_uusd: uusd(priceUsd),
   });
   const strategy = weightedKey(random, supply.strategies);

@@ -5,7 +5,7 @@ import type { Job } from '../scenarios/scenario.ts';
 import type { ApiRequest } from '../world/api.ts';
 import { UNREACHABLE } from '../world/services.ts';
 import type { World } from '../world/world.ts';
-import { codeIn, expectAnswer, Rented, SeenPod, SignedUp } from './answers.ts';
+import { codeIn, constraintIn, expectAnswer, Rented, SeenPod, SignedUp } from './answers.ts';
 import { chance, exponential, logNormal, weighted } from './draws.ts';
 import { pauseFactor } from './price-level.ts';
 
@@ -44,6 +44,7 @@ const HOUR_MS = 3_600_000;
 const MINUTES = 60;
 /** Credit below which an account pays automatically. */
 const TOP_UP_BELOW_USD = 20;
+const MICRO_USD = 1_000_000;
 const PASSWORD = 'correct horse battery';
 const PUBLIC_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJ/tAzpR9ZwrM6Ejqg2T6Vm1Z2sCfIHmPpRUSk/4sIW renter';
@@ -157,17 +158,28 @@ async function rent(parts: RunningRenter, job: Job, hours: number): Promise<stri
   const actor = renter.name;
   if (code !== null) {
     figures.refusals.set(code, (figures.refusals.get(code) ?? 0) + 1);
-    world.journal.record({ kind: 'refused', actor, code });
+    const { gpu, gpus } = job;
+    world.journal.record({
+      kind: 'refused',
+      actor,
+      code,
+      constraint: constraintIn(answer),
+      gpu,
+      gpus,
+    });
     return null;
   }
-  const { pod_id: pod, selected_executor: executor } = expectAnswer(Rented, answer, 'rental');
+  const rented = expectAnswer(Rented, answer, 'rental');
+  const { pod_id: pod, selected_executor: executor } = rented;
   figures.rented += 1;
   world.journal.record({
     kind: 'rented',
     actor,
     pod,
     executor: executor.id,
+    gpus: job.gpus,
     minutes: Math.round(hours * MINUTES),
+    price_uusd_per_hour: Math.round(rented.price_per_hour * MICRO_USD),
   });
   return pod;
 }

@@ -34,10 +34,10 @@ const BODILESS: readonly number[] = [204, 205, 304];
 /** The process of the central API; null if none runs. */
 type Reach = () => { life: Life; service: { server: HttpServer } } | null;
 
-/** Transport that reaches the server in this process. `onAnswer` receives the path and status of each request. */
+/** Transport that reaches the server in this process. `onAnswer` receives the path, status and body of each request. */
 export function transportTo(
   reach: Reach,
-  onAnswer: (path: string, status: number) => void,
+  onAnswer: (path: string, status: number, body: string | null) => void,
 ): Transport {
   return {
     async fetch(url: URL, { method, headers, body, signal }: OutgoingInit) {
@@ -54,7 +54,7 @@ export function transportTo(
           ...(body === undefined ? {} : { payload: body }),
         }),
       );
-      onAnswer(path, response.statusCode);
+      onAnswer(path, response.statusCode, typeof body === 'string' ? body : null);
       const isEmpty = BODILESS.includes(response.statusCode);
       return new Response(isEmpty ? null : response.payload, { status: response.statusCode });
     },

@@ -31,8 +31,14 @@ export type Journal = {
 const RETAINED = 50_000;
 const MAX_TRACE = 200;
 
-/** `write` receives each event as one line of JSON, without the line break. */
-export function createJournal(nowMs: () => number, write: (line: string) => void): Journal {
+export type JournalOptions = {
+  /** Receives each event as one line of JSON, without the line break. */
+  write(line: string): void;
+  /** Receives each event and its time. */
+  observe(event: JournalEvent, atMs: number): void;
+};
+
+export function createJournal(nowMs: () => number, { write, observe }: JournalOptions): Journal {
   const hash = createHash('sha256');
   const counts = new Map<string, number>();
   let recent: string[] = [];
@@ -48,6 +54,7 @@ export function createJournal(nowMs: () => number, write: (line: string) => void
       recent.push(line);
       if (recent.length > 2 * RETAINED) recent = recent.slice(-RETAINED);
       write(line);
+      observe(event, nowMs());
     },
     count: () => events,
     countOf: (kind) => counts.get(kind) ?? 0,

@@ -11,9 +11,9 @@ import { readCheckPolicy } from '../../checks/check-policy.ts';
 import type { SerialUser } from '../../database/serial-dialect.ts';
 import type { EvidenceStore } from '../../store/tables.ts';
 import { localMetagraph } from '../../weights/metagraph.ts';
-import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../weights/weight-policy.ts';
 import { hostAccessOf } from '../fleet/fleet-access.ts';
 import { type Answer, type CallApi, callerOf, transportTo } from './api.ts';
+import { checkEventOf } from './check-event.ts';
 import { beginLife, ConnectionLost, type Life } from './life.ts';
 import { createModelPayments, type ModelPayments } from './model-payments.ts';
 import { CENTRAL_OPTIONS, SIMULATED_CHECKS, SIMULATED_PROOF } from './settings.ts';
@@ -42,7 +42,10 @@ export type Services = {
 /** A database as one process has it. */
 export type Opened<Db> = { db: Db; user: SerialUser };
 
-export type ServiceParts = Pick<World, 'clock' | 'randomOf' | 'journal' | 'scenario' | 'fleet'> & {
+export type ServiceParts = Pick<
+  World,
+  'clock' | 'randomOf' | 'journal' | 'scenario' | 'fleet' | 'weightPolicy'
+> & {
   /** Opens the database of the central API, and the evidence store, for a process. */
   openCentral(): Opened<Database>;
   openStore(): Opened<EvidenceStore>;
@@ -188,10 +191,12 @@ async function createCentralIn(
 
 function createValidatorIn(
   { life, db: store, number }: Process<EvidenceStore>,
-  { randomOf, journal, scenario, fleet, centralHotkey, validatorKey, requests }: ServiceParts,
+  parts: ServiceParts,
   central: () => Running<Central> | null,
 ): Validator {
   const hosts = hostAccessOf(fleet);
+  const { randomOf, journal, scenario, fleet, centralHotkey, validatorKey, requests } = parts;
+  const { weightPolicy } = parts;
   const checkIntervalMs = scenario.check_interval_minutes * MINUTE_MS;
   return createValidator({
     clock: life.clock,
@@ -204,9 +209,9 @@ function createValidatorIn(
     centralTransport: life.guard(
       transportTo(
         central,
-        (path, status) => {
+        (path, status, body) => {
           const kind = `validator-${path.split('?', 1)[0]?.split('/').at(-1) ?? ''}`;
-          journal.record({ kind, status });
+          journal.record({ kind, status, ...checkEventOf(kind, body) });
         },
       ),
     ),
@@ -215,7 +220,7 @@ function createValidatorIn(
     policy: { acceptSimulated: false, checks: { ...readCheckPolicy(), ...SIMULATED_CHECKS } },
     proof: SIMULATED_PROOF,
     weightSettings: {
-      policy: readWeightPolicy(DEFAULT_POLICY_FILE),
+      policy: weightPolicy,
       metagraph: localMetagraph(store, validatorKey.hotkey),
       embedded: false,
       cycleMs: Math.min(checkIntervalMs, DAY_MS),

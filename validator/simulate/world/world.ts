@@ -13,6 +13,7 @@ import type { Agents } from '../../central/platform/ports.ts';
 import { type Dialect, type SerialDatabase, serialDialect } from '../../database/serial-dialect.ts';
 import { openEvidenceStore } from '../../store/evidence-store.ts';
 import type { EvidenceStore } from '../../store/tables.ts';
+import type { WeightPolicy } from '../../weights/weight-policy.ts';
 import { createPriceLevel, type PriceLevel } from '../actors/price-level.ts';
 import { agentsOf } from '../fleet/fleet-access.ts';
 import { createHostFleet, type HostFleet } from '../fleet/host-fleet.ts';
@@ -22,7 +23,7 @@ import type { Scenario } from '../scenarios/scenario.ts';
 import { createEventClock, type EventClock } from '../time/event-clock.ts';
 import type { CallApi } from './api.ts';
 import { createFastSignatures } from './fast-signatures.ts';
-import { createJournal, type Journal } from './journal.ts';
+import { createJournal, type Journal, type JournalOptions } from './journal.ts';
 import { createServices, type Services } from './services.ts';
 
 export type World = {
@@ -40,6 +41,7 @@ export type World = {
   prices: PriceLevel;
   call: CallApi;
   journal: Journal;
+  weightPolicy: WeightPolicy;
   /** Hotkey of the validator, which signs evidence and weights. */
   validatorHotkey: Hotkey;
   /** Violations of invariants, of which the first ends the run. */
@@ -47,14 +49,13 @@ export type World = {
   close(): Promise<void>;
 };
 
-export type WorldOptions = {
+export type WorldOptions = JournalOptions & {
   seed: number;
   scenario: Scenario;
   /** Address of the central API's database: `:memory:`, a file, or an empty PostgreSQL database. */
   database: string;
+  weightPolicy: WeightPolicy;
   log: Log;
-  /** Receives each event as a line of JSON. */
-  write(line: string): void;
 };
 
 const SEED_BYTES = 32;
@@ -68,7 +69,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     const random = randomOf(`key ${label}`);
     return createSigner(random.bytes(SEED_BYTES), () => random.bytes(SEED_BYTES));
   };
-  const journal = createJournal(clock.steadyMs, options.write);
+  const journal = createJournal(clock.steadyMs, options);
   const violations = createViolations(clock.steadyMs, journal);
   const central = shareDatabase(clock);
   const evidence = shareDatabase(clock);
@@ -90,6 +91,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     randomOf,
     journal,
     scenario,
+    weightPolicy: options.weightPolicy,
     fleet,
     openCentral: () => central.open(),
     openStore: () => evidence.open(),
@@ -108,6 +110,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     services,
     clock,
     scenario,
+    weightPolicy: options.weightPolicy,
     randomOf,
     signerOf,
     log,
