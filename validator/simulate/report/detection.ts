@@ -1,0 +1,46 @@
+/** What the validator found: cheats with the delay, and honest hosts that failed checks. Pure. */
+import type { KnownHost } from './host-tally.ts';
+import type { DetectedCheat, Report } from './report.ts';
+import { sum } from './statistics.ts';
+
+const HOUR_MS = 3_600_000;
+
+export function detectionOf(hosts: readonly KnownHost[]): Report['detection'] {
+  const honest = hosts.filter(({ cheat }) => cheat === null);
+  const cheats = Map.groupBy(
+    hosts.filter(({ cheat }) => cheat !== null),
+    ({ cheat }) => cheat ?? '',
+  );
+  return {
+    cheats: [...cheats]
+      .map(([cheat, group]) => detectedCheat(cheat, group))
+      .sort((a, b) => (a.cheat < b.cheat ? -1 : 1)),
+    honest: {
+      hosts: honest.length,
+      checks: sum(honest.map(({ checks }) => checks)),
+      failed_in_fault: sum(honest.map(({ failedInFault }) => failedInFault)),
+      failed_without_fault: totals(honest.map(({ reasons }) => reasons)),
+    },
+  };
+}
+
+function detectedCheat(cheat: string, group: readonly KnownHost[]): DetectedCheat {
+  const found = group.flatMap(({ found: first, sinceMs }) =>
+    first === null ? [] : [{ reason: first.reason, hours: (first.atMs - sinceMs) / HOUR_MS }],
+  );
+  return {
+    cheat,
+    hosts: group.length,
+    found: found.length,
+    delays_hours: found.map(({ hours }) => hours).sort((a, b) => a - b),
+    reasons: totals(found.map(({ reason }) => new Map([[reason, 1]]))),
+  };
+}
+
+function totals(counts: readonly ReadonlyMap<string, number>[]): Record<string, number> {
+  const all = new Map<string, number>();
+  for (const [key, count] of counts.flatMap((each) => [...each])) {
+    all.set(key, (all.get(key) ?? 0) + count);
+  }
+  return Object.fromEntries(all);
+}

@@ -1,0 +1,62 @@
+/** Money of a simulation: balances by kind of account, what renters paid against their quotes, and providers' income. */
+import type { Database } from '../../central/platform/database/tables.ts';
+import type { LedgerSample, Spend } from './report.ts';
+
+const MICRO_USD = 1_000_000;
+
+/** Returns the balances of all accounts of each kind. Kinds are the parts of account names before the colon. */
+export async function sampleLedger(db: Database, atHours: number): Promise<LedgerSample> {
+  const accounts = await db
+    .selectFrom('ledger_accounts')
+    .select(['id', 'credits_posted', 'debits_posted', 'debits_pending'])
+    .execute();
+  const balances: Record<string, number> = {};
+  let held = 0;
+  for (const { id, credits_posted: credits, debits_posted: debits, debits_pending } of accounts) {
+    const kind = kindOf(id);
+    balances[kind] = (balances[kind] ?? 0) + credits - debits;
+    held += debits_pending;
+  }
+  const inUsd = Object.entries(balances).map(([kind, uusd]) => [kind, uusd / MICRO_USD] as const);
+  return {
+    at_hours: atHours,
+    held_usd: held / MICRO_USD,
+    balances_usd: Object.fromEntries(inUsd.toSorted(([a], [b]) => (a < b ? -1 : 1))),
+  };
+}
+
+/** Only accounts of the platform and outside of it keep their whole name. */
+function kindOf(account: string): string {
+  const kind = account.split(':', 1)[0] ?? '';
+  return ['user', 'granted', 'provider', 'referral'].includes(kind) ? kind : account;
+}
+
+/** Returns quote and charge of each pod that has run and ended. `quotes`: micro-USD by pod. */
+export async function listSpend(
+  db: Database,
+  quotes: ReadonlyMap<string, number>,
+): Promise<Spend[]> {
+  const meters = await db
+    .selectFrom('usage_meters')
+    .select(['pod_id', 'charged_uusd', 'refunded_uusd'])
+    .where('ended_at', 'is not', null)
+    .orderBy('pod_id')
+    .execute();
+  return meters.flatMap(({ pod_id: pod, charged_uusd: charged, refunded_uusd: refunded }) => {
+    const quote = quotes.get(pod);
+    if (quote === undefined) return [];
+    return [{ quoted_usd: quote / MICRO_USD, paid_usd: (charged - refunded) / MICRO_USD }];
+  });
+}
+
+/** Returns what each provider has earned in USD, ascending, with zero for those without earnings. */
+export async function listIncomes(db: Database): Promise<number[]> {
+  const providers = await db.selectFrom('providers').select('id').execute();
+  const earned = await db
+    .selectFrom('usage_meters')
+    .select(['provider_id', (eb) => eb.fn.sum<number>('provider_uusd').as('uusd')])
+    .groupBy('provider_id')
+    .execute();
+  const incomes = new Map(earned.map(({ provider_id: id, uusd }) => [id, Number(uusd)]));
+  return providers.map(({ id }) => (incomes.get(id) ?? 0) / MICRO_USD).sort((a, b) => a - b);
+}

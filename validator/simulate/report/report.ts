@@ -1,0 +1,176 @@
+/**
+ * The report of a simulation, `report.json`: everything from which `report.html` and comparisons are made. Amounts are in
+ * USD, times in hours after the start of the simulation, and shares between 0 and 1.
+ */
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+import { ConfigError } from '#shared/runtime/config.ts';
+import { fileProblem } from '#shared/runtime/files.ts';
+import { Scenario } from '../scenarios/scenario.ts';
+
+/** Increases with each change that readers of older reports cannot parse. */
+export const REPORT_VERSION = 1;
+const MAX_FILE_BYTES = 256 * 1024 * 1024;
+
+const Count = z.int().min(0);
+const Hours = z.number().min(0);
+const Usd = z.number();
+const Share = z.number();
+const Counts = z.record(z.string(), Count);
+
+const MarketSample = z.strictObject({
+  at_hours: Hours,
+  gpu: z.string(),
+  hosts: Count,
+  gpus: Count,
+  /** GPUs of hosts that passed inspection. */
+  verified_gpus: Count,
+  rented_gpus: Count,
+  /** Free GPUs of partly rented hosts: no rental of the whole host can use them. */
+  stranded_gpus: Count,
+  /** Mean prices per GPU and hour of the offered and of the rented GPUs; null if there are none. */
+  offered_usd: Usd.nullable(),
+  rented_usd: Usd.nullable(),
+});
+export type MarketSample = z.output<typeof MarketSample>;
+
+const LedgerSample = z.strictObject({
+  at_hours: Hours,
+  held_usd: Usd,
+  /** Sum of the balances by kind of account: credits minus debits. */
+  balances_usd: z.record(z.string(), Usd),
+});
+export type LedgerSample = z.output<typeof LedgerSample>;
+
+const Spend = z.strictObject({
+  /** Price of the rental for the time that the renter planned. */
+  quoted_usd: Usd,
+  /** Charges less refunds. */
+  paid_usd: Usd,
+});
+export type Spend = z.output<typeof Spend>;
+
+const WeighedHost = z.strictObject({
+  gpu: z.string(),
+  cheat: z.string().nullable(),
+  /** Share of its time in which the host did what it offers; 0 for a cheat. */
+  quality: Share,
+  weight_share: Share,
+  /** Share of the rates of all GPUs, which is the share of an average host. */
+  value_share: Share,
+});
+export type WeighedHost = z.output<typeof WeighedHost>;
+
+const Rentals = z.strictObject({
+  requested: Count,
+  accepted: Count,
+  /** Refused requests by the constraint that no node met, or by error code. */
+  refusals: Counts,
+  start_seconds: z.array(z.number().min(0)),
+  failed_starts: Counts,
+  interruptions: z.array(
+    z.strictObject({ at_hours: Hours, status: z.string(), reason: z.string() }),
+  ),
+  completed: Count,
+  open: Count,
+});
+
+const DetectedCheat = z.strictObject({
+  cheat: z.string(),
+  hosts: Count,
+  found: Count,
+  /** Hours until the first failed check of each host that was found. */
+  delays_hours: z.array(Hours),
+  /** Reasons of the first failed checks. */
+  reasons: Counts,
+});
+export type DetectedCheat = z.output<typeof DetectedCheat>;
+
+const Detection = z.strictObject({
+  cheats: z.array(DetectedCheat),
+  honest: z.strictObject({
+    hosts: Count,
+    checks: Count,
+    failed_in_fault: Count,
+    /** Failed checks that no fault explains, by reason. */
+    failed_without_fault: Counts,
+  }),
+});
+
+const Day = z.strictObject({
+  day: Count,
+  hosts: Count,
+  verified: Count,
+  gpus: Count,
+  gpus_rented: Count,
+  jobs: Count,
+  rented: Count,
+  refused: Count,
+  failed_starts: Count,
+  checks: Count,
+  postings: Count,
+  charged_usd: Usd,
+  events: Count,
+});
+
+/** A setting of the services that differs from production. */
+const Difference = z.strictObject({
+  setting: z.string(),
+  simulation: z.string(),
+  production: z.string(),
+});
+export type Difference = z.output<typeof Difference>;
+
+export const Report = z.strictObject({
+  version: z.literal(REPORT_VERSION),
+  program: z.string(),
+  run: z.strictObject({
+    seed: Count,
+    providers: Count,
+    renters: Count,
+    days: Count,
+    /** Hours that were simulated. */
+    hours: Hours,
+    /** SHA-256 of the weight policy. */
+    policy: z.string(),
+    passed: z.boolean(),
+    violation: z
+      .strictObject({ invariant: z.string(), what: z.string(), trace: z.array(z.string()) })
+      .nullable(),
+    /** True if the run ended at `--until`. */
+    stopped: z.boolean(),
+    events: Count,
+    hash: z.string(),
+  }),
+  scenario: Scenario,
+  differences: z.array(Difference),
+  days: z.array(Day),
+  market: z.array(MarketSample),
+  rentals: Rentals,
+  spend: z.array(Spend),
+  /** Income of each provider, ascending. */
+  incomes_usd: z.array(Usd),
+  weights: z.array(WeighedHost),
+  detection: Detection,
+  ledger: z.array(LedgerSample),
+});
+export type Report = z.output<typeof Report>;
+
+/** Throws ConfigError that names the file and the first wrong field. */
+export function readReport(path: string): Report {
+  let content: unknown;
+  try {
+    const text = readFileSync(path, 'utf8');
+    if (text.length > MAX_FILE_BYTES) throw new Error(`longer than ${MAX_FILE_BYTES} bytes`);
+    content = JSON.parse(text);
+  } catch (error) {
+    throw new ConfigError(fileProblem(path, error), { cause: error });
+  }
+  const parsed = Report.safeParse(content);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const where = issue?.path.join('.') || 'the file';
+  throw new ConfigError(
+    `${path} is not a report of this version: ${where}: ${issue?.message ?? ''}: run the simulation again`,
+  );
+}

@@ -1,0 +1,113 @@
+/** Tests a small simulation with its report, from the events to the page. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { busyScenario } from '../../../test/fakes/scenes/small-simulation.ts';
+import { DEFAULT_POLICY_FILE, readAnyWeightPolicy } from '../../weights/weight-policy.ts';
+import { compareReports } from '../compare/comparison.ts';
+import { comparisonHtml } from '../compare/comparison-html.ts';
+import { describeObjects } from '../story/objects.ts';
+import { describePod } from '../story/pod-records.ts';
+import { createStoryTeller } from '../story/pod-story.ts';
+import { readReport } from './report.ts';
+import { runWithReport } from './run-report.ts';
+import { sum } from './statistics.ts';
+import { REPORT_FILE, writeReport } from './write-report.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'report-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const story = createStoryTeller('renter-1');
+const objects: string[] = [];
+const records: string[] = [];
+const { report } = await runWithReport({
+  scenario: { ...busyScenario(), description: 'A <busy> market & "small"' },
+  weightPolicy: readAnyWeightPolicy(DEFAULT_POLICY_FILE),
+  seed: 7,
+  providers: 3,
+  renters: 3,
+  days: 1,
+  database: ':memory:',
+  observe: story.record,
+  async inspect(world) {
+    objects.push(...(await describeObjects(world)));
+    for (const pod of story.pods()) records.push(...(await describePod(world.db, pod)));
+  },
+});
+writeReport(folder, report);
+const html = readFileSync(join(folder, 'report.html'), 'utf8');
+
+describe('report of a simulation', () => {
+  it('is read as it was written', () => {
+    expect(readReport(join(folder, REPORT_FILE))).toEqual(report);
+  });
+
+  it('accounts for every request and every rental', () => {
+    const { requested, accepted, refusals, ...rest } = report.rentals;
+    const last = report.days.at(-1);
+    expect(accepted).toBeGreaterThan(5);
+    expect(accepted + sum(Object.values(refusals))).toBe(requested);
+    const failed = sum(Object.values(rest.failed_starts));
+    expect(rest.start_seconds.length).toBeLessThanOrEqual(accepted - failed);
+    expect(rest.completed + rest.interruptions.length).toBeLessThanOrEqual(accepted - failed);
+    expect(last?.rented).toBe(accepted);
+    expect(report.detection.honest.checks).toBeGreaterThanOrEqual(3);
+  });
+
+  it('has a sample of the market for each hour, and money that balances', () => {
+    expect(new Set(report.market.map(({ at_hours: at }) => at)).size).toBe(24);
+    expect(report.market.every((at) => at.rented_gpus <= at.gpus)).toBe(true);
+    for (const { balances_usd: balances } of report.ledger) {
+      expect(sum(Object.values(balances))).toBeCloseTo(0, 6);
+    }
+    const provider = report.ledger.at(-1)?.balances_usd['provider'] ?? 0;
+    expect(sum(report.incomes_usd)).toBeCloseTo(provider, 4);
+    expect(report.spend.length).toBeGreaterThan(0);
+  });
+});
+
+describe('page of a report', () => {
+  it('loads nothing and needs no script', () => {
+    expect(html).not.toMatch(/<script|<link|<img|src=|url\(|https?:/);
+    expect(html).toContain('prefers-color-scheme:dark');
+  });
+
+  it('has a finding, a table and a description for each plot', () => {
+    const sections = html.match(/<section id="[a-z-]+"><h2>[^<]+<\/h2>/g) ?? [];
+    expect(sections.length).toBeGreaterThanOrEqual(12);
+    expect(html.match(/<svg aria-label="[^"]+" viewBox/g)?.length).toBeGreaterThan(5);
+    expect(html.match(/<table>/g)?.length).toBeGreaterThanOrEqual(12);
+    expect(html).not.toMatch(/NaN|undefined|Infinity/);
+  });
+
+  it('escapes text of scenarios', () => {
+    expect(html).toContain('A &lt;busy&gt; market &amp; &quot;small&quot;');
+  });
+});
+
+describe('story of the run', () => {
+  it('has the events, leases and charges of the pods of a renter', () => {
+    expect(story.lines().some((line) => line.includes('rented'))).toBe(true);
+    expect(story.lines().some((line) => line.includes('agent-put'))).toBe(true);
+    expect(records.some((line) => /settlement \d+ to .*: \$\d/.test(line))).toBe(true);
+    expect(records.some((line) => line.includes('charged $'))).toBe(true);
+  });
+
+  it('lists nodes, pods and accounts', () => {
+    expect(objects).toContainEqual(expect.stringMatching(/^3 nodes: /));
+    expect(objects).toContainEqual(expect.stringMatching(/^\d+ pods: /));
+    expect(objects).toContainEqual(expect.stringMatching(/^ {2}platform:fee \$/));
+  });
+});
+
+describe('comparison', () => {
+  it('of a run with itself differs in nothing', () => {
+    const pair = { a: report, b: report };
+    const rows = compareReports([pair, pair]);
+    expect(rows.every(({ difference }) => (difference?.mean ?? 0) === 0)).toBe(true);
+    const page = comparisonHtml({ a: 'one.json', b: 'two.json', seeds: [1, 2], rows });
+    expect(page).toContain('No figure differs clearly');
+    expect(page).not.toMatch(/NaN|undefined|Infinity|<script/);
+  });
+});
