@@ -1,42 +1,79 @@
 /** `npm run simulate`: the marketplace in fast motion. */
 import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { naiveUtc } from '#shared/runtime/clock.ts';
+import { naiveUtc, parseIsoTime } from '#shared/runtime/clock.ts';
 import { exitStatusOf } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { VERSION } from '#shared/runtime/version.ts';
+import { DEFAULT_POLICY_FILE, readAnyWeightPolicy } from '../weights/weight-policy.ts';
 import type { Invariant } from './invariants/violations.ts';
-import { parseSimulateOptions, SIMULATE_HELP, type SimulateOptions } from './options.ts';
+import { compare } from './compare/compare.ts';
+import type { SimulateOptions, Until } from './options.ts';
+import { parseCompareOptions, parseSimulateOptions, SIMULATE_HELP } from './options.ts';
 import { dayLine } from './report/day-figures.ts';
+import { runWithReport } from './report/run-report.ts';
+import { writeReport } from './report/write-report.ts';
 import { DEFAULT_SCENARIO, readScenario } from './scenarios/scenario.ts';
 import { shrinkRun } from './shrink/shrink-run.ts';
-import { runSimulation, type SimulationOptions, type SimulationResult } from './simulation.ts';
+import type { SimulationOptions, SimulationResult } from './simulation.ts';
+import { describeObjects } from './story/objects.ts';
+import { describePod } from './story/pod-records.ts';
+import { createStoryTeller } from './story/pod-story.ts';
+import { scenarioOfTraces } from './trace/scenario-of-traces.ts';
+import type { World } from './world/world.ts';
 
 const FAILED = 1;
 
 async function run(argv: readonly string[]): Promise<number> {
+  if (argv[0] === 'compare') {
+    const options = parseCompareOptions(argv.slice(1));
+    return printed(options) ?? print(await compare(options, print));
+  }
   const options = parseSimulateOptions(argv);
-  if (options.help) return print(SIMULATE_HELP);
-  if (options.version) return print(`${VERSION}\n`);
-  const scenario = readScenario(options.scenario ?? DEFAULT_SCENARIO);
+  return printed(options) ?? (await simulate(options));
+}
+
+/** Prints what `--help` and `--version` ask for; null without them. */
+function printed({ help, version }: Pick<SimulateOptions, 'help' | 'version'>): number | null {
+  if (help) return print(SIMULATE_HELP);
+  return version ? print(`${VERSION}\n`) : null;
+}
+
+async function simulate(options: SimulateOptions): Promise<number> {
+  const { trace, until } = options;
+  const given = readScenario(options.scenario ?? DEFAULT_SCENARIO);
+  const scenario = trace.length === 0 ? given : await scenarioOfTraces(trace, given, options);
+  const weightPolicy = readAnyWeightPolicy(options.policy ?? DEFAULT_POLICY_FILE);
   const events = openEvents(options.out);
-  const simulation: SimulationOptions = {
+  const story = options.pod === undefined ? null : createStoryTeller(options.pod);
+  const told: string[] = [];
+  const { result, report } = await runWithReport({
     ...options,
     scenario,
-    log: createLog({ name: 'simulate', level: 'silent' }),
+    weightPolicy,
     onEvent: events.write,
+    observe: (event, atMs) => story?.record(event, atMs),
+    ...endOf(until, parseIsoTime(scenario.starts_at) ?? 0),
     onDay: (figures) => print(`${dayLine(figures)}\n`),
-  };
-  const result = await runSimulation(simulation);
+    async inspect(world) {
+      if (until !== undefined) told.push(...(await describeObjects(world)));
+      if (story === null) return;
+      told.push(...story.lines());
+      if (story.pods().length === 0) told.push(`no pod has the id or name ${options.pod}`);
+      for (const pod of story.pods()) told.push(...(await describePod(world.db, pod)));
+    },
+  });
   events.close();
-  if (options.out !== undefined) {
-    const report = { options, scenario, version: VERSION, ...withLists(result) };
-    writeFileSync(join(options.out, 'report.json'), `${JSON.stringify(report, null, 2)}\n`);
-  }
+  if (options.out !== undefined) writeReport(options.out, report);
+  if (told.length > 0) print(`${told.join('\n')}\n`);
   const status = conclude(options, result);
   if (result.violation !== null && options.shrink > 0) {
-    await printSmallest(simulation, { ...options, invariant: result.violation.invariant });
+    const { invariant } = result.violation;
+    const log = createLog({ name: 'simulate', level: 'silent' });
+    const quiet = { log, onEvent: () => undefined, onDay: () => undefined };
+    const run = { ...options, ...quiet, scenario, weightPolicy };
+    await printSmallest(run, { ...options, invariant });
   }
   return status;
 }
@@ -58,22 +95,22 @@ async function printSmallest(
   print(`smallest run: ${commandOf({ ...options, ...size, scenario: file })}\n`);
 }
 
-/** Maps are written as objects. */
-function withLists({ figures, ...result }: SimulationResult) {
-  const { refusals, interrupted } = figures;
+function endOf(until: Until | undefined, startMs: number) {
+  if (until === undefined) return {};
+  if (until.kind === 'time') return { stopAtMs: startMs + until.afterMs };
+  const { event } = until;
   return {
-    ...result,
-    figures: {
-      ...figures,
-      refusals: Object.fromEntries(refusals),
-      interrupted: Object.fromEntries(interrupted),
-    },
+    isReached: ({ journal }: World) =>
+      typeof event === 'number' ? journal.count() >= event : journal.countOf(event) > 0,
   };
 }
 
-function conclude(options: SimulateOptions, { violation, events, hash }: SimulationResult): number {
+function conclude(
+  options: SimulateOptions,
+  { violation, events, hash, stopped }: SimulationResult,
+): number {
   const run = `seed=${options.seed} version=${VERSION} events=${events} hash=${hash}`;
-  if (violation === null) return print(`PASSED ${run}\n`);
+  if (violation === null) return print(`${stopped ? 'STOPPED' : 'PASSED'} ${run}\n`);
   const { invariant, what, atMs, trace } = violation;
   print(
     [
@@ -88,11 +125,15 @@ function conclude(options: SimulateOptions, { violation, events, hash }: Simulat
   return FAILED;
 }
 
-type RunCommand = Pick<SimulateOptions, 'providers' | 'renters' | 'days' | 'seed' | 'scenario'>;
-
-function commandOf({ providers, renters, days, seed, scenario }: RunCommand): string {
-  const file = scenario === undefined ? '' : ` --scenario ${scenario}`;
-  return `npm run simulate -- --providers ${providers} --renters ${renters} --days ${days} --seed ${seed}${file}`;
+function commandOf(options: SimulateOptions): string {
+  const { providers, renters, days, seed, scenario, policy, trace } = options;
+  const files = [
+    ...(scenario === undefined ? [] : [`--scenario ${scenario}`]),
+    ...(policy === undefined ? [] : [`--policy ${policy}`]),
+    ...trace.map((file) => `--trace ${file}`),
+  ];
+  const size = `--providers ${providers} --renters ${renters} --days ${days} --seed ${seed}`;
+  return ['npm run simulate --', size, ...files].join(' ');
 }
 
 function openEvents(folder: string | undefined): { write(line: string): void; close(): void } {

@@ -14,7 +14,7 @@ export type ReportedOptions = Pick<
   'scenario' | 'seed' | 'providers' | 'renters' | 'days' | 'database' | 'weightPolicy'
 > &
   Partial<
-    Pick<SimulationOptions, 'write' | 'observe' | 'onDay' | 'stopAtMs' | 'isReached' | 'prepare'>
+    Pick<SimulationOptions, 'onEvent' | 'observe' | 'onDay' | 'stopAtMs' | 'isReached' | 'prepare'>
   > & {
     /** Called at the end, before the world is closed. */
     inspect?(world: World): Promise<void>;
@@ -27,7 +27,7 @@ export async function runWithReport(options: ReportedOptions): Promise<ReportedR
   const collector = createCollector(parseIsoTime(scenario.starts_at) ?? 0);
   let collected: Collected | null = null;
   const result = await runSimulation({
-    write: () => undefined,
+    onEvent: () => undefined,
     onDay: () => undefined,
     ...options,
     log: createLog({ name: 'simulate', level: 'silent' }),

@@ -194,9 +194,9 @@ function createValidatorIn(
   parts: ServiceParts,
   central: () => Running<Central> | null,
 ): Validator {
+  const { randomOf, journal, scenario, weightPolicy, fleet } = parts;
+  const { centralHotkey, validatorKey, requests } = parts;
   const hosts = hostAccessOf(fleet);
-  const { randomOf, journal, scenario, fleet, centralHotkey, validatorKey, requests } = parts;
-  const { weightPolicy } = parts;
   const checkIntervalMs = scenario.check_interval_minutes * MINUTE_MS;
   return createValidator({
     clock: life.clock,
