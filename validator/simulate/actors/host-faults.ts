@@ -92,8 +92,8 @@ export function createFaults(world: World, services: ServiceFaults): Faults {
         0,
         Math.floor((providers.length * event.share_permille) / 1_000),
       );
-      journal.record({ kind: 'fault-leave', hosts: leaving.length });
       for (const { executorId } of leaving) {
+        journal.record({ kind: 'fault-leave', executor: executorId });
         fleet.losePods(executorId);
         changeOutages(executorId, 1);
       }
@@ -133,6 +133,7 @@ export function createFaults(world: World, services: ServiceFaults): Faults {
       stopping.abort();
       for (const repair of repairs) repair();
       repairs.clear();
+      journal.record({ kind: 'faults-end' });
     },
   };
 }

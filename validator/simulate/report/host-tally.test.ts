@@ -33,6 +33,14 @@ describe('quality of hosts', () => {
     expect(tally.qualityAt('b', DAY_MS)).toBe(1);
   });
 
+  it('ends all faults with the phase in which the market comes to rest', () => {
+    const tally = tallyOf({ a: {} });
+    tally.record({ kind: 'fault-dies', executor: 'a' }, 6 * HOUR_MS);
+    tally.record({ kind: 'fault-leave', executor: 'a' }, 8 * HOUR_MS);
+    tally.record({ kind: 'faults-end' }, 12 * HOUR_MS);
+    expect(tally.qualityAt('a', DAY_MS)).toBeCloseTo(0.75);
+  });
+
   it('counts a fault that still lasts, ignores slow starts, and is 0 for a cheat', () => {
     const tally = tallyOf({ a: {}, b: {}, c: { cheat: 'model' } });
     tally.record({ kind: 'fault-card', executor: 'a' }, 12 * HOUR_MS);

@@ -18,8 +18,7 @@ export type KnownHost = {
   faultSinceMs: number;
   faultyMs: number;
   checks: number;
-  /** Failed checks, and those that failed while a fault lasted or shortly after it. */
-  failed: number;
+  /** Number of checks that failed while a fault lasted, or shortly after it. */
   failedInFault: number;
   /** Time and reason of the first failed check; null before it. */
   found: { atMs: number; reason: string } | null;
@@ -57,7 +56,6 @@ export function createHostTally(): HostTally {
       faultSinceMs: 0,
       faultyMs: 0,
       checks: 0,
-      failed: 0,
       failedInFault: 0,
       found: null,
       faultEndedMs: null,
@@ -81,7 +79,6 @@ export function createHostTally(): HostTally {
     host.checks += 1;
     if (event['verdict'] !== 'failed') return;
     const reason = String(event['reason'] ?? '');
-    host.failed += 1;
     host.found ??= { atMs, reason };
     const isAftermath = atMs - (host.faultEndedMs ?? Number.NEGATIVE_INFINITY) <= AFTERMATH_MS;
     if (host.faults > 0 || isAftermath) host.failedInFault += 1;
@@ -93,6 +90,10 @@ export function createHostTally(): HostTally {
       if (event.kind === CHECK_EVENT) return checked(event, atMs);
       if (event.kind === 'node-added' && event.executor !== undefined) {
         return add(event, event.executor, atMs);
+      }
+      if (event.kind === 'faults-end') {
+        for (const host of hosts.values()) endAllFaults(host, atMs);
+        return;
       }
       const fault = FAULT.exec(event.kind)?.[1] ?? null;
       const repaired = event.kind === 'repair' ? String(event['fault'] ?? '') : null;
@@ -118,6 +119,11 @@ function endFault(host: KnownHost, atMs: number): void {
   if (host.faults > 0) return;
   host.faultyMs += atMs - host.faultSinceMs;
   host.faultEndedMs = atMs;
+}
+
+function endAllFaults(host: KnownHost, atMs: number): void {
+  host.faults = Math.min(host.faults, 1);
+  endFault(host, atMs);
 }
 
 /** Returns the share of its time in which the host did what it offers, in [0, 1]; 0 for a host that cheats. */
