@@ -67,7 +67,12 @@ async function reportOf(
   }
   const { scenario, weightPolicy } = side;
   const { report } = await runWithReport({
-    ...{ scenario, weightPolicy, seed, providers, renters, days },
+    scenario,
+    weightPolicy,
+    seed,
+    providers,
+    renters,
+    days,
     database: ':memory:',
   });
   if (out !== undefined) writeReport(join(out, `${name}-${seed}`), report);

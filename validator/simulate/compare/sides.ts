@@ -1,4 +1,4 @@
-/** What a comparison compares: a scenario, a weight policy, or the reports of finished runs. */
+/** Sides of a comparison: a scenario, a weight policy, or the reports of finished runs. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';

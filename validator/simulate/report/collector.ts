@@ -42,13 +42,13 @@ export function createCollector(startMs: number): Collector {
     },
 
     async sample({ db, clock }) {
-      const atHours = (clock.now() - startMs) / HOUR_MS;
+      const atHours = (clock.steadyMs() - startMs) / HOUR_MS;
       market.push(...(await sampleMarket(db, atHours)));
       if (Math.round(atHours) % LEDGER_HOURS === 0) ledger.push(await sampleLedger(db, atHours));
     },
 
     async end({ db, store, clock, weightPolicy }) {
-      const nowMs = clock.now();
+      const nowMs = clock.steadyMs();
       const hours = (nowMs - startMs) / HOUR_MS;
       ledger.push(await sampleLedger(db, hours));
       const counts = rentals.counts();

@@ -1,4 +1,4 @@
-/** What the validator found: cheats with the delay, and honest hosts that failed checks. Pure. */
+/** Findings of the validator: cheats with the delay, and honest hosts that failed checks. Pure. */
 import type { KnownHost } from './host-tally.ts';
 import type { DetectedCheat, Report } from './report.ts';
 import { sum } from './statistics.ts';

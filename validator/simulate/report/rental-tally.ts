@@ -6,7 +6,7 @@ export type Interruption = { at_ms: number; status: string; reason: string };
 export type RentalTally = {
   record(event: JournalEvent, atMs: number): void;
   counts(): RentalCounts;
-  /** What each accepted rental was expected to cost, in micro-USD, by pod. */
+  /** Expected cost of each accepted rental in micro-USD, by pod. */
   quotes(): ReadonlyMap<string, number>;
 };
 

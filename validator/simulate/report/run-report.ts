@@ -2,6 +2,7 @@
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { VERSION } from '#shared/runtime/version.ts';
+import type { Violation } from '../invariants/violations.ts';
 import { runSimulation, type SimulationOptions, type SimulationResult } from '../simulation.ts';
 import type { World } from '../world/world.ts';
 import { type Collected, createCollector } from './collector.ts';
@@ -55,17 +56,17 @@ function reportOf(
     version: REPORT_VERSION,
     program: VERSION,
     run: {
-      ...{ seed, providers, renters, days: options.days, hours, policy },
+      seed,
+      providers,
+      renters,
+      days: options.days,
+      hours,
+      policy,
       passed: violation === null,
-      violation:
-        violation === null
-          ? null
-          : {
-              invariant: violation.invariant,
-              what: violation.what,
-              trace: [...violation.trace],
-            },
-      ...{ stopped, events, hash },
+      violation: violation === null ? null : shownOf(violation),
+      stopped,
+      events,
+      hash,
     },
     scenario,
     differences: differencesOf(scenario),
@@ -73,6 +74,12 @@ function reportOf(
     ...figures,
   };
 }
+
+const shownOf = ({ invariant, what, trace }: Violation) => ({
+  invariant,
+  what,
+  trace: [...trace],
+});
 
 const dayOf = ({ gpusRented, failedStarts, chargedUsd, ...same }: DayFigures) => ({
   ...same,

@@ -1,4 +1,4 @@
-/** What the central API's database holds of a pod: its state, usage, charges and postings. */
+/** Describes a pod from the central API's database: its state, usage, charges and postings. */
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import type { Database } from '../../central/platform/database/tables.ts';
 

@@ -18,12 +18,12 @@ const MAX_LINES = 5_000;
 
 /** `wanted`: id of a pod, or the name of its renter, which is the name of all its pods. */
 export function createStoryTeller(wanted: string): StoryTeller {
-  /** Pods that are told, and their nodes until they end. */
+  /** Pods of the story, and their nodes until they end. */
   const nodes = new Map<string, string | null>();
   const lines: string[] = [];
   let left = 0;
 
-  function isTold(event: JournalEvent): boolean {
+  function belongs(event: JournalEvent): boolean {
     if (event.kind === 'rented' && event.pod !== undefined && !nodes.has(event.pod)) {
       const isWanted = event.pod === wanted || event.actor === wanted;
       if (isWanted && nodes.size < MAX_PODS) nodes.set(event.pod, event.executor ?? null);
@@ -36,7 +36,7 @@ export function createStoryTeller(wanted: string): StoryTeller {
 
   return {
     record(event, atMs) {
-      if (!isTold(event)) return;
+      if (!belongs(event)) return;
       if (lines.length < MAX_LINES) lines.push(lineOf(event, atMs));
       else left += 1;
       if (event.kind === 'ended' && event.pod !== undefined) nodes.set(event.pod, null);

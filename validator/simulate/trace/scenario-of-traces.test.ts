@@ -1,4 +1,4 @@
-/** Tests the import of cluster traces, from files in the published formats with a few rows of our own. */
+/** Tests the import of cluster traces, from small files in the published formats. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -18,7 +18,7 @@ export type TraceJob = {
   durationS: number;
 };
 
-/** What a row of a trace is; null for a row that the marketplace has no use for, such as a job without GPUs. */
+/** A row of a trace; null for a row that the marketplace has no use for, such as a job without GPUs. */
 export type TraceRow = { host: TraceHost } | { job: TraceJob } | null;
 
 /** Position in a file, for errors. */

@@ -12,7 +12,7 @@ export type Section = {
   id: string;
   /** The finding as a sentence. */
   finding: string;
-  /** What is measured, in which unit, and what the terms mean. */
+  /** The measured quantity with its unit, and the meaning of terms. */
   note: string;
   svg: string | null;
   /** Names of the colours of the plot, in their order; empty for one colour. */
