@@ -47,7 +47,7 @@ async function simulate(options: SimulateOptions): Promise<number> {
   const weightPolicy = readAnyWeightPolicy(options.policy ?? DEFAULT_POLICY_FILE);
   const events = openEvents(options.out);
   const story = options.pod === undefined ? null : createStoryTeller(options.pod);
-  const told: string[] = [];
+  const lines: string[] = [];
   const { result, report } = await runWithReport({
     ...options,
     scenario,
@@ -57,16 +57,16 @@ async function simulate(options: SimulateOptions): Promise<number> {
     ...endOf(until, parseIsoTime(scenario.starts_at) ?? 0),
     onDay: (figures) => print(`${dayLine(figures)}\n`),
     async inspect(world) {
-      if (until !== undefined) told.push(...(await describeObjects(world)));
+      if (until !== undefined) lines.push(...(await describeObjects(world)));
       if (story === null) return;
-      told.push(...story.lines());
-      if (story.pods().length === 0) told.push(`no pod has the id or name ${options.pod}`);
-      for (const pod of story.pods()) told.push(...(await describePod(world.db, pod)));
+      lines.push(...story.lines());
+      if (story.pods().length === 0) lines.push(`no pod has the id or name ${options.pod}`);
+      for (const pod of story.pods()) lines.push(...(await describePod(world.db, pod)));
     },
   });
   events.close();
   if (options.out !== undefined) writeReport(options.out, report);
-  if (told.length > 0) print(`${told.join('\n')}\n`);
+  if (lines.length > 0) print(`${lines.join('\n')}\n`);
   const status = conclude(options, result);
   if (result.violation !== null && options.shrink > 0) {
     const { invariant } = result.violation;
