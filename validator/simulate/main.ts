@@ -125,7 +125,12 @@ function conclude(
   return FAILED;
 }
 
-function commandOf(options: SimulateOptions): string {
+type Repeated = Pick<
+  SimulateOptions,
+  'providers' | 'renters' | 'days' | 'seed' | 'scenario' | 'policy' | 'trace'
+>;
+
+function commandOf(options: Repeated): string {
   const { providers, renters, days, seed, scenario, policy, trace } = options;
   const files = [
     ...(scenario === undefined ? [] : [`--scenario ${scenario}`]),
