@@ -87,12 +87,12 @@ async function printSmallest(
   const { scenario, ...size } = await shrinkRun(run, { invariant, maxRuns: shrink, onLine });
   const text = `${JSON.stringify(scenario, null, 2)}\n`;
   if (out === undefined) {
-    print(`smallest run: ${commandOf({ ...options, ...size, scenario: 'FILE' })}, with this FILE:\n${text}`);
+    print(`smallest run: ${commandOf({ ...options, ...size, trace: [], scenario: 'FILE' })}, with this FILE:\n${text}`);
     return;
   }
   const file = join(out, 'smallest-scenario.json');
   writeFileSync(file, text);
-  print(`smallest run: ${commandOf({ ...options, ...size, scenario: file })}\n`);
+  print(`smallest run: ${commandOf({ ...options, ...size, trace: [], scenario: file })}\n`);
 }
 
 function endOf(until: Until | undefined, startMs: number) {
