@@ -9,6 +9,7 @@ import type { Random } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import type { CertificateSource } from '#shared/tls/listener-certificate.ts';
+import type { Transport } from '#shared/tls/transport.ts';
 import { createCentralClient } from './central-client.ts';
 import { type DatabaseHealth, databaseProbes, INTACT_DATABASE } from './database/database-watch.ts';
 import { createEvidence } from './evidence/evidence.service.ts';
@@ -46,6 +47,10 @@ export type ValidatorOptions = {
    */
   trusted?: readonly TrustedHotkey[];
   centralUrl: string;
+  /** Transport of requests to the central API; default: fetch. */
+  centralTransport?: Transport;
+  /** How the validator reaches agents and hosts; default: over the network. */
+  hosts?: InspectionOptions['hosts'];
   /** The key whose commands the gateway relays. */
   centralHotkey: Hotkey;
   policy: InspectionOptions['policy'];
@@ -104,7 +109,13 @@ export function createValidator(options: ValidatorOptions) {
   const guard = options.guard ?? createGuardedClock({ clock, log });
   const validator = signer.hotkey;
   const holder = random.uuid();
-  const central = createCentralClient({ baseUrl: options.centralUrl, signer, clock, random });
+  const central = createCentralClient({
+    baseUrl: options.centralUrl,
+    signer,
+    clock,
+    random,
+    ...(options.centralTransport === undefined ? {} : { transport: options.centralTransport }),
+  });
   const trusted = options.trusted ?? [{ hotkey: validator }];
   const { policy } = weightSettings;
   const evidence = createEvidence({ store, signer, trusted, clock, log, policy });
@@ -186,6 +197,7 @@ export function createValidator(options: ValidatorOptions) {
     line: options.line ?? null,
     coordinates: options.coordinates ?? null,
     agentTls: options.agentTls ?? 'on',
+    ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
     checkIntervalMs: options.checkIntervalMs,
     listIntervalMs,
     checksAtOnce: options.checksAtOnce ?? CHECKS_AT_ONCE,

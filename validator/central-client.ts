@@ -12,6 +12,7 @@ import { ApiError, type ApiErrorOptions } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { createSignedFetch } from '#shared/signing/signed-fetch.ts';
 import { type Signer, toHex } from '#shared/signing/sr25519.ts';
+import type { Transport } from '#shared/tls/transport.ts';
 
 export type CentralClient = ReturnType<typeof createCentralClient>;
 
@@ -33,14 +34,17 @@ export type CentralClientOptions = {
   signer: Signer;
   clock: Clock;
   random: Random;
+  /** Default: fetch. */
+  transport?: Transport;
 };
 
 /** Status and the beginning of the body. */
 type Answer = { status: number; text: string };
 
 /** Calls reject with ApiError `upstream_unavailable` if the central API returns no valid response. */
-export function createCentralClient({ baseUrl, signer, clock, random }: CentralClientOptions) {
-  const send = createSignedFetch({ baseUrl, audience: CENTRAL_AUDIENCE, signer, clock, random });
+export function createCentralClient({ baseUrl, ...options }: CentralClientOptions) {
+  const { signer, clock } = options;
+  const send = createSignedFetch({ ...options, baseUrl, audience: CENTRAL_AUDIENCE });
 
   type Call = {
     method: 'GET' | 'POST';

@@ -6,8 +6,8 @@ import type { CARD_FAULTS, Commitment } from '#shared/api/agent/challenges.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Cheat } from '../../validator/coverage/cheats.ts';
 import { USUAL_MS } from '../../validator/coverage/honest-host.ts';
-import { type Conduct, HONEST } from '../fakes/agents/conduct.ts';
-import type { FleetHost, HostFleet } from '../fakes/agents/host-fleet.ts';
+import { type Conduct, HONEST } from '../../validator/simulate/fleet/conduct.ts';
+import type { FleetHost, HostFleet } from '../../validator/simulate/fleet/host-fleet.ts';
 
 /** Makes one card fail its proof with `code`; null: the agent sends no proof of its cards. */
 const ofCards = (code: (typeof CARD_FAULTS)[number] | null): Partial<Conduct> => ({

@@ -23,7 +23,7 @@ import { addRelease } from '../../validator/updates/release.store.ts';
 import { cycleEntryOf } from '../../validator/weights/cycle-entry.ts';
 import { exportEvidence } from '../../validator/weights/evidence-export.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../validator/weights/weight-policy.ts';
-import { AGENT_DIGEST, type Conduct, DIGEST, HONEST } from '../fakes/agents/conduct.ts';
+import { AGENT_DIGEST, type Conduct, DIGEST, HONEST } from '../../validator/simulate/fleet/conduct.ts';
 import { addConductedAgent, type ConductedAgent, LISTEN } from '../fakes/agents/conducted-agent.ts';
 import { createTestMarket, type TestMarket, testSigner } from '../fakes/scenes/market-fixture.ts';
 import { goldenPolicy } from '../fixtures/cycle-set.ts';

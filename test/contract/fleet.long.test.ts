@@ -8,8 +8,8 @@ import { COUNTING, coverageOf, pointsOf, reasonsIn } from '../../validator/cover
 import { USUAL_MS } from '../../validator/coverage/honest-host.ts';
 import { type CheckRun, documentOf } from '../../validator/evidence/document.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../validator/weights/weight-policy.ts';
-import { HONEST } from '../fakes/agents/conduct.ts';
-import { createHostFleet } from '../fakes/agents/host-fleet.ts';
+import { HONEST } from '../../validator/simulate/fleet/conduct.ts';
+import { createHostFleet } from '../../validator/simulate/fleet/host-fleet.ts';
 import { createManualClock } from '../fakes/manual-clock.ts';
 import { createFleetValidator } from '../fakes/scenes/fleet-validator.ts';
 import { createTestStore } from '../fakes/scenes/test-evidence-store.ts';
@@ -59,7 +59,7 @@ it(
     const seen_ms = clock.now();
     const paces = PACES.map((pace) => ({ ...pace, seen_ms }));
     await store.insertInto('proof_paces').values(paces).execute();
-    const fleet = createHostFleet({ clock });
+    const fleet = createHostFleet({ clock, wait: clock.advance });
     const honest = HONEST_HOSTS.map((each) => ({ ...each, model: fleet.add() }));
     const cheats = new Map(
       performed.map((row) => {

@@ -7,7 +7,7 @@ import { createHiddenRentals } from '../../validator/probes/hidden-rentals.servi
 import { ORDINARY_USE } from '../../validator/probes/ordinary-use.ts';
 import type { EvidenceStore } from '../../validator/store/tables.ts';
 import { createFleetMarket } from '../fakes/agents/fleet-market.ts';
-import { createHostFleet, type FleetHost } from '../fakes/agents/host-fleet.ts';
+import { createHostFleet, type FleetHost } from '../../validator/simulate/fleet/host-fleet.ts';
 import { createManualClock } from '../fakes/manual-clock.ts';
 import { createFleetValidator, passingTime } from '../fakes/scenes/fleet-validator.ts';
 import { createTestStore } from '../fakes/scenes/test-evidence-store.ts';
@@ -31,7 +31,7 @@ afterEach(() => store.destroy());
 /** Runs inspections and hidden rentals for a day. Returns the failures, and the executors that were rented. */
 async function runDay(addHosts: (add: (change: Partial<FleetHost>) => FleetHost) => void) {
   const clock = createManualClock();
-  const fleet = createHostFleet({ clock });
+  const fleet = createHostFleet({ clock, wait: clock.advance });
   addHosts(fleet.add);
   const verified = new Set<string>();
   const failures = new Map<string, { afterMs: number; reasons: string[] }>();

@@ -2,8 +2,8 @@
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { everyCard, sourcesChanged, withGpu } from '../../validator/coverage/cheats.ts';
 import { USUAL_MS } from '../../validator/coverage/honest-host.ts';
-import { type Conduct, HONEST } from '../fakes/agents/conduct.ts';
-import type { FleetHost, HostFleet } from '../fakes/agents/host-fleet.ts';
+import { type Conduct, HONEST } from '../../validator/simulate/fleet/conduct.ts';
+import type { FleetHost, HostFleet } from '../../validator/simulate/fleet/host-fleet.ts';
 
 export type HonestHost = {
   host: string;

@@ -113,7 +113,11 @@ export async function createCentral(
   const { clock, random, log, secret, backupFolder = null } = given;
   const guard = given.guard ?? createGuardedClock({ clock, log });
   const sealing = createSealing({ key: deriveKey(secret, 'environment-sealing'), random });
-  const platform = createPlatform(given, { trust: guard, sealing });
+  const platform = createPlatform(given, {
+    trust: guard,
+    sealing,
+    ...(options.pollMs === undefined ? {} : { pollMs: options.pollMs }),
+  });
   const { databaseHealth: health = INTACT_DATABASE } = given;
   const { db, notifier, processes, idempotency } = platform;
   const stoppingController = new AbortController();

@@ -4,7 +4,7 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Kysely, type LogEvent } from 'kysely';
+import { type Dialect, Kysely, type LogEvent } from 'kysely';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { ConfigError, type ConfigProblem } from '#shared/runtime/config.ts';
 import { type DatabaseDamage, damageText } from '#shared/runtime/database-damage.ts';
@@ -34,6 +34,8 @@ export type DatabaseTarget = DatabaseLocation & {
   damage?: DatabaseDamage | undefined;
   /** Limits of the connections to a PostgreSQL server; undefined: the defaults. */
   limits?: ServerLimits | undefined;
+  /** Replaces the dialect through which the database is written, such as by `serialDialect`. */
+  through?: ((dialect: Dialect) => Dialect) | undefined;
 };
 
 /** Error codes of a path that this user cannot create or write, now or after a restart. */
@@ -62,7 +64,8 @@ export async function openDatabase<Tables>(target: DatabaseTarget): Promise<Kyse
   if (!isPostgresAddress(address)) return openFile(target);
   const { postgresDialect } = await import('./postgres.ts');
   const dialect = await postgresDialect(target);
-  const db = new Kysely<Tables>({ dialect, log: damageFinder(target) });
+  const { through = (same) => same } = target;
+  const db = new Kysely<Tables>({ dialect: through(dialect), log: damageFinder(target) });
   return closedUnlessOwn(db, target);
 }
 
@@ -71,9 +74,10 @@ async function openFile<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>>
   if (target.readOnly === true) return openToRead(target);
   // Opening a file for writing changes it: SQLite switches its journal mode. Check it read-only first.
   if (address !== ':memory:') await checkFile(target);
+  const { through = (same) => same } = target;
   try {
     const db = new Kysely<Tables>({
-      dialect: nodeSqliteDialect(address),
+      dialect: through(nodeSqliteDialect(address)),
       log: damageFinder(target),
     });
     // Writes would spread the damage. A failure means that nothing can be written anyway.

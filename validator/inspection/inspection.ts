@@ -21,15 +21,12 @@ import { createHostLocks } from './host-locks.ts';
 import { createInspectionQueue } from './inspection-queue.ts';
 import { createLines } from './lines/line.service.ts';
 import type { LineSize } from './lines/measure-line.ts';
-import { createAgentLinks } from './links/agent-links.ts';
+import { type HostAccess, hostsOnNetwork } from './links/host-access.ts';
 import type { AgentTls } from './links/open-link.ts';
 import { createNetworkChecks } from './network-checks.ts';
-import { readPort } from './port-check.ts';
 import type { ProofSize } from './proof/host-proof.ts';
 import { createProofs } from './proof/proofs.ts';
 import { createRentalProbes } from './rental-probe/rental-probe.service.ts';
-import { createSshLogin, readBanner } from './rental-probe/ssh-session.ts';
-import { createRunInPod } from './reports/pod-terminal.ts';
 import { createRentNode, type ReportedRentals } from './reports/rent-node.ts';
 import { createReportExaminer } from './reports/report.service.ts';
 import { createReportedNodes } from './reports/reported-nodes.service.ts';
@@ -59,6 +56,8 @@ export type InspectionOptions = {
   /** Coordinates of this validator; null disables the measurement of round trips. */
   coordinates: Coordinates | null;
   agentTls: AgentTls;
+  /** Default: over the network. */
+  hosts?: HostAccess;
   checkIntervalMs: number;
   listIntervalMs: number;
   checksAtOnce: number;
@@ -84,8 +83,11 @@ export function createInspection(options: InspectionOptions) {
   const { store, clock, random, log, signer, holder, policy, evidence, heartbeats } = options;
   const { checkIntervalMs, listIntervalMs, metrics, proof } = options;
   const stopping = new AbortController();
+  const access =
+    options.hosts ?? hostsOnNetwork({ store, signer, clock, random, tls: options.agentTls });
   const proofs = createProofs({
     store,
+    verifier: access.verifier,
     clock,
     random,
     onProven: metrics.proven,
@@ -93,10 +95,9 @@ export function createInspection(options: InspectionOptions) {
     intervalMs: checkIntervalMs,
   });
   const directory = createExecutorDirectory({ central: options.central, clock, log });
-  const links = createAgentLinks({ store, signer, clock, random, tls: options.agentTls });
-  const { sendTo, connectTo } = links;
+  const { sendTo, connectTo, clientOf, identityOf, observePort, readPort, readBanner } = access;
   const hosts = createHostLocks({ store, clock, log, holder });
-  const rentals = createRentalProbes({ store, clock, random, log, logIn: createSshLogin(clock) });
+  const rentals = createRentalProbes({ store, clock, random, log, logIn: access.logIn });
   const reported = createReportedNodes({ store, clock, intervalMs: checkIntervalMs });
   const lines = createLines({
     store,
@@ -125,9 +126,9 @@ export function createInspection(options: InspectionOptions) {
   });
   const health = createHealthService({
     directory,
-    clientOf: links.clientOf,
-    identityOf: links.identityOf,
-    observePort: links.observePort,
+    clientOf,
+    identityOf,
+    observePort,
     clock,
     log,
     policy,
@@ -168,8 +169,8 @@ export function createInspection(options: InspectionOptions) {
     central: options.central,
     outbox: options.outbox,
     known: directory.known,
-    clientOf: links.clientOf,
-    runInPod: createRunInPod({ connectTo, clock, random }),
+    clientOf,
+    runInPod: access.runInPod,
     readBanner,
     rentNode: createRentNode({ rentals, recheck, hidden: options.hiddenRentals }),
     recheck,
@@ -198,7 +199,7 @@ export function createInspection(options: InspectionOptions) {
     /** Abandons checks and measurements; call before `close` and wait for running passes in between. */
     stop: () => stopping.abort(STOPPING),
     async close(): Promise<void> {
-      links.closeAll();
+      access.closeAll();
       await proofs.close();
     },
   };

@@ -32,7 +32,7 @@ export type StoreLocation = Pick<DatabaseTarget, 'address' | 'variable'>;
 export async function openEvidenceStore(
   address: string,
   variable = 'VALIDATOR_DATABASE',
-  options: Pick<DatabaseTarget, 'damage' | 'limits'> = {},
+  options: Pick<DatabaseTarget, 'damage' | 'limits' | 'through'> = {},
 ): Promise<EvidenceStore> {
   const target = { address, variable, ...IDENTITY };
   const store = await openDatabase<Tables>({ ...target, ...options });

@@ -24,7 +24,7 @@ import {
 import { addDeposit } from '../../../validator/central/market/collateral/collateral.service.ts';
 import { freePorts } from '../free-ports.ts';
 import type { TestMarket } from '../scenes/market-fixture.ts';
-import { type Conduct, HONEST, honestInventory, type Said } from './conduct.ts';
+import { type Conduct, HONEST, honestInventory, type Said } from '../../../validator/simulate/fleet/conduct.ts';
 import { enrolAgent } from './enrolled-agent.ts';
 import { hostProgram } from './host-program.ts';
 

@@ -13,7 +13,7 @@ import { ORDINARY_USE } from '../../../validator/probes/ordinary-use.ts';
 import type { ProbeAccounts } from '../../../validator/probes/probe-accounts.ts';
 import { createOutbox } from '../../../validator/store/outbox.service.ts';
 import { createFleetMarket } from '../agents/fleet-market.ts';
-import { createHostFleet, type FleetHost } from '../agents/host-fleet.ts';
+import { createHostFleet, type FleetHost } from '../../../validator/simulate/fleet/host-fleet.ts';
 import { createManualClock } from '../manual-clock.ts';
 import { createSeededRandom } from '../seeded-random.ts';
 import { createFleetValidator, passingTime } from './fleet-validator.ts';
@@ -36,7 +36,7 @@ export type ReportScene = Awaited<ReturnType<typeof createReportScene>>;
 export async function createReportScene({ isHidden = false } = {}) {
   const clock = createManualClock();
   const random = createSeededRandom(1);
-  const fleet = createHostFleet({ clock });
+  const fleet = createHostFleet({ clock, wait: clock.advance });
   const store = await createTestStore();
   const market = await createTestMarket({ clock, agents: fleet.agents });
   const account = await market.renter();

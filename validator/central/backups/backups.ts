@@ -39,7 +39,7 @@ export function createBackups(
   const shared = { db, clock, random, log, repositories, trust };
   const runningTime = createRunningTime({ db, clock, processes });
   const operations = createOperationSync(shared);
-  const { backupDrillHours = DRILL_HOURS } = options;
+  const { backupDrillHours = DRILL_HOURS, pollMs = 0 } = options;
   const drillEveryHours = storage === null ? 0 : backupDrillHours;
   const schedule = createScheduleJob({ ...shared, drillEveryHours });
   const cleanUp =
@@ -99,7 +99,10 @@ export function createBackups(
     start(): void {
       if (loops.length > 0) return;
       // A cleanup may take minutes, so schedules do not wait for the cleanup.
-      loops = [loop(DUE_INTERVAL_MS, handleDue), loop(CLEANUP_INTERVAL_MS, cleanUpUnlessSuspect)];
+      loops = [
+        loop(Math.max(DUE_INTERVAL_MS, pollMs), handleDue),
+        loop(Math.max(CLEANUP_INTERVAL_MS, pollMs), cleanUpUnlessSuspect),
+      ];
     },
 
     async stop(): Promise<void> {

@@ -59,6 +59,7 @@ export function createDelivery(deps: DeliveryDeps, pods: PodAccess) {
     wakeMail,
     stopping,
     targets,
+    pollMs: options.pollMs ?? 0,
     post: createWebhookPost({ clock, targets }),
   });
 

@@ -121,6 +121,15 @@ export type CentralOptions = {
   syncIntervalMs?: number;
   /** Maximum number of nodes that a process syncs at once. Default: 64. */
   syncConcurrency?: number;
+  /**
+   * Shortest pause of the jobs that poll for due rows. Default: the pause of each job, 0.3 to 5 seconds. A simulation
+   * sets it, because it polls for months of time. Only for a process that is alone on its database.
+   */
+  pollMs?: number;
+  /** Interval between two comparisons of the pods of all nodes with the database. Default: ten minutes. */
+  surveyIntervalMs?: number;
+  /** False: no samples are collected from agents. Default: true. */
+  collectsMetrics?: boolean;
   /** Time for which topped-up credit cannot be transferred. Default: one day. */
   topUpWaitMs?: number;
   /** Maximum size of a volume's data. Default: 20 GiB. */

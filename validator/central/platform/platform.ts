@@ -18,13 +18,13 @@ export type Platform = ReturnType<typeof createPlatform>;
 /** Composes the parts without starting them. `sealing` seals columns at rest. */
 export function createPlatform(
   ports: CentralPorts,
-  { trust, sealing }: { trust: ClockTrust; sealing: Sealing },
+  { trust, sealing, pollMs = 0 }: { trust: ClockTrust; sealing: Sealing; pollMs?: number },
 ) {
   const { clock, random, log } = ports;
   const { notifier = createNotifier(clock) } = ports;
   const db = withSealedColumns(withNotifier(ports.db, notifier), sealing);
   const shared = isPostgres(db);
-  const processes = createProcesses({ db, clock, log, bootId: random.uuid(), shared });
+  const processes = createProcesses({ db, clock, log, bootId: random.uuid(), shared, pollMs });
   const idempotency = createIdempotency({ db, clock, random, processes });
 
   return {

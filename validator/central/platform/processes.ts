@@ -24,11 +24,13 @@ export type ProcessesDeps = {
   bootId: string;
   /** True if other processes can use the database (PostgreSQL). */
   shared: boolean;
+  /** Shortest pause between two heartbeats; for a process that is alone on its database. */
+  pollMs?: number;
 };
 
 export type Processes = ReturnType<typeof createProcesses>;
 
-export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDeps) {
+export function createProcesses({ db, clock, log, bootId, shared, pollMs = 0 }: ProcessesDeps) {
   let loop: Loop | null = null;
   let problem: string | null = null;
   let count = 1;
@@ -82,7 +84,7 @@ export function createProcesses({ db, clock, log, bootId, shared }: ProcessesDep
     start(): void {
       loop ??= startLoop({
         clock,
-        intervalMs: BEAT_INTERVAL_MS,
+        intervalMs: Math.max(BEAT_INTERVAL_MS, pollMs),
         run: async () => {
           await beat();
           await deleteDead(db, clock.now() - LEASE_MS);

@@ -27,6 +27,8 @@ export type AttemptsDeps<Row extends DueRow> = {
   attempt(row: Row): Promise<void>;
   /** Called at the end of each pass. */
   afterPass?(): Promise<void>;
+  /** Shortest pause between two passes; default: five seconds. */
+  pollMs?: number | undefined;
   /** Message that is logged when a pass fails. */
   failure: string;
 };
@@ -54,7 +56,7 @@ export function createAttempts<Row extends DueRow>(deps: AttemptsDeps<Row>) {
     start(): void {
       loop ??= startLoop({
         clock,
-        intervalMs: INTERVAL_MS,
+        intervalMs: Math.max(INTERVAL_MS, deps.pollMs ?? 0),
         run: runOnce,
         onError: (error) => log.error({ err: error }, failure),
       });

@@ -2,17 +2,16 @@
 import { createProofBaselines } from '../../checks/proof-baseline.service.ts';
 import type { EvidenceStore } from '../../store/tables.ts';
 import { createProofRounds, type ProofRoundOptions } from './proof-round.ts';
-import { createVerifier } from './verifier.ts';
+import type { Verifier } from './verifier.ts';
 
 export function createProofs({
   store,
   ...options
-}: Omit<ProofRoundOptions, 'baselines' | 'verifier'> & { store: EvidenceStore }) {
+}: Omit<ProofRoundOptions, 'baselines'> & { store: EvidenceStore; verifier: Verifier }) {
   const baselines = createProofBaselines({ store, clock: options.clock });
-  const verifier = createVerifier();
   return {
     baselines,
-    rounds: createProofRounds({ ...options, baselines, verifier }),
-    close: verifier.close,
+    rounds: createProofRounds({ ...options, baselines }),
+    close: options.verifier.close,
   };
 }

@@ -52,6 +52,8 @@ export type WebhookJobDeps = {
   log: Log;
   secrets: WebhookSecrets;
   post: PostWebhook;
+  /** Shortest pause between two passes. */
+  pollMs: number;
   /** Notifies the owner of a disabled webhook, in the transaction that disables it. */
   notifyDisabled(tx: Db, row: Webhook, reason: 'gone' | 'failing'): Promise<void>;
 };
@@ -167,7 +169,7 @@ export function createWebhookJob(deps: WebhookJobDeps) {
     start(): void {
       loop ??= startLoop({
         clock,
-        intervalMs: INTERVAL_MS,
+        intervalMs: Math.max(INTERVAL_MS, deps.pollMs),
         run: startTurns,
         onError: (error) => log.error({ err: error }, 'webhook pass failed'),
       });

@@ -30,6 +30,8 @@ export type WebhookPartsDeps = {
   /** Sends only to addresses that `targets` allows. */
   post: PostWebhook;
   targets: Targets;
+  /** Shortest pause between two passes over the webhooks. */
+  pollMs: number;
   mails: Mails;
   wakeMail(): void;
   stopping: AbortSignal;
@@ -37,7 +39,7 @@ export type WebhookPartsDeps = {
 
 /** Composes the parts; registers no route and starts no job. */
 export function createWebhookParts(deps: WebhookPartsDeps) {
-  const { db, clock, random, log, post, targets, mails, wakeMail, stopping } = deps;
+  const { db, clock, random, log, post, targets, pollMs, mails, wakeMail, stopping } = deps;
   const secrets = createWebhookSecrets(deps);
 
   async function notifyDisabled(
@@ -68,7 +70,7 @@ export function createWebhookParts(deps: WebhookPartsDeps) {
     wakeMail();
   }
 
-  const job = createWebhookJob({ db, clock, random, log, secrets, post, notifyDisabled });
+  const job = createWebhookJob({ db, clock, random, log, secrets, post, pollMs, notifyDisabled });
   return {
     job,
     register(api: HttpServer, idempotency: Idempotency): void {

@@ -11,7 +11,7 @@ import { sweepHistory } from './metric-history.store.ts';
 const DAY_MS = 86_400_000;
 const RETAINED_DAYS = 30;
 
-export function createMetricHistoryParts({ ports }: CentralDeps) {
+export function createMetricHistoryParts({ ports, options }: CentralDeps) {
   const { db, clock } = ports;
   const job = createCollectionJob(ports);
   const histories = createMetricHistories(ports);
@@ -34,6 +34,7 @@ export function createMetricHistoryParts({ ports }: CentralDeps) {
     /** Collects from every executor that is due. Tests call it instead of `start`. */
     collectOnce: job.runOnce,
 
-    start: job.start,
+    start: (): { stop(): Promise<void> } =>
+      options.collectsMetrics === false ? { stop: async () => undefined } : job.start(),
   };
 }

@@ -42,6 +42,8 @@ export type SyncJobDeps = Omit<SyncDeps, 'seen'> & {
   syncIntervalMs: number;
   /** Maximum number of concurrent passes. */
   syncConcurrency: number;
+  /** Shortest pause between two claims while no pass ends and nothing is woken. */
+  pollMs?: number;
   /** Notifies other processes on the same database that executors are due. */
   wakeOthers(): void;
 };
@@ -166,7 +168,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     start(): void {
       syncing ??= startLoop({
         clock,
-        intervalMs: POLL_INTERVAL_MS,
+        intervalMs: Math.max(POLL_INTERVAL_MS, deps.pollMs ?? 0),
         run: () => polls.beatAfter(() => poll()),
         onError: (error) => log.error({ err: error }, `pod sync: ${messageOf(error)}`),
       });

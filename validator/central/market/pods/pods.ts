@@ -24,7 +24,7 @@ import {
 } from './pod-sync.job.ts';
 import type { SyncDeps } from './pod-sync.ts';
 import { createSyncQueue } from './sync-queue.ts';
-import { createUnknownPodsJob } from './unknown-pods.job.ts';
+import { createUnknownPodsJob, SURVEY_INTERVAL_MS } from './unknown-pods.job.ts';
 import { createUnknownPods } from './unknown-pods.ts';
 
 export type PodPartsDeps = Pick<SyncDeps, 'operations' | 'volumes' | 'inMaintenance'> & {
@@ -55,7 +55,16 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
       survey.wake(executorId);
     },
   });
-  const survey = createUnknownPodsJob({ db, clock, log, processes, agents, unknownPods });
+  const survey = createUnknownPodsJob({
+    db,
+    clock,
+    log,
+    processes,
+    agents,
+    unknownPods,
+    intervalMs: options.surveyIntervalMs ?? SURVEY_INTERVAL_MS,
+    pollMs: options.pollMs ?? 0,
+  });
   const sync = createPodSyncJob({
     db,
     clock,
@@ -67,6 +76,7 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
     queue: createSyncQueue({ db, clock, processes }),
     syncIntervalMs: options.syncIntervalMs ?? DEFAULT_SYNC_INTERVAL_MS,
     syncConcurrency: options.syncConcurrency ?? DEFAULT_SYNC_CONCURRENCY,
+    pollMs: options.pollMs ?? 0,
     loginOf: createDockerLogins(ports),
     secretsOf: createPodSecrets(ports),
     operations: parts.operations,

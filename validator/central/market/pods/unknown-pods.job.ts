@@ -12,7 +12,7 @@ import type { Processes } from '../../platform/processes.ts';
 import { beginRound, claimNodes } from './node-survey.store.ts';
 import type { UnknownPods } from './unknown-pods.ts';
 
-const INTERVAL_MS = 600_000;
+export const SURVEY_INTERVAL_MS = 600_000;
 /** Number of nodes that one claim reads. */
 const BATCH = 128;
 /** Number of visits above which nothing is claimed. Silent nodes occupy a visit until their calls time out. */
@@ -30,6 +30,9 @@ export function createUnknownPodsJob(deps: {
   processes: Pick<Processes, 'others'>;
   agents: Pick<Agents, 'clientOf'>;
   unknownPods: Pick<UnknownPods, 'survey'>;
+  intervalMs: number;
+  /** Shortest pause between two polls for a round that is due, if it is longer than the usual one. */
+  pollMs: number;
 }) {
   const { db, clock, log } = deps;
   const requested = new Set<string>();
@@ -58,7 +61,7 @@ export function createUnknownPodsJob(deps: {
 
   async function claim(): Promise<string[]> {
     if (visits.size >= MAX_VISITS) return [];
-    const options = { nowMs: clock.now(), intervalMs: INTERVAL_MS, limit: BATCH };
+    const options = { nowMs: clock.now(), intervalMs: deps.intervalMs, limit: BATCH };
     const turn = await db.transaction().execute((tx) => claimNodes(tx, options));
     hasMore = turn.hasMore;
     return turn.ids;
@@ -98,7 +101,7 @@ export function createUnknownPodsJob(deps: {
       let hasEntered = false;
       loop ??= startLoop({
         clock,
-        intervalMs: () => (hasMore ? CLAIM_INTERVAL_MS : ROUND_POLL_MS),
+        intervalMs: () => (hasMore ? CLAIM_INTERVAL_MS : Math.max(ROUND_POLL_MS, deps.pollMs)),
         async run() {
           if (!hasEntered) await enter();
           hasEntered = true;

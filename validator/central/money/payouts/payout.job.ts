@@ -16,10 +16,12 @@ export type PayoutJobDeps = {
   log: Log;
   processor: PayoutProcessor;
   payouts: Pick<Payouts, 'settle'>;
+  /** Shortest pause between two passes. */
+  pollMs?: number | undefined;
 };
 export type PayoutJob = ReturnType<typeof createPayoutJob>;
 
-export function createPayoutJob({ db, clock, log, processor, payouts }: PayoutJobDeps) {
+export function createPayoutJob({ db, clock, log, processor, payouts, pollMs }: PayoutJobDeps) {
   /** Schedules the next request. The hold stays, because the payout may have been paid. */
   async function postpone(row: PayoutRow, error: string | null): Promise<void> {
     const due = nextRequestAt(row.attempts, clock.now());
@@ -45,6 +47,7 @@ export function createPayoutJob({ db, clock, log, processor, payouts }: PayoutJo
   }
 
   return createAttempts({
+    pollMs,
     db,
     clock,
     log,

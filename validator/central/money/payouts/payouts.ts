@@ -6,12 +6,12 @@ import { createSimulatedPayouts } from './simulated-payouts.ts';
 
 /** If null, there is no processor, and payouts remain open. */
 export function createPayoutParts(
-  { ports }: CentralDeps,
+  { ports, options }: CentralDeps,
   above: Pick<PayoutsDeps, 'pods' | 'payoutKeyOf'>,
 ) {
   const { db, clock, random, log, payoutProcessor: given = null } = ports;
   const processor = given === 'simulated' ? createSimulatedPayouts({ db, clock, random }) : given;
   if (processor === null) return null;
   const payouts = createPayouts({ db, clock, random, ...above });
-  return createPayoutJob({ db, clock, log, processor, payouts });
+  return createPayoutJob({ db, clock, log, processor, payouts, pollMs: options.pollMs });
 }

@@ -18,10 +18,12 @@ export type TopUpJobDeps = {
   log: Log;
   payments: Payments;
   topUps: TopUps;
+  /** Shortest pause between two passes. */
+  pollMs?: number | undefined;
 };
 export type TopUpJob = ReturnType<typeof createTopUpJob>;
 
-export function createTopUpJob({ db, clock, log, payments, topUps }: TopUpJobDeps) {
+export function createTopUpJob({ db, clock, log, payments, topUps, pollMs }: TopUpJobDeps) {
   async function query(row: TopUpRow): Promise<ChargeAnswer> {
     if (row.external_id !== null) return payments.findCharge(row.external_id);
     return payments.charge({
@@ -58,6 +60,7 @@ export function createTopUpJob({ db, clock, log, payments, topUps }: TopUpJobDep
   }
 
   return createAttempts({
+    pollMs,
     db,
     clock,
     log,

@@ -12,12 +12,12 @@ import { registerAutoTopUpRoutes, registerPaymentCallback } from './top-up.route
 import { createTopUps } from './top-up.service.ts';
 
 /** Without a payment processor, the settings are stored, but nothing is charged. */
-export function createTopUpParts({ ports, mails }: MailDeps, pods: AccountPods) {
+export function createTopUpParts({ ports, mails, options }: MailDeps, pods: AccountPods) {
   const { db, clock, random, log, payments: given = null } = ports;
   const payments = given === 'simulated' ? createSimulatedPayments({ db, clock, random }) : given;
   const automatic = createAutoTopUps({ db, clock, random, payments, pods });
   const topUps = createTopUps({ db, clock, random, mails, pods });
-  const job = payments && createTopUpJob({ db, clock, log, payments, topUps });
+  const job = payments && createTopUpJob({ db, clock, log, payments, topUps, pollMs: options.pollMs });
 
   return {
     /** Onboarding of payout accounts; null if the payment processor cannot pay accounts. */

@@ -155,7 +155,7 @@ const KNOWN_AS = {
 export async function openCentralDatabase(
   target: string,
   variable = 'CENTRAL_DATABASE',
-  options: Pick<DatabaseTarget, 'damage' | 'limits'> = {},
+  options: Pick<DatabaseTarget, 'damage' | 'limits' | 'through'> = {},
 ): Promise<Database> {
   const place = { address: target, variable, ...KNOWN_AS };
   const db = await openDatabase<Tables>({ ...place, ...options });

@@ -1,10 +1,10 @@
-/** Volumes on a fake agent. Tests create them, set their size and remove them. */
+/** Volumes on a modelled agent. Their owner sets their size. */
 import type { VolumePut, VolumeView } from '#shared/api/agent/volumes.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 
-export type FakeVolumes = ReturnType<typeof createFakeVolumes>;
+export type ModelVolumes = ReturnType<typeof createModelVolumes>;
 
-export function createFakeVolumes() {
+export function createModelVolumes() {
   const views = new Map<string, VolumeView>();
   const calls: string[] = [];
 
@@ -14,7 +14,7 @@ export function createFakeVolumes() {
     return view;
   }
 
-  const fake = {
+  const model = {
     views,
     /** `put <id>`, `delete <id>`, in order. */
     calls,
@@ -24,7 +24,7 @@ export function createFakeVolumes() {
 
     put(id: string, { volume_id, size_bytes }: VolumePut): VolumeView {
       calls.push(`put ${id}`);
-      if (fake.refusal !== null) throw fake.refusal;
+      if (model.refusal !== null) throw model.refusal;
       const fresh = { bytes: null, files: null, measured_age_ms: null };
       const view = {
         ...fresh,
@@ -49,5 +49,5 @@ export function createFakeVolumes() {
       views.set(id, { ...get(id), bytes, files, measured_age_ms });
     },
   };
-  return fake;
+  return model;
 }

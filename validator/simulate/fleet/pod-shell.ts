@@ -1,5 +1,7 @@
 /** A shell in a modelled pod: prints what ordinary tools print, and runs the sections of a hidden rental's program. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
+import { INSPECT_SCRIPT } from '../../inspection/rental-probe/probe-spec.ts';
+import { sha256 } from './model-proofs.ts';
 
 const PERIOD = 100_000;
 const KIB = 1_024;
@@ -78,3 +80,19 @@ function ranProgram(inside: Inventory, script: string): string {
 const bytesIn = (line: string): string[] => [
   ...new Set([...line.matchAll(/head -c (\d+)/g)].map(([, bytes = '']) => bytes)),
 ];
+
+/** Returns the output of a command of the validator in a pod with the whole host. Throws for other commands. */
+export function printedToValidator(command: string, inside: Inventory): string {
+  const nonce = /^printf %s '([^']*)' \| sha256sum$/.exec(command)?.[1];
+  if (nonce !== undefined) return `${sha256(nonce)}  -\n`;
+  if (command !== INSPECT_SCRIPT) throw new Error(`no such command: ${command}`);
+  const { cpu, memory, gpu, disk } = inside;
+  return [
+    `disk=${disk.total_kib}`,
+    `names=${gpu.devices.map(({ name }) => name).join(';')}`,
+    `cards=${gpu.devices.length}`,
+    `seen=MemTotal: ${memory.total_kib} kB`,
+    `memory=${memory.total_kib * KIB}`,
+    `cpu=${cpu.cores * PERIOD} ${PERIOD}`,
+  ].join('\n');
+}

@@ -2,38 +2,37 @@
  * Hosts in memory behind the port through which validator and central API reach agents: each has cards, a line and a
  * conduct, and answers inspections, proofs, port checks and rental probes without network, containers or computation.
  */
-import { createHash } from 'node:crypto';
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
-import type { ChallengeRequest, Commitment } from '#shared/api/agent/challenges.ts';
 import { type PortCheckRequest, portAnswer } from '#shared/api/agent/host-checks.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { PodSpecInput, PodView } from '#shared/api/agent/pod.ts';
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
-import { seedOf } from '#shared/proof-of-work/seed.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import type { AgentIdentity } from '../../../validator/checks/check.ts';
-import type { LineFacts } from '../../../validator/checks/measured.ts';
-import type { ReadPort } from '../../../validator/inspection/port-check.ts';
-import type { Verifier } from '../../../validator/inspection/proof/verifier.ts';
-import { INSPECT_SCRIPT } from '../../../validator/inspection/rental-probe/probe-spec.ts';
-import type { SshLogin, SshPlace } from '../../../validator/inspection/rental-probe/ssh-session.ts';
-import type { RunInPod } from '../../../validator/inspection/reports/pod-terminal.ts';
-import { LoginFailed, type RenterLogin } from '../../../validator/probes/openssh-login.ts';
-import { executorId, hotkey } from '../../fixtures/cycle-set.ts';
-import type { ManualClock } from '../manual-clock.ts';
+import type { AgentIdentity } from '../../checks/check.ts';
+import type { LineFacts } from '../../checks/measured.ts';
+import type { ReadPort } from '../../inspection/port-check.ts';
+import type { SshLogin, SshPlace } from '../../inspection/rental-probe/ssh-session.ts';
+import type { RunInPod } from '../../inspection/reports/pod-terminal.ts';
+import { LoginFailed, type RenterLogin } from '../../probes/openssh-login.ts';
 import { type Conduct, HONEST, honestInventory } from './conduct.ts';
-import { createFakeAgents } from './fake-agents.ts';
-import { printedInPod } from './pod-shell.ts';
+import type { Cards } from './host-inventory.ts';
+import { createModelAgents } from './model-agents.ts';
+import { executorId, hotkey } from './model-keys.ts';
+import { ANY_STATE, commitmentTo, FLEET_VERIFIER, sha256 } from './model-proofs.ts';
+import { printedInPod, printedToValidator } from './pod-shell.ts';
 
-/** State of a host, which a test may change between two cycles. */
+/** State of a host, which its owner may change at any time. */
 export type FleetHost = {
   id: string;
   listing: ExecutorToCheck;
+  cards: Cards;
   conduct: Conduct;
   /** False: the agent does not answer. */
   isUp: boolean;
-  /** Milliseconds until a pod runs. */
+  /** Milliseconds until a pod runs, and until the small pod of a validator's probe runs; null: as any other pod. */
   startMs: number;
+  probeStartMs: number | null;
   /** Null: the network connection was not measured. */
   line: LineFacts | null;
   /** True: probe containers start. */
@@ -52,11 +51,10 @@ export type FleetHost = {
 
 export type HostFleet = ReturnType<typeof createHostFleet>;
 
+const TWO_CARDS: Cards = { name: 'NVIDIA H100 80GB HBM3', count: 2, memoryMib: 81_559 };
 const RANGE = { first: 31_000, last: 31_009 };
 /** Length of a card's UUID after its prefix. */
 const UUID_CHARS = 36;
-const KIB = 1_024;
-const CPU_PERIOD = 100_000;
 const SSH_PORT = 31_000;
 const POD_SPEC: PodSpecInput = {
   generation: 1,
@@ -81,10 +79,18 @@ const FAST_LINE: LineFacts = {
   repeated: false,
 };
 
-export function createHostFleet({ clock }: { clock: ManualClock }) {
+export type HostFleetOptions = {
+  clock: Clock;
+  /** Resolves after a delay of a host. Tests with a manual clock advance it. */
+  wait(ms: number): Promise<void>;
+};
+
+export function createHostFleet({ clock, wait }: HostFleetOptions) {
   const hosts = new Map<string, FleetHost>();
+  /** Ids by network address. */
+  const addresses = new Map<string, string>();
   const opened = new Map<string, PortCheckRequest>();
-  const agents = createFakeAgents();
+  const agents = createModelAgents();
   let added = 0;
   agents.useClock(clock);
 
@@ -93,12 +99,15 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
     added += 1;
     const number = added;
     const id = given ?? executorId(number);
+    const cards = change.cards ?? TWO_CARDS;
     const host: FleetHost = {
       id,
-      listing: listingOf(id, number),
+      listing: change.listing ?? listingOf(id, number, cards),
+      cards,
       conduct: HONEST,
       isUp: true,
       startMs: 0,
+      probeStartMs: null,
       line: FAST_LINE,
       startsContainers: true,
       inPods: (inventory) => inventory,
@@ -109,6 +118,7 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
       ...change,
     };
     hosts.set(id, host);
+    addresses.set(host.listing.executor_ip_address, id);
     return host;
   }
 
@@ -120,13 +130,17 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
 
   const inventoryOf = (host: FleetHost): Inventory =>
     host.conduct.inventory(
-      honestInventory(host.id, RANGE, { clock, seed: sha256(host.id).slice(0, UUID_CHARS) }),
+      honestInventory(host.id, RANGE, {
+        clock,
+        cards: host.cards,
+        seed: sha256(host.id).slice(0, UUID_CHARS),
+      }),
     );
 
   /** Rejects as a client does if the agent does not answer, or rejects the route. */
   async function reach(host: FleetHost, route: string): Promise<Conduct> {
     const { conduct } = host;
-    await clock.advance(conduct.delayMs);
+    await wait(conduct.delayMs);
     if (!host.isUp || conduct.cuts.includes(route)) {
       throw new ApiError('upstream_unavailable', 'The node did not answer');
     }
@@ -134,9 +148,12 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
     return conduct;
   }
 
-  function podOf(view: PodView, { id, startMs }: FleetHost): PodView {
+  function podOf(view: PodView, { id, startMs, probeStartMs }: FleetHost): PodView {
     if (view.phase !== 'running') return view;
-    const isReady = clock.now() - view.created_ms >= startMs;
+    // Only a validator limits the lifetime of its pods.
+    const isProbe = view.remove_after_seconds !== null;
+    const readyMs = isProbe ? (probeStartMs ?? startMs) : startMs;
+    const isReady = clock.now() - view.created_ms >= readyMs;
     if (!isReady) return { ...view, phase: 'starting' };
     const ssh = { port: SSH_PORT, host_key_fingerprint: id, host_key: null, ready: true };
     return { ...view, ssh };
@@ -149,7 +166,7 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
       ...pods,
       async inventory() {
         const { inventoryMs } = await at('/v1/inventory');
-        await clock.advance(inventoryMs);
+        await wait(inventoryMs);
         return inventoryOf(hostOf(id));
       },
       async listPods() {
@@ -161,7 +178,7 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
         await at('/v1/pods');
         const { podRefusal } = hostOf(id);
         if (podRefusal !== null) throw podRefusal;
-        return pods.putPod(podId, spec);
+        return podOf(await pods.putPod(podId, spec), hostOf(id));
       },
       async getPod(podId) {
         await at('/v1/pods');
@@ -188,12 +205,12 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
       },
       async challenge(request) {
         const { nonce, proofMs, cardsMs, commitment } = await at('/v1/challenges');
-        await clock.advance(request.gpu === null ? proofMs : cardsMs);
+        await wait(request.gpu === null ? proofMs : cardsMs);
         return commitment(commitmentTo({ ...request, nonce: nonce(request.nonce) }));
       },
       async openChallenge(_, { fill }) {
         const { readMs } = await at('/v1/challenges');
-        await clock.advance(readMs);
+        await wait(readMs);
         const states = Array.from({ length: fill?.walk?.steps ?? 0 }, () => ANY_STATE);
         return { rows: [], fill: { states, leaves: [] } };
       },
@@ -202,8 +219,7 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
 
   /** Network address of a host, by which the validator reaches its ports. */
   const addressOf = (id: string) => hostOf(id).listing.executor_ip_address;
-  const hostAt = (address: string) =>
-    [...hosts.values()].find(({ listing }) => listing.executor_ip_address === address);
+  const hostAt = (address: string) => hosts.get(addresses.get(address) ?? '');
 
   const readPort: ReadPort = async (address, port) => {
     const host = hostAt(address);
@@ -219,7 +235,7 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
     const host = hostOf(id);
     const { phase } = await clientOf({ id }).getPod(podId);
     if (phase !== 'running') throw new ApiError('pod_state_conflict', `the pod is ${phase}`);
-    return host.prints(outputOf(command, host.inPods(inventoryOf(host))), command);
+    return host.prints(printedToValidator(command, host.inPods(inventoryOf(host))), command);
   };
 
   const logIn: SshLogin = async ({ host: address }) => {
@@ -227,7 +243,7 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
     if (host === undefined) throw new Error('connection refused');
     const inside = () => host.inPods(inventoryOf(host));
     return {
-      run: async (command) => host.prints(outputOf(command, inside()), command),
+      run: async (command) => host.prints(printedToValidator(command, inside()), command),
       end: () => undefined,
     };
   };
@@ -256,7 +272,13 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
     add,
     inventoryOf,
     logInAsRenter,
-    remove: (id: string) => hosts.delete(id),
+    remove(id: string): void {
+      addresses.delete(hosts.get(id)?.listing.executor_ip_address ?? '');
+      hosts.delete(id);
+    },
+    hostOf,
+    /** Removes all pods of a host, as a crash of the host without its disk does. */
+    losePods: (id: string): void => agents.host(id).pods.clear(),
     hosts: (): FleetHost[] => [...hosts.values()],
     /** Cards of a host, as its agent reports them. */
     cardsOf: (host: FleetHost) => {
@@ -301,85 +323,21 @@ export function createHostFleet({ clock }: { clock: ManualClock }) {
   };
 }
 
-const listingOf = (id: string, number: number): ExecutorToCheck => ({
+const listingOf = (
+  id: string,
+  number: number,
+  { name, count }: Cards,
+): ExecutorToCheck => ({
   id,
   executor_ip_address: `192.0.2.${number}`,
   executor_ip_port: '8080',
   uptime_in_minutes: null,
   miner_hotkey: hotkey(number),
-  gpu_type: 'NVIDIA H100 80GB HBM3',
-  gpu_count: 2,
+  gpu_type: name,
+  gpu_count: count,
   gpu_uuids: [],
   rented: false,
   pod_ids: [],
   price_uusd: null,
   collateral_deposited: true,
 });
-
-const sha256 = (...parts: readonly (string | Uint8Array)[]): string => {
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(part);
-  return hash.digest('hex');
-};
-
-/** Hashes that only a host can compute that has the seed of the challenge; they replace the work. */
-const rootFor = (seed: Uint8Array) => sha256('root', seed);
-/** State of a walk, which the fleet's verifier ignores. */
-const ANY_STATE = sha256('state');
-
-const FLEET_VERIFIER: Verifier = {
-  rows: async ({ committed }) =>
-    Buffer.from(committed.root).toString('hex') === rootFor(committed.seed) ? null : 'wrong',
-  fill: async ({ committed }) =>
-    Buffer.from(committed.root).toString('hex') === rootFor(committed.seed) ? null : 'wrong_block',
-  close: async () => undefined,
-};
-
-/** Answers a challenge with products of one round. */
-function commitmentTo({
-  challenge_id,
-  nonce,
-  executor_id: executorId,
-  product,
-  memory,
-  disk,
-  gpu,
-}: ChallengeRequest): Commitment {
-  const seed = (device: string, purpose: 'product' | 'memory' | 'disk') =>
-    seedOf({ nonce, executorId, device, purpose });
-  const filled = (device: string, purpose: 'memory' | 'disk') => ({
-    root: rootFor(seed(device, purpose)),
-    fill_ms: 0,
-  });
-  const productOn = (device: string) => ({ roots: [rootFor(seed(device, 'product'))], ms: 0 });
-  return {
-    challenge_id,
-    device: 'cpu',
-    workers: 1,
-    product: product === null ? null : productOn('cpu'),
-    memory: memory === null ? null : filled('memory', 'memory'),
-    disk: disk === null ? null : filled('disk', 'disk'),
-    cards:
-      gpu?.cards.map(({ uuid, memory: asked }) => ({
-        uuid,
-        fault: null,
-        product: productOn(uuid),
-        memory: asked === null ? null : filled(uuid, 'memory'),
-      })) ?? null,
-  };
-}
-
-/** Output of a command in a pod with the whole host. */
-function outputOf(command: string, { cpu, memory, gpu, disk }: Inventory): string {
-  const nonce = /^printf %s '([^']*)' \| sha256sum$/.exec(command)?.[1];
-  if (nonce !== undefined) return `${sha256(nonce)}  -\n`;
-  if (command !== INSPECT_SCRIPT) throw new Error(`no such command: ${command}`);
-  return [
-    `disk=${disk.total_kib}`,
-    `names=${gpu.devices.map(({ name }) => name).join(';')}`,
-    `cards=${gpu.devices.length}`,
-    `seen=MemTotal: ${memory.total_kib} kB`,
-    `memory=${memory.total_kib * KIB}`,
-    `cpu=${cpu.cores * CPU_PERIOD} ${CPU_PERIOD}`,
-  ].join('\n');
-}

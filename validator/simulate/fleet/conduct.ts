@@ -1,11 +1,11 @@
-/** Conduct of an agent and its host under inspection: honest, except where a test scripts it. */
+/** Conduct of an agent and its host under inspection: honest, except where its owner scripts it. */
 import type { Commitment } from '#shared/api/agent/challenges.ts';
 import type { EgressCheckResult, ImageAvailability } from '#shared/api/agent/host-checks.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { USUAL_MS } from '../../../validator/coverage/honest-host.ts';
-import { testInventory } from '../../fixtures/host-inventory.ts';
-import { updateStatus } from '../../fixtures/update-status.ts';
+import { USUAL_MS } from '../../coverage/honest-host.ts';
+import { type Cards, hostInventory } from './host-inventory.ts';
+import { updateStatus } from './update-status.ts';
 
 /** Digest of the driver library, on the host and in the image. */
 export const DIGEST = 'a'.repeat(64);
@@ -62,13 +62,19 @@ export const HONEST: Conduct = {
   images: 'pullable',
 };
 
-/** Inventory of an honest host with two cards, whose UUIDs are derived from `seed`, by default the executor's id. */
+/** Inventory of an honest host, by default with two cards. UUIDs are derived from `seed`, by default the executor's id. */
 export function honestInventory(
   id: string,
   range: { first: number; last: number },
-  { clock, seed = id }: { clock: Pick<Clock, 'now'>; seed?: string },
+  {
+    clock,
+    seed = id,
+    cards,
+  }: { clock: Pick<Clock, 'now'>; seed?: string; cards?: Cards },
 ): Inventory {
-  const inventory = testInventory(id, { collectedMs: clock.now(), seed });
+  const shape =
+    cards === undefined ? {} : { gpus: cards.count, name: cards.name, memoryMib: cards.memoryMib };
+  const inventory = hostInventory(id, { collectedMs: clock.now(), seed, ...shape });
   const { gpu } = inventory;
   return {
     ...inventory,

@@ -1,4 +1,4 @@
-/** Backups, restores and drills on a fake agent: accepted, then advanced by the test. */
+/** Backups, restores and drills on a modelled agent: accepted, then advanced by the owner of the agent. */
 import type {
   BackupRequestInput,
   DrillRequestInput,
@@ -10,9 +10,9 @@ import { ApiError } from '#shared/runtime/errors.ts';
 type Request = BackupRequestInput | RestoreRequestInput | DrillRequestInput;
 type Progress = Partial<Omit<OperationView, 'id' | 'pod_id' | 'kind'>>;
 
-export type FakeOperations = ReturnType<typeof createFakeOperations>;
+export type ModelOperations = ReturnType<typeof createModelOperations>;
 
-export function createFakeOperations() {
+export function createModelOperations() {
   const views = new Map<string, OperationView>();
   /** Requests by operation id; a repeated request is stored once. */
   const requests = new Map<string, Request>();
@@ -30,7 +30,7 @@ export function createFakeOperations() {
     return view;
   }
 
-  const fake = {
+  const model = {
     views,
     requests,
     /** `backup <id>`, `restore <id>`, `verify <id>`, `cancel <id>`, in order, repeats included. */
@@ -45,7 +45,7 @@ export function createFakeOperations() {
     begin(kind: OperationView['kind'], podId: string, request: Request, nowMs: number) {
       const { operation_id: id } = request;
       calls.push(`${kind} ${id}`);
-      if (fake.refusal !== null) throw fake.refusal;
+      if (model.refusal !== null) throw model.refusal;
       const present = views.get(id);
       if (present !== undefined) return present;
       const others = [...views.values()].filter((view) => view.pod_id === podId);
@@ -108,5 +108,5 @@ export function createFakeOperations() {
       change(id, { stage: 'failed', error, finished_ms: get(id).started_ms + 1 });
     },
   };
-  return fake;
+  return model;
 }

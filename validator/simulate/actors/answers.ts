@@ -1,0 +1,25 @@
+/** The parts of the API's answers that actors read. */
+import { z } from 'zod';
+import type { Answer } from '../world/api.ts';
+
+export const SignedUp = z.object({ api_key: z.string(), user: z.object({ id: z.string() }) });
+export const LoggedIn = z.object({ data: z.object({ token: z.string() }) });
+export const MadeToken = z.object({ data: z.object({ token: z.string() }) });
+export const AddedNode = z.object({ data: z.object({ id: z.string() }) });
+export const Rented = z.object({ pod_id: z.string(), selected_executor: z.object({ id: z.string() }) });
+export const SeenPod = z.object({ id: z.string(), status: z.string() });
+
+const Refused = z.object({ error: z.object({ code: z.string() }) });
+
+/** Returns the error code of an answer; null for a success. */
+export function codeIn({ status, body }: Answer): string | null {
+  if (status < 400) return null;
+  return Refused.safeParse(body).data?.error.code ?? `status_${status}`;
+}
+
+/** Parses a successful answer. Throws for any other. */
+export function expectAnswer<T>(schema: z.ZodType<T>, answer: Answer, what: string): T {
+  const parsed = schema.safeParse(answer.body);
+  if (answer.status < 400 && parsed.success) return parsed.data;
+  throw new Error(`${what}: status ${answer.status}, ${JSON.stringify(answer.body).slice(0, 300)}`);
+}

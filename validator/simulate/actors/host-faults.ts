@@ -1,0 +1,127 @@
+/** Faults of hosts and regions at seeded times. */
+import type { HOST_FAULTS, ScenarioEvent } from '../scenarios/scenario.ts';
+import type { World } from '../world/world.ts';
+import { exponential, logNormal } from './draws.ts';
+import type { Provider } from './provider.ts';
+
+type FaultKind = (typeof HOST_FAULTS)[number];
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const MONTH_MS = 30 * 24 * HOUR_MS;
+const SLOW_FACTOR = 10;
+
+/** Median duration of each fault in milliseconds, and the deviation of its logarithm. */
+const DURATIONS: Record<FaultKind, { medianMs: number; sigma: number }> = {
+  flap: { medianMs: 4 * MINUTE_MS, sigma: 1 },
+  dies: { medianMs: 5 * HOUR_MS, sigma: 1 },
+  slow: { medianMs: 8 * HOUR_MS, sigma: 0.5 },
+  card: { medianMs: 24 * HOUR_MS, sigma: 0.5 },
+};
+
+export type Faults = {
+  /** Begins one process for each kind of fault of the host. They end with `stop`. */
+  begin(provider: Provider): void;
+  /** Begins the events of the scenario. */
+  beginEvents(providers: readonly Provider[]): void;
+  /** Ends all faults: hosts answer again, and no further fault begins. */
+  stop(): void;
+};
+
+export function createFaults(world: World): Faults {
+  const { clock, fleet, journal, scenario } = world;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  /** Number of reasons for which each host does not answer. */
+  const outages = new Map<string, number>();
+  const repairs = new Set<() => void>();
+
+  function changeOutages(executorId: string, by: 1 | -1): void {
+    const count = (outages.get(executorId) ?? 0) + by;
+    outages.set(executorId, count);
+    fleet.hostOf(executorId).isUp = count === 0;
+  }
+
+  /** Applies a fault, and returns its repair. */
+  function apply(kind: FaultKind, executorId: string): () => void {
+    const host = fleet.hostOf(executorId);
+    if (kind === 'slow') {
+      host.startMs *= SLOW_FACTOR;
+      return () => {
+        host.startMs /= SLOW_FACTOR;
+      };
+    }
+    if (kind === 'card') {
+      const { cards } = host;
+      host.cards = { ...cards, count: Math.max(0, cards.count - 1) };
+      return () => {
+        host.cards = cards;
+      };
+    }
+    if (kind === 'dies') fleet.losePods(executorId);
+    changeOutages(executorId, 1);
+    return () => changeOutages(executorId, -1);
+  }
+
+  async function suffer(provider: Provider, kind: FaultKind, perMonth: number): Promise<void> {
+    const random = world.randomOf(`${provider.name} ${kind}`);
+    const { executorId: executor } = provider;
+    const { medianMs, sigma } = DURATIONS[kind];
+    while (!signal.aborted) {
+      await clock.sleep(exponential(random, MONTH_MS / perMonth), signal);
+      const lastsMs = Math.round(logNormal(random, medianMs, sigma));
+      journal.record({ kind: `fault-${kind}`, executor, lasts_ms: lastsMs });
+      await during(apply(kind, executor), lastsMs);
+      journal.record({ kind: 'repair', executor, fault: kind });
+    }
+  }
+
+  async function during(repair: () => void, lastsMs: number): Promise<void> {
+    repairs.add(repair);
+    await clock.sleep(lastsMs, signal);
+    repairs.delete(repair);
+    repair();
+  }
+
+  async function perform(event: ScenarioEvent, providers: readonly Provider[]): Promise<void> {
+    await clock.sleep(event.at_hours * HOUR_MS, signal);
+    if (event.kind === 'leave') {
+      const leaving = providers.slice(0, Math.floor((providers.length * event.share_permille) / 1_000));
+      journal.record({ kind: 'fault-leave', hosts: leaving.length });
+      for (const { executorId } of leaving) {
+        fleet.losePods(executorId);
+        changeOutages(executorId, 1);
+      }
+      return;
+    }
+    const hit = providers.filter(({ region }) => region === event.region);
+    const lastsMs = event.for_hours * HOUR_MS;
+    journal.record({ kind: 'fault-region', region: event.region, lasts_ms: lastsMs });
+    for (const { executorId } of hit) changeOutages(executorId, 1);
+    await during(() => {
+      for (const { executorId } of hit) changeOutages(executorId, -1);
+    }, lastsMs);
+    journal.record({ kind: 'repair', fault: 'region', region: event.region });
+  }
+
+  const detach = (work: Promise<void>): void =>
+    void work.catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+
+  return {
+    begin(provider) {
+      for (const [kind, perMonth] of Object.entries(scenario.host_faults)) {
+        if (perMonth > 0) detach(suffer(provider, kind as FaultKind, perMonth));
+      }
+    },
+    beginEvents(providers) {
+      for (const event of scenario.events) detach(perform(event, providers));
+    },
+    stop() {
+      stopping.abort();
+      for (const repair of repairs) repair();
+      repairs.clear();
+    },
+  };
+}

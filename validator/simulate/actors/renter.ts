@@ -1,0 +1,172 @@
+/** Renters: each rents for a job, waits until the pod runs, uses it, and ends it. */
+import type { Random } from '#shared/runtime/random.ts';
+import type { Violations } from '../invariants/violations.ts';
+import type { Job } from '../scenarios/scenario.ts';
+import type { ApiRequest } from '../world/api.ts';
+import type { World } from '../world/world.ts';
+import { codeIn, expectAnswer, Rented, SeenPod, SignedUp } from './answers.ts';
+import { chance, exponential, logNormal, weighted } from './draws.ts';
+
+export type Renter = { name: string; accountId: string; headers: Record<string, string>; random: Random };
+
+/** Outcome of jobs, for the report. */
+export type RenterFigures = {
+  jobs: number;
+  /** Refusals by error code. */
+  refusals: Map<string, number>;
+  rented: number;
+  /** Milliseconds from the rental to RUNNING, for each pod that ran. */
+  startMs: number[];
+  failedStarts: number;
+  /** Pods that ended before their renter ended them, by the last status. */
+  interrupted: Map<string, number>;
+};
+
+export const noFigures = (): RenterFigures => ({
+  jobs: 0,
+  refusals: new Map(),
+  rented: 0,
+  startMs: [],
+  failedStarts: 0,
+  interrupted: new Map(),
+});
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const MINUTES = 60;
+const PASSWORD = 'correct horse battery';
+const PUBLIC_KEY =
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJ/tAzpR9ZwrM6Ejqg2T6Vm1Z2sCfIHmPpRUSk/4sIW renter';
+/** Template with a plain Ubuntu image. */
+const TEMPLATE = '1948937e-5049-47ad-8e26-bcf1a4549d70';
+/** Pauses between two looks at a pod that starts: a person looks often at first. */
+const FIRST_LOOK_MS = 15 * SECOND_MS;
+const LAST_LOOK_MS = 5 * MINUTE_MS;
+/** Pause between two looks at a pod that runs. */
+const WATCH_MS = HOUR_MS;
+/**
+ * Time within which a rental must run, fail or be refunded: the longest launch of the central API, with the pauses of
+ * its jobs.
+ */
+const DECIDED_WITHIN_MS = 2 * HOUR_MS + 30 * MINUTE_MS;
+
+/** Creates the account. */
+export async function signUpRenter(world: World, number: number): Promise<Renter> {
+  const name = `renter-${number}`;
+  const answer = await world.call({
+    method: 'POST',
+    path: '/api/users',
+    body: { email: `${name}@example.com`, password: PASSWORD },
+  });
+  const { api_key: key, user } = expectAnswer(SignedUp, answer, 'sign-up');
+  world.journal.record({ kind: 'sign-up', actor: name, account: user.id });
+  return { name, accountId: user.id, headers: { 'x-api-key': key }, random: world.randomOf(name) };
+}
+
+type RunningRenter = { world: World; renter: Renter; figures: RenterFigures; violations: Violations };
+
+/** Runs one job after the other until `signal` aborts. The pod of the last job remains. */
+export async function runRenter(parts: RunningRenter, signal: AbortSignal): Promise<void> {
+  const { world, renter } = parts;
+  const { demand } = world.scenario;
+  for (;;) {
+    await world.clock.sleep(exponential(renter.random, demand.pause_hours * HOUR_MS), signal);
+    await runJob(parts, weighted(renter.random, demand.jobs), signal);
+  }
+}
+
+async function runJob(parts: RunningRenter, job: Job, signal: AbortSignal): Promise<void> {
+  const { world, renter, figures } = parts;
+  const { clock, scenario } = world;
+  const hours = logNormal(renter.random, job.hours, job.hours_sigma);
+  const isForgotten = chance(renter.random, scenario.demand.idle_permille);
+  figures.jobs += 1;
+  const podId = await rent(parts, job, hours);
+  if (podId === null) return;
+  const isRunning = await awaitStart(parts, podId, signal);
+  if (!isRunning) return end(parts, podId);
+  if (isForgotten) return;
+  const untilMs = clock.now() + Math.round(hours * HOUR_MS);
+  while (clock.now() < untilMs) {
+    await clock.sleep(Math.min(WATCH_MS, untilMs - clock.now()), signal);
+    const status = await statusOf(parts, podId);
+    if (status === 'RUNNING' || status === 'PENDING') continue;
+    figures.interrupted.set(status, (figures.interrupted.get(status) ?? 0) + 1);
+    return end(parts, podId);
+  }
+  await end(parts, podId);
+}
+
+const send = ({ world, renter }: RunningRenter, request: Omit<ApiRequest, 'headers'>) =>
+  world.call({ ...request, headers: renter.headers });
+
+/** Returns the id of the pod; null if the rental was refused. */
+async function rent(parts: RunningRenter, job: Job, hours: number): Promise<string | null> {
+  const { world, renter, figures } = parts;
+  const answer = await send(parts, {
+    method: 'POST',
+    path: '/api/executors/rent-by-spec',
+    body: {
+      pod_name: renter.name,
+      template_id: TEMPLATE,
+      user_public_key: PUBLIC_KEY,
+      gpu_count: job.gpus,
+      max_price_per_gpu_hour: job.max_price_usd,
+      ...(job.gpu === undefined ? {} : { gpu_type: job.gpu }),
+    },
+  });
+  const code = codeIn(answer);
+  const actor = renter.name;
+  if (code !== null) {
+    figures.refusals.set(code, (figures.refusals.get(code) ?? 0) + 1);
+    world.journal.record({ kind: 'refused', actor, code });
+    return null;
+  }
+  const { pod_id: pod, selected_executor: executor } = expectAnswer(Rented, answer, 'rental');
+  figures.rented += 1;
+  world.journal.record({ kind: 'rented', actor, pod, executor: executor.id, minutes: Math.round(hours * MINUTES) });
+  return pod;
+}
+
+/** Returns true when the pod runs, false when it has failed. */
+async function awaitStart(
+  parts: RunningRenter,
+  podId: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { world, figures, violations } = parts;
+  const { clock } = world;
+  const beganMs = clock.now();
+  for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_LOOK_MS)) {
+    await clock.sleep(pauseMs, signal);
+    const status = await statusOf(parts, podId);
+    const tookMs = clock.now() - beganMs;
+    if (status === 'RUNNING') {
+      figures.startMs.push(tookMs);
+      return true;
+    }
+    if (status !== 'PENDING') {
+      figures.failedStarts += 1;
+      return false;
+    }
+    if (tookMs > DECIDED_WITHIN_MS) {
+      violations.report('rental-decided', `a pod is PENDING after ${tookMs} ms`, [podId]);
+      return false;
+    }
+  }
+}
+
+async function statusOf(parts: RunningRenter, podId: string): Promise<string> {
+  const { world, renter } = parts;
+  const answer = await send(parts, { method: 'GET', path: `/api/pods/${podId}` });
+  const status = answer.status < 400 ? SeenPod.parse(answer.body).status : (codeIn(answer) ?? '');
+  world.journal.record({ kind: 'seen', actor: renter.name, pod: podId, status });
+  return status;
+}
+
+async function end(parts: RunningRenter, podId: string): Promise<void> {
+  const { world, renter } = parts;
+  const answer = await send(parts, { method: 'DELETE', path: `/api/pods/${podId}` });
+  world.journal.record({ kind: 'ended', actor: renter.name, pod: podId, code: codeIn(answer) });
+}

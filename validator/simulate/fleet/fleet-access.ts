@@ -1,0 +1,68 @@
+/** The fleet behind the ports of the services: the validator's access to hosts, and the central API's agents. */
+import type { AgentClient } from '#shared/api/agent/agent-client.ts';
+import { ApiError } from '#shared/runtime/errors.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
+import type { Agents } from '../../central/platform/ports.ts';
+import type { HostAccess } from '../../inspection/links/host-access.ts';
+import type { HostFleet } from './host-fleet.ts';
+
+/** Called before an agent executes a command of the central API. */
+export type OnCommand = (command: string, executorId: string, podId: string) => void;
+
+const noGateway = (): never => {
+  throw new ApiError('upstream_unavailable', 'the simulation does not relay through the gateway');
+};
+
+/** How the validator reaches the hosts. */
+export function hostAccessOf(fleet: HostFleet): HostAccess {
+  const { clientOf, identityOf, readPort, logIn, readBanner, runInPod, verifier } = fleet;
+  return {
+    clientOf,
+    identityOf,
+    readPort,
+    logIn,
+    readBanner,
+    runInPod,
+    verifier,
+    observePort: async () => ({ found: 'refused', sent: 'tls' }),
+    sendTo: () => async () => noGateway(),
+    connectTo: () => async () => noGateway(),
+    closeAll: () => undefined,
+  };
+}
+
+/** The agents of the fleet, as the central API reaches them. `onCommand` receives each change of a pod. */
+export function agentsOf(
+  fleet: HostFleet,
+  keys: { central: Hotkey; validator: Hotkey },
+  onCommand: OnCommand,
+): Agents {
+  function clientOf(executorId: string): AgentClient {
+    const client = fleet.agents.clientOf(executorId);
+    return {
+      ...client,
+      putPod(podId, spec) {
+        onCommand('put', executorId, podId);
+        return client.putPod(podId, spec);
+      },
+      deletePod(podId) {
+        onCommand('delete', executorId, podId);
+        return client.deletePod(podId);
+      },
+      rebootPod(podId, reboot) {
+        onCommand('reboot', executorId, podId);
+        return client.rebootPod(podId, reboot);
+      },
+      setStopped(podId, stopped) {
+        onCommand(stopped ? 'stop' : 'start', executorId, podId);
+        return client.setStopped(podId, stopped);
+      },
+    };
+  }
+  return {
+    ...fleet.agents,
+    hotkey: keys.central,
+    gateway: { ...fleet.agents.gateway, hotkey: keys.validator },
+    clientOf,
+  };
+}

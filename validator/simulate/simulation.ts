@@ -1,0 +1,123 @@
+/** Runs a simulation: creates the actors, lets time pass, checks the invariants, and ends with a phase without faults. */
+import type { Log } from '#shared/runtime/log.ts';
+import { createFaults, type Faults } from './actors/host-faults.ts';
+import { enrolProvider, type Provider, runPrices } from './actors/provider.ts';
+import { noFigures, type RenterFigures, runRenter, signUpRenter } from './actors/renter.ts';
+import { checkLedger, checkSlots } from './invariants/database-invariants.ts';
+import { createViolations, type Violation, type Violations } from './invariants/violations.ts';
+import { type DayFigures, dayFigures } from './report/day-figures.ts';
+import type { Scenario } from './scenarios/scenario.ts';
+import { finalState } from './world/final-state.ts';
+import { createWorld, type World } from './world/world.ts';
+
+export type SimulationOptions = {
+  scenario: Scenario;
+  seed: number;
+  providers: number;
+  renters: number;
+  days: number;
+  /** Address of the central API's database. */
+  database: string;
+  log: Log;
+  /** Receives each event as a line of JSON. */
+  onEvent(line: string): void;
+  /** Called after each simulated day. */
+  onDay(figures: DayFigures): void;
+};
+
+export type SimulationResult = {
+  violation: Violation | null;
+  events: number;
+  /** Identifies the run: equal for equal options, on every database. */
+  hash: string;
+  days: DayFigures[];
+  figures: RenterFigures;
+};
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const HOURS = 24;
+/** Time without faults and new jobs in which the market must come to rest. */
+const LIVENESS_MS = 6 * HOUR_MS;
+
+export async function runSimulation(options: SimulationOptions): Promise<SimulationResult> {
+  const world = await createWorld({ ...options, write: options.onEvent });
+  try {
+    return await runWorld(world, options);
+  } finally {
+    await world.close();
+  }
+}
+
+async function runWorld(world: World, options: SimulationOptions): Promise<SimulationResult> {
+  const { clock, journal } = world;
+  const violations = createViolations(clock.now, journal);
+  const figures = noFigures();
+  const stopping = new AbortController();
+  const faults = createFaults(world);
+  const startMs = clock.now();
+  const parts: Actors = { options, violations, figures, faults, signal: stopping.signal };
+  await clock.complete(beginActors(world, parts));
+  const days: DayFigures[] = [];
+  const hasFailed = () => violations.first() !== null;
+  for (let day = 1; day <= options.days && !hasFailed(); day += 1) {
+    for (let hour = 1; hour <= HOURS && !hasFailed(); hour += 1) {
+      await clock.runUntil(startMs + (day - 1) * DAY_MS + hour * HOUR_MS, hasFailed);
+      await clock.complete(checkHourly(world, violations));
+    }
+    const ended = await clock.complete(dayFigures(world, { day, figures }));
+    days.push(ended);
+    options.onDay(ended);
+  }
+  stopping.abort();
+  faults.stop();
+  if (!hasFailed()) await clock.runUntil(clock.now() + LIVENESS_MS, hasFailed);
+  await clock.complete(checkHourly(world, violations));
+  const end = await clock.complete(finalState(world, violations));
+  return {
+    violation: violations.first(),
+    events: journal.count(),
+    hash: journal.hash(end),
+    days,
+    figures,
+  };
+}
+
+type Actors = {
+  options: SimulationOptions;
+  violations: Violations;
+  figures: RenterFigures;
+  faults: Faults;
+  signal: AbortSignal;
+};
+
+async function beginActors(world: World, parts: Actors): Promise<void> {
+  const { options, violations, figures, faults, signal } = parts;
+  const providers: Provider[] = [];
+  for (let number = 1; number <= options.providers; number += 1) {
+    providers.push(await enrolProvider(world, number));
+  }
+  const renters = [];
+  for (let number = 1; number <= options.renters; number += 1) {
+    renters.push(await signUpRenter(world, number));
+  }
+  const detach = (work: Promise<void>) =>
+    void work.catch((error: unknown) => {
+      if (signal.aborted) return;
+      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      violations.report('errors', `an actor failed: ${text}`, []);
+    });
+  for (const provider of providers) {
+    detach(runPrices(world, provider));
+    faults.begin(provider);
+  }
+  faults.beginEvents(providers);
+  for (const renter of renters) {
+    detach(runRenter({ world, renter, figures, violations }, signal));
+  }
+}
+
+async function checkHourly({ db }: World, violations: Violations): Promise<void> {
+  await checkLedger(db, violations);
+  await checkSlots(db, violations);
+}
