@@ -6,27 +6,46 @@ import { createHook } from 'node:async_hooks';
 
 /** Kinds of resources that exist for one request: `ARGON2REQUEST`, `SIGNREQUEST`, `FSREQPROMISE` … */
 const REQUEST = /REQUEST$|^FSREQ|REQWRAP$/;
+/** Requests that always end in the thread pool: files, and the signatures of WebCrypto, which have no callback. */
+const ALWAYS_OUTSIDE = /^FSREQ|REQWRAP$|^SIGNREQUEST$/;
 
 /** Promises are not tracked, because they end within JavaScript. The types of Node lack this option. */
 const HOOK_OPTIONS = { trackPromises: false };
 
 export type OutsideWork = {
-  /** Returns true while work is unfinished. */
+  /** Returns true while work is unfinished. Call it from a new turn of the event loop. */
   isPending(): boolean;
   stop(): void;
 };
 
 /** Starts counting. Requests that began earlier are not counted. */
 export function trackOutsideWork(): OutsideWork {
-  const pending = new Set<number>();
+  const pending = new Map<number, object>();
   const hook = createHook({
     ...HOOK_OPTIONS,
-    init(id, type) {
-      if (REQUEST.test(type)) pending.add(id);
+    init(id, type, _trigger, resource) {
+      if (REQUEST.test(type)) pending.set(id, ALWAYS_OUTSIDE.test(type) ? IN_POOL : resource);
     },
     before: (id) => void pending.delete(id),
-    destroy: (id) => void pending.delete(id),
   });
   hook.enable();
-  return { isPending: () => pending.size > 0, stop: () => void hook.disable() };
+
+  /** Other jobs of node:crypto without a callback run synchronously, and have ended when the event loop turns. */
+  function dropSynchronous(): void {
+    for (const [id, job] of pending) {
+      if (job !== IN_POOL && !('ondone' in job && typeof job.ondone === 'function')) pending.delete(id);
+    }
+  }
+
+  return {
+    isPending() {
+      if (pending.size === 0) return false;
+      dropSynchronous();
+      return pending.size > 0;
+    },
+    stop: () => void hook.disable(),
+  };
 }
+
+/** Stands for a request that always ends in the thread pool. */
+const IN_POOL = {};
