@@ -35,6 +35,7 @@ const ORDER: Record<string, readonly string[]> = {
   ],
   'validator/': [
     ...[
+      'simulate',
       'embedded',
       'provider-cli',
       'console',

@@ -18,6 +18,7 @@ export const HELP_FOLDERS = [
   'validator/embedded',
   'validator/embedded/doctor',
   'validator/provider-cli',
+  'validator/simulate',
 ];
 
 /** Output of a program with one argument. */

@@ -13,7 +13,7 @@ const BROKEN: Record<string, [path: string, text: string][]> = {
     ['agent/app.ts', "import type { A } from '../validator/app.ts';"],
     ['validator/embedded/local-agent.ts', "const a = await import('../../agent/main.ts');"],
   ],
-  'only validator/main.ts and validator/embedded compose the central API': [
+  'only validator/main.ts, embedded and simulate compose the central API': [
     ['validator/inspection/health.job.ts', "import { a } from '../central/app.ts';"],
   ],
   'the console imports nothing outside its folder, and only tests import it': [
@@ -157,6 +157,7 @@ const SOUND: [path: string, text: string][] = [
   ['shared/http/server.test.ts', "import { a } from '../../test/fakes/manual-clock.ts';"],
   ['validator/main.ts', "import { a } from './central/app.ts';"],
   ['validator/embedded/demo.ts', "import { a } from '../central/app.ts';"],
+  ['validator/simulate/world.ts', "import { a } from '../central/app.ts';"],
   ['validator/central/app.ts', "import { a } from './pods/pod.store.ts';"],
   [
     'validator/central/market/pods/pod.service.ts',

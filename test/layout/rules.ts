@@ -33,10 +33,16 @@ export const RULES: readonly Rule[] = [
       : path.startsWith('validator/') && isUnder(target, 'agent/'),
   ),
   forbidImports(
-    'only validator/main.ts and validator/embedded compose the central API',
+    'only validator/main.ts, embedded and simulate compose the central API',
     (path, { target }) =>
       isUnder(target, 'validator/central/') &&
-      !isUnder(path, 'validator/central/', 'validator/embedded/', 'validator/main.ts') &&
+      !isUnder(
+        path,
+        'validator/central/',
+        'validator/embedded/',
+        'validator/simulate/',
+        'validator/main.ts',
+      ) &&
       // The provider's command line is a client: it shares the schemas of the portal.
       !(isUnder(path, 'validator/provider-cli/') && hasRole(target, 'schemas')) &&
       !isTest(path),

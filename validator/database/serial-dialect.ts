@@ -37,8 +37,9 @@ class SerialConnection implements DatabaseConnection {
     return this.#pass(() => this.inner.executeQuery<R>(query));
   }
 
-  streamQuery<R>(query: CompiledQuery, chunkSize?: number): AsyncIterableIterator<QueryResult<R>> {
-    return this.inner.streamQuery<R>(query, chunkSize);
+  /** The product streams no rows. */
+  streamQuery(): never {
+    throw new Error('a serial connection streams no rows');
   }
 }
 

@@ -122,10 +122,12 @@ export type CentralOptions = {
   /** Maximum number of nodes that a process syncs at once. Default: 64. */
   syncConcurrency?: number;
   /**
-   * Shortest pause of the jobs that poll for due rows. Default: the pause of each job, 0.3 to 5 seconds. A simulation
-   * sets it, because it polls for months of time. Only for a process that is alone on its database.
+   * Shortest pause of the jobs that poll for rows of other processes. Default: the pause of each job, 0.3 to 60 seconds.
+   * A simulation sets it, because it polls for months of time. Only for a process that is alone on its database.
    */
   pollMs?: number;
+  /** Pause between two syncs of a node with a pod in transition. Default: 150 milliseconds. */
+  busySyncMs?: number;
   /** Interval between two comparisons of the pods of all nodes with the database. Default: ten minutes. */
   surveyIntervalMs?: number;
   /** False: no samples are collected from agents. Default: true. */

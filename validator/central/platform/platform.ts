@@ -53,6 +53,7 @@ export function createPlatform(
         notifier,
         trust,
         handlers: { ...handlers, retention: retention.handler },
+        pollMs,
         begin: retention.begin,
       });
       return { ...schedule, removeOldRows: retention.runOnce };

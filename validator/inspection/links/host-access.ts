@@ -1,4 +1,6 @@
 /** How the validator reaches agents and hosts: a port, because a simulation has models of both. */
+import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
+import type { AgentIdentity } from '../../checks/check.ts';
 import type { ReadPort } from '../port-check.ts';
 import { readPort } from '../port-check.ts';
 import { createVerifier, type Verifier } from '../proof/verifier.ts';
@@ -10,7 +12,9 @@ import {
 import { createRunInPod, type RunInPod } from '../reports/pod-terminal.ts';
 import { type AgentLinks, type AgentLinksOptions, createAgentLinks } from './agent-links.ts';
 
-export type HostAccess = AgentLinks & {
+export type HostAccess = Omit<AgentLinks, 'identityOf'> & {
+  /** Returns the identity with which the agent answers. */
+  identityOf(executor: ExecutorToCheck): Promise<AgentIdentity>;
   /** Reads what a port of a host sends. */
   readPort: ReadPort;
   /** Logs in to the pod of a rental probe. */

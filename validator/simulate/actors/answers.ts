@@ -7,7 +7,11 @@ export const LoggedIn = z.object({ data: z.object({ token: z.string() }) });
 export const MadeToken = z.object({ data: z.object({ token: z.string() }) });
 export const AddedNode = z.object({ data: z.object({ id: z.string() }) });
 export const Rented = z.object({ pod_id: z.string(), selected_executor: z.object({ id: z.string() }) });
-export const SeenPod = z.object({ id: z.string(), status: z.string() });
+export const SeenPod = z.object({
+  id: z.string(),
+  status: z.string(),
+  reason_code: z.string().nullable(),
+});
 
 const Refused = z.object({ error: z.object({ code: z.string() }) });
 

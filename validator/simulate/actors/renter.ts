@@ -160,8 +160,11 @@ async function awaitStart(
 async function statusOf(parts: RunningRenter, podId: string): Promise<string> {
   const { world, renter } = parts;
   const answer = await send(parts, { method: 'GET', path: `/api/pods/${podId}` });
-  const status = answer.status < 400 ? SeenPod.parse(answer.body).status : (codeIn(answer) ?? '');
-  world.journal.record({ kind: 'seen', actor: renter.name, pod: podId, status });
+  const code = codeIn(answer);
+  const pod = code === null ? expectAnswer(SeenPod, answer, 'pod') : null;
+  const status = pod?.status ?? code ?? '';
+  const reason = pod?.reason_code ?? null;
+  world.journal.record({ kind: 'seen', actor: renter.name, pod: podId, status, reason });
   return status;
 }
 

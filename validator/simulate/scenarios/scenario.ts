@@ -96,10 +96,12 @@ export const Scenario = z
     check_interval_minutes: z.int().min(5).max(1_440).default(360),
     /** Interval of the pod sync of a host whose pods need nothing. */
     sync_interval_seconds: z.int().min(1).max(3_600).default(900),
+    /** Interval of the pod sync of a host with a pod that starts, reboots or ends. */
+    busy_sync_seconds: z.int().min(1).max(600).default(15),
     /** Interval of the metering job. */
     meter_tick_seconds: z.int().min(10).max(3_600).default(900),
-    /** Shortest pause of the central API's jobs. */
-    poll_seconds: z.int().min(1).max(60).default(20),
+    /** Shortest pause of the central API's jobs that poll for rows of other processes. */
+    poll_seconds: z.int().min(1).max(3_600).default(600),
     supply: Supply,
     demand: Demand,
     host_faults: z.partialRecord(z.enum(HOST_FAULTS), z.number().min(0).max(1_000)).default({}),

@@ -135,6 +135,7 @@ async function startServices(options: ServiceOptions): Promise<Pick<World, 'cent
       signupCreditUusd: Math.round(scenario.demand.credit_usd * MICRO_USD),
       syncIntervalMs: scenario.sync_interval_seconds * SECOND_MS,
       meterTickMs: scenario.meter_tick_seconds * SECOND_MS,
+      busySyncMs: scenario.busy_sync_seconds * SECOND_MS,
       pollMs: scenario.poll_seconds * SECOND_MS,
     },
   );

@@ -42,8 +42,13 @@ export type SyncJobDeps = Omit<SyncDeps, 'seen'> & {
   syncIntervalMs: number;
   /** Maximum number of concurrent passes. */
   syncConcurrency: number;
-  /** Shortest pause between two claims while no pass ends and nothing is woken. */
+  /**
+   * Longest pause between two claims while nothing is due or woken, for a process that is alone on its database: no
+   * other process makes executors due. Default: it claims every POLL_INTERVAL_MS.
+   */
   pollMs?: number;
+  /** Pause between two syncs of a node with a pod in transition. Default: BUSY_INTERVAL_MS. */
+  busyIntervalMs?: number;
   /** Notifies other processes on the same database that executors are due. */
   wakeOthers(): void;
 };
@@ -54,6 +59,7 @@ export type SyncJobDeps = Omit<SyncDeps, 'seen'> & {
  */
 export function createPodSyncJob(deps: SyncJobDeps) {
   const { clock, log, queue, syncIntervalMs, syncConcurrency } = deps;
+  const { pollMs = 0, busyIntervalMs: busyMs = BUSY_INTERVAL_MS } = deps;
   const seen = createSeenTimes();
   const { syncExecutor, suspendMeters } = createPodSync({ ...deps, seen });
   const maxUnreachable = Math.max(1, Math.floor(syncConcurrency * UNREACHABLE_SHARE));
@@ -66,6 +72,8 @@ export function createPodSyncJob(deps: SyncJobDeps) {
   let watching: Loop | null = null;
   let isAbandoned = false;
   let isGathering = false;
+  /** Time of the next poll while nothing is woken, in wall clock time. Used only with `pollMs`. */
+  let nextPollMs = 0;
 
   const wakeLoop = () => syncing?.wake();
 
@@ -76,8 +84,8 @@ export function createPodSyncJob(deps: SyncJobDeps) {
       return FAILED;
     });
     const failures = result === 'unreachable' ? claim.failures + 1 : 0;
-    const pauseMs = pauseAfter(result, failures, syncIntervalMs);
-    ended.push({ executorId, failures, pauseMs, isEmpty });
+    const waitMs = pauseAfter(result, failures, { idleMs: syncIntervalMs, busyMs });
+    ended.push({ executorId, failures, pauseMs: waitMs, isEmpty });
     pollSoon();
   }
 
@@ -125,7 +133,10 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     for (const release of releases) if (!kept.has(release)) running.delete(release.executorId);
     for (const claim of left.claims) running.set(claim.executorId, { claim, pass: runPass(claim) });
     if (wakes.length > 0) deps.wakeOthers();
+    if (pollMs > 0) nextPollMs = (await queue.nextDueMs()) ?? clock.now() + pollMs;
   }
+
+  const pauseMs = () => Math.min(Math.max(nextPollMs - clock.now(), POLL_INTERVAL_MS), pollMs);
 
   const passes = () => Promise.all([...running.values()].map(({ pass }) => pass));
 
@@ -146,7 +157,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
      * call it again at once.
      */
     async runOnce(): Promise<void> {
-      await poll({ aheadMs: BUSY_INTERVAL_MS });
+      await poll({ aheadMs: busyMs });
       await passes();
       await poll({ maySync: false });
     },
@@ -168,13 +179,13 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     start(): void {
       syncing ??= startLoop({
         clock,
-        intervalMs: Math.max(POLL_INTERVAL_MS, deps.pollMs ?? 0),
+        intervalMs: pollMs > 0 ? pauseMs : POLL_INTERVAL_MS,
         run: () => polls.beatAfter(() => poll()),
         onError: (error) => log.error({ err: error }, `pod sync: ${messageOf(error)}`),
       });
       watching ??= startLoop({
         clock,
-        intervalMs: WATCH_INTERVAL_MS,
+        intervalMs: Math.max(WATCH_INTERVAL_MS, pollMs),
         run: watch,
         onError: (error) => log.error({ err: error }, 'watching the sync queue failed'),
       });
@@ -201,16 +212,20 @@ export function createPodSyncJob(deps: SyncJobDeps) {
 
 const FAILED: PassResult = { result: 'unreachable', isEmpty: false };
 
-function pauseAfter(result: SyncResult, failures: number, intervalMs: number): number {
+function pauseAfter(
+  result: SyncResult,
+  failures: number,
+  { idleMs, busyMs }: { idleMs: number; busyMs: number },
+): number {
   switch (result) {
     case 'busy':
-      return BUSY_INTERVAL_MS;
+      return busyMs;
     case 'idle':
-      return intervalMs;
+      return idleMs;
     case 'refused':
-      return REFUSED_INTERVAL_MS;
+      return Math.max(REFUSED_INTERVAL_MS, busyMs);
     case 'working':
-      return WORKING_INTERVAL_MS;
+      return Math.max(WORKING_INTERVAL_MS, busyMs);
     case 'unreachable':
       return Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), LAST_BACKOFF_MS);
   }

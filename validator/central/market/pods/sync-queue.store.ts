@@ -179,6 +179,18 @@ const LANES: readonly Lane[] = [false, true].flatMap((failing) => [
   { failing, woken: 0 },
 ]);
 
+/** Returns the due time of the first entry that is not claimed, also in the future; null if there is none. */
+export async function earliestDueMs(db: Db): Promise<number | null> {
+  const earliest = await db
+    .selectFrom('sync_turns')
+    .select('due_at')
+    .where('boot_id', 'is', null)
+    .orderBy('due_at')
+    .limit(1)
+    .executeTakeFirst();
+  return earliest?.due_at ?? null;
+}
+
 /** Returns the time from which the oldest entry is due that is due and not claimed; null if there is none. */
 export async function oldestDueMs(db: Db, nowMs: number): Promise<number | null> {
   const times: number[] = [];

@@ -5,6 +5,7 @@ import type { Processes } from '../../platform/processes.ts';
 import {
   type Claim,
   claimEntries,
+  earliestDueMs,
   listDueEntries,
   lockedAmong,
   oldestDueMs,
@@ -111,6 +112,9 @@ export function createSyncQueue(deps: {
       const nowMs = clock.now();
       return nowMs - ((await oldestDueMs(db, nowMs)) ?? nowMs);
     },
+
+    /** Returns the time at which the next executor is due that is not claimed; null if there is none. */
+    nextDueMs: () => earliestDueMs(db),
 
     /** Makes executors due that are not due within `longestMs`, because the clock was set back. */
     pullIn: (longestMs: number) => pullInEntries(db, clock.now() + longestMs, clock.now()),

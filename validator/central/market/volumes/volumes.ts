@@ -65,7 +65,7 @@ export function createVolumeParts(
     start(): void {
       loop ??= startLoop({
         clock,
-        intervalMs: CLEANUP_INTERVAL_MS,
+        intervalMs: Math.max(CLEANUP_INTERVAL_MS, options.pollMs ?? 0),
         run: cleanUpOnce,
         onError: (error) =>
           log.error({ err: error }, `volume clean-up failed: ${messageOf(error)}`),

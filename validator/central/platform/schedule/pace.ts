@@ -22,7 +22,11 @@ export type Pace = ReturnType<typeof createPace>;
 /** `dueAtMs` is wall clock time; `sinceMs` is monotonic time. */
 type Announced = { dueAtMs: number; sinceMs: number };
 
-export function createPace(clock: Pick<Clock, 'now' | 'monotonicMs'>) {
+/** `atLeastEveryMs`: maximum time between two polls. */
+export function createPace(
+  clock: Pick<Clock, 'now' | 'monotonicMs'>,
+  atLeastEveryMs = LOOK_AT_LEAST_EVERY_MS,
+) {
   /** Due time of the earliest row that the last poll found, in wall clock time; null if there was no row. */
   let earliestMs: number | null = null;
   let announced: Announced[] = [];
@@ -41,7 +45,7 @@ export function createPace(clock: Pick<Clock, 'now' | 'monotonicMs'>) {
     begin(): void {
       plannedMs = null;
       earliestMs = null;
-      const sinceMs = clock.monotonicMs() - LOOK_AT_LEAST_EVERY_MS;
+      const sinceMs = clock.monotonicMs() - atLeastEveryMs;
       announced = announced.filter((row) => row.sinceMs > sinceMs);
     },
 
@@ -53,7 +57,7 @@ export function createPace(clock: Pick<Clock, 'now' | 'monotonicMs'>) {
     /** Records an announced row. Returns true if the next poll must be earlier than planned. */
     announce(dueAtMs: number): boolean {
       // The regular polls find rows that are due after the planned poll.
-      if (dueAtMs - clock.now() < LOOK_AT_LEAST_EVERY_MS) {
+      if (dueAtMs - clock.now() < atLeastEveryMs) {
         announced = [
           ...announced.slice(1 - MAX_ANNOUNCED),
           { dueAtMs, sinceMs: clock.monotonicMs() },
@@ -65,8 +69,8 @@ export function createPace(clock: Pick<Clock, 'now' | 'monotonicMs'>) {
     /** Returns the pause until the next poll. */
     pauseMs(): number {
       const nowMs = clock.now();
-      const toEarliest = earliestMs === null ? LOOK_AT_LEAST_EVERY_MS : earliestMs - nowMs;
-      const waits = [LOOK_AT_LEAST_EVERY_MS, toEarliest, ...announced.map(pauseFor)];
+      const toEarliest = earliestMs === null ? atLeastEveryMs : earliestMs - nowMs;
+      const waits = [atLeastEveryMs, toEarliest, ...announced.map(pauseFor)];
       const pauseMs = Math.max(0, Math.min(...waits));
       plannedMs = nowMs + pauseMs;
       return pauseMs;

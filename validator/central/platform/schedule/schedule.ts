@@ -14,7 +14,7 @@ import type { Notifier } from '../database/notifier.ts';
 import type { Database, Db, DueWork } from '../database/tables.ts';
 import { moneyTransaction } from '../database/transactions.ts';
 import type { DueKind } from './due.ts';
-import { createPace } from './pace.ts';
+import { createPace, LOOK_AT_LEAST_EVERY_MS } from './pace.ts';
 import {
   type DueKey,
   earliestDue,
@@ -71,6 +71,8 @@ export type ScheduleDeps = {
   trust: Pick<ClockTrust, 'isSuspect'>;
   /** Handlers by kind. Work without a handler waits for a process that has a handler for its kind. */
   handlers: DueHandlers;
+  /** Shortest value of the longest pause between two polls. */
+  pollMs?: number;
   /** Called before the first poll, to schedule work that must always be scheduled. */
   begin?(nowMs: number): Promise<void>;
 };
@@ -82,7 +84,7 @@ export function createSchedule(deps: ScheduleDeps) {
   const byKind = new Map<string, DueHandler>(Object.entries(handlers));
   const kinds = [...byKind.keys()];
   const heartbeat = createHeartbeat(clock);
-  const pace = createPace(clock);
+  const pace = createPace(clock, Math.max(LOOK_AT_LEAST_EVERY_MS, deps.pollMs ?? 0));
   let loop: Loop | null = null;
   let hasBegun = false;
 
