@@ -16,6 +16,12 @@ import { EvidenceDocument } from '../../validator/evidence/document.ts';
 import { findEvidence, lastEvidence } from '../../validator/evidence/evidence.store.ts';
 import type { LineSize } from '../../validator/inspection/lines/measure-line.ts';
 import { type ProofSize, SMALL_PROOF } from '../../validator/inspection/proof/host-proof.ts';
+import {
+  AGENT_DIGEST,
+  type Conduct,
+  DIGEST,
+  HONEST,
+} from '../../validator/simulate/fleet/conduct.ts';
 import { openEvidenceStore } from '../../validator/store/evidence-store.ts';
 import type { EvidenceStore } from '../../validator/store/tables.ts';
 import { releaseOf } from '../../validator/updates/release.state.ts';
@@ -23,7 +29,6 @@ import { addRelease } from '../../validator/updates/release.store.ts';
 import { cycleEntryOf } from '../../validator/weights/cycle-entry.ts';
 import { exportEvidence } from '../../validator/weights/evidence-export.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../validator/weights/weight-policy.ts';
-import { AGENT_DIGEST, type Conduct, DIGEST, HONEST } from '../../validator/simulate/fleet/conduct.ts';
 import { addConductedAgent, type ConductedAgent, LISTEN } from '../fakes/agents/conducted-agent.ts';
 import { createTestMarket, type TestMarket, testSigner } from '../fakes/scenes/market-fixture.ts';
 import { goldenPolicy } from '../fixtures/cycle-set.ts';

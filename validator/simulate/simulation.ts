@@ -4,7 +4,7 @@ import { createFaults, type Faults } from './actors/host-faults.ts';
 import { enrolProvider, type Provider, runPrices } from './actors/provider.ts';
 import { noFigures, type RenterFigures, runRenter, signUpRenter } from './actors/renter.ts';
 import { checkLedger, checkSlots } from './invariants/database-invariants.ts';
-import { createViolations, type Violation, type Violations } from './invariants/violations.ts';
+import type { Violation } from './invariants/violations.ts';
 import { type DayFigures, dayFigures } from './report/day-figures.ts';
 import type { Scenario } from './scenarios/scenario.ts';
 import { finalState } from './world/final-state.ts';
@@ -50,20 +50,19 @@ export async function runSimulation(options: SimulationOptions): Promise<Simulat
 }
 
 async function runWorld(world: World, options: SimulationOptions): Promise<SimulationResult> {
-  const { clock, journal } = world;
-  const violations = createViolations(clock.now, journal);
+  const { clock, journal, violations } = world;
   const figures = noFigures();
   const stopping = new AbortController();
   const faults = createFaults(world);
   const startMs = clock.now();
-  const parts: Actors = { options, violations, figures, faults, signal: stopping.signal };
+  const parts: Actors = { options, figures, faults, signal: stopping.signal };
   await clock.complete(beginActors(world, parts));
   const days: DayFigures[] = [];
   const hasFailed = () => violations.first() !== null;
   for (let day = 1; day <= options.days && !hasFailed(); day += 1) {
     for (let hour = 1; hour <= HOURS && !hasFailed(); hour += 1) {
       await clock.runUntil(startMs + (day - 1) * DAY_MS + hour * HOUR_MS, hasFailed);
-      await clock.complete(checkHourly(world, violations));
+      await clock.complete(checkHourly(world));
     }
     const ended = await clock.complete(dayFigures(world, { day, figures }));
     days.push(ended);
@@ -72,8 +71,8 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
   stopping.abort();
   faults.stop();
   if (!hasFailed()) await clock.runUntil(clock.now() + LIVENESS_MS, hasFailed);
-  await clock.complete(checkHourly(world, violations));
-  const end = await clock.complete(finalState(world, violations));
+  await clock.complete(checkHourly(world));
+  const end = await clock.complete(finalState(world));
   return {
     violation: violations.first(),
     events: journal.count(),
@@ -85,14 +84,14 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
 
 type Actors = {
   options: SimulationOptions;
-  violations: Violations;
   figures: RenterFigures;
   faults: Faults;
   signal: AbortSignal;
 };
 
 async function beginActors(world: World, parts: Actors): Promise<void> {
-  const { options, violations, figures, faults, signal } = parts;
+  const { options, figures, faults, signal } = parts;
+  const { violations } = world;
   const providers: Provider[] = [];
   for (let number = 1; number <= options.providers; number += 1) {
     providers.push(await enrolProvider(world, number));
@@ -113,11 +112,11 @@ async function beginActors(world: World, parts: Actors): Promise<void> {
   }
   faults.beginEvents(providers);
   for (const renter of renters) {
-    detach(runRenter({ world, renter, figures, violations }, signal));
+    detach(runRenter({ world, renter, figures }, signal));
   }
 }
 
-async function checkHourly({ db }: World, violations: Violations): Promise<void> {
+async function checkHourly({ db, violations }: World): Promise<void> {
   await checkLedger(db, violations);
   await checkSlots(db, violations);
 }

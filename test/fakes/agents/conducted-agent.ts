@@ -22,9 +22,14 @@ import {
   registerSpeedTestRoutes,
 } from '../../../agent/verify/verify.routes.ts';
 import { addDeposit } from '../../../validator/central/market/collateral/collateral.service.ts';
+import {
+  type Conduct,
+  HONEST,
+  honestInventory,
+  type Said,
+} from '../../../validator/simulate/fleet/conduct.ts';
 import { freePorts } from '../free-ports.ts';
 import type { TestMarket } from '../scenes/market-fixture.ts';
-import { type Conduct, HONEST, honestInventory, type Said } from '../../../validator/simulate/fleet/conduct.ts';
 import { enrolAgent } from './enrolled-agent.ts';
 import { hostProgram } from './host-program.ts';
 

@@ -17,9 +17,9 @@ import { createNetworkChecks } from '../../../validator/inspection/network-check
 import { createProofRounds } from '../../../validator/inspection/proof/proof-round.ts';
 import { createRentalProbes } from '../../../validator/inspection/rental-probe/rental-probe.service.ts';
 import { createReportedNodes } from '../../../validator/inspection/reports/reported-nodes.service.ts';
-import type { EvidenceStore } from '../../../validator/store/tables.ts';
 import { AGENT_DIGEST } from '../../../validator/simulate/fleet/conduct.ts';
 import type { HostFleet } from '../../../validator/simulate/fleet/host-fleet.ts';
+import type { EvidenceStore } from '../../../validator/store/tables.ts';
 import type { ManualClock } from '../manual-clock.ts';
 import { TRUSTED_CLOCK } from '../trusted-clock.ts';
 

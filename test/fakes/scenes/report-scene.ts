@@ -11,9 +11,9 @@ import { createReportDelivery } from '../../../validator/inspection/reports/repo
 import { createHiddenRentals } from '../../../validator/probes/hidden-rentals.service.ts';
 import { ORDINARY_USE } from '../../../validator/probes/ordinary-use.ts';
 import type { ProbeAccounts } from '../../../validator/probes/probe-accounts.ts';
+import { createHostFleet, type FleetHost } from '../../../validator/simulate/fleet/host-fleet.ts';
 import { createOutbox } from '../../../validator/store/outbox.service.ts';
 import { createFleetMarket } from '../agents/fleet-market.ts';
-import { createHostFleet, type FleetHost } from '../../../validator/simulate/fleet/host-fleet.ts';
 import { createManualClock } from '../manual-clock.ts';
 import { createSeededRandom } from '../seeded-random.ts';
 import { createFleetValidator, passingTime } from './fleet-validator.ts';

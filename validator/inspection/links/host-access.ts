@@ -4,11 +4,7 @@ import type { AgentIdentity } from '../../checks/check.ts';
 import type { ReadPort } from '../port-check.ts';
 import { readPort } from '../port-check.ts';
 import { createVerifier, type Verifier } from '../proof/verifier.ts';
-import {
-  createSshLogin,
-  readBanner,
-  type SshLogin,
-} from '../rental-probe/ssh-session.ts';
+import { createSshLogin, readBanner, type SshLogin } from '../rental-probe/ssh-session.ts';
 import { createRunInPod, type RunInPod } from '../reports/pod-terminal.ts';
 import { type AgentLinks, type AgentLinksOptions, createAgentLinks } from './agent-links.ts';
 

@@ -6,7 +6,10 @@ export const SignedUp = z.object({ api_key: z.string(), user: z.object({ id: z.s
 export const LoggedIn = z.object({ data: z.object({ token: z.string() }) });
 export const MadeToken = z.object({ data: z.object({ token: z.string() }) });
 export const AddedNode = z.object({ data: z.object({ id: z.string() }) });
-export const Rented = z.object({ pod_id: z.string(), selected_executor: z.object({ id: z.string() }) });
+export const Rented = z.object({
+  pod_id: z.string(),
+  selected_executor: z.object({ id: z.string() }),
+});
 export const SeenPod = z.object({
   id: z.string(),
   status: z.string(),

@@ -86,7 +86,10 @@ export function createFaults(world: World): Faults {
   async function perform(event: ScenarioEvent, providers: readonly Provider[]): Promise<void> {
     await clock.sleep(event.at_hours * HOUR_MS, signal);
     if (event.kind === 'leave') {
-      const leaving = providers.slice(0, Math.floor((providers.length * event.share_permille) / 1_000));
+      const leaving = providers.slice(
+        0,
+        Math.floor((providers.length * event.share_permille) / 1_000),
+      );
       journal.record({ kind: 'fault-leave', hosts: leaving.length });
       for (const { executorId } of leaving) {
         fleet.losePods(executorId);

@@ -97,7 +97,14 @@ export async function enrolProvider(world: World, number: number): Promise<Provi
       collateral_deposited: false,
     },
   });
-  journal.record({ kind: 'node-added', actor: name, executor: id, gpu, gpus, price_uusd: uusd(priceUsd) });
+  journal.record({
+    kind: 'node-added',
+    actor: name,
+    executor: id,
+    gpu,
+    gpus,
+    price_uusd: uusd(priceUsd),
+  });
   const strategy = weightedKey(random, supply.strategies);
   return { name, executorId: id, region, hostClass, strategy, priceUsd, headers, random };
 }

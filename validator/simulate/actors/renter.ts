@@ -1,13 +1,17 @@
 /** Renters: each rents for a job, waits until the pod runs, uses it, and ends it. */
 import type { Random } from '#shared/runtime/random.ts';
-import type { Violations } from '../invariants/violations.ts';
 import type { Job } from '../scenarios/scenario.ts';
 import type { ApiRequest } from '../world/api.ts';
 import type { World } from '../world/world.ts';
 import { codeIn, expectAnswer, Rented, SeenPod, SignedUp } from './answers.ts';
 import { chance, exponential, logNormal, weighted } from './draws.ts';
 
-export type Renter = { name: string; accountId: string; headers: Record<string, string>; random: Random };
+export type Renter = {
+  name: string;
+  accountId: string;
+  headers: Record<string, string>;
+  random: Random;
+};
 
 /** Outcome of jobs, for the report. */
 export type RenterFigures = {
@@ -64,7 +68,7 @@ export async function signUpRenter(world: World, number: number): Promise<Renter
   return { name, accountId: user.id, headers: { 'x-api-key': key }, random: world.randomOf(name) };
 }
 
-type RunningRenter = { world: World; renter: Renter; figures: RenterFigures; violations: Violations };
+type RunningRenter = { world: World; renter: Renter; figures: RenterFigures };
 
 /** Runs one job after the other until `signal` aborts. The pod of the last job remains. */
 export async function runRenter(parts: RunningRenter, signal: AbortSignal): Promise<void> {
@@ -125,7 +129,13 @@ async function rent(parts: RunningRenter, job: Job, hours: number): Promise<stri
   }
   const { pod_id: pod, selected_executor: executor } = expectAnswer(Rented, answer, 'rental');
   figures.rented += 1;
-  world.journal.record({ kind: 'rented', actor, pod, executor: executor.id, minutes: Math.round(hours * MINUTES) });
+  world.journal.record({
+    kind: 'rented',
+    actor,
+    pod,
+    executor: executor.id,
+    minutes: Math.round(hours * MINUTES),
+  });
   return pod;
 }
 
@@ -135,8 +145,8 @@ async function awaitStart(
   podId: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { world, figures, violations } = parts;
-  const { clock } = world;
+  const { world, figures } = parts;
+  const { clock, violations } = world;
   const beganMs = clock.now();
   for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_LOOK_MS)) {
     await clock.sleep(pauseMs, signal);

@@ -66,11 +66,7 @@ export const HONEST: Conduct = {
 export function honestInventory(
   id: string,
   range: { first: number; last: number },
-  {
-    clock,
-    seed = id,
-    cards,
-  }: { clock: Pick<Clock, 'now'>; seed?: string; cards?: Cards },
+  { clock, seed = id, cards }: { clock: Pick<Clock, 'now'>; seed?: string; cards?: Cards },
 ): Inventory {
   const shape =
     cards === undefined ? {} : { gpus: cards.count, name: cards.name, memoryMib: cards.memoryMib };

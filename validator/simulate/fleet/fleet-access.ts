@@ -6,8 +6,16 @@ import type { Agents } from '../../central/platform/ports.ts';
 import type { HostAccess } from '../../inspection/links/host-access.ts';
 import type { HostFleet } from './host-fleet.ts';
 
+/** Change of a pod that the central API commands. `gpuUuids`: GPUs of a new specification. */
+export type AgentCommand = {
+  kind: 'put' | 'delete' | 'reboot' | 'stop' | 'start';
+  executorId: string;
+  podId: string;
+  gpuUuids: readonly string[];
+};
+
 /** Called before an agent executes a command of the central API. */
-export type OnCommand = (command: string, executorId: string, podId: string) => void;
+export type OnCommand = (command: AgentCommand) => void;
 
 const noGateway = (): never => {
   throw new ApiError('upstream_unavailable', 'the simulation does not relay through the gateway');
@@ -39,22 +47,27 @@ export function agentsOf(
 ): Agents {
   function clientOf(executorId: string): AgentClient {
     const client = fleet.agents.clientOf(executorId);
+    const notify = (
+      kind: AgentCommand['kind'],
+      podId: string,
+      gpuUuids: readonly string[] = [],
+    ) => onCommand({ kind, executorId, podId, gpuUuids });
     return {
       ...client,
       putPod(podId, spec) {
-        onCommand('put', executorId, podId);
+        notify('put', podId, spec.gpu_uuids ?? []);
         return client.putPod(podId, spec);
       },
       deletePod(podId) {
-        onCommand('delete', executorId, podId);
+        notify('delete', podId);
         return client.deletePod(podId);
       },
       rebootPod(podId, reboot) {
-        onCommand('reboot', executorId, podId);
+        notify('reboot', podId);
         return client.rebootPod(podId, reboot);
       },
       setStopped(podId, stopped) {
-        onCommand(stopped ? 'stop' : 'start', executorId, podId);
+        notify(stopped ? 'stop' : 'start', podId);
         return client.setStopped(podId, stopped);
       },
     };

@@ -323,11 +323,7 @@ export function createHostFleet({ clock, wait }: HostFleetOptions) {
   };
 }
 
-const listingOf = (
-  id: string,
-  number: number,
-  { name, count }: Cards,
-): ExecutorToCheck => ({
+const listingOf = (id: string, number: number, { name, count }: Cards): ExecutorToCheck => ({
   id,
   executor_ip_address: `192.0.2.${number}`,
   executor_ip_port: '8080',

@@ -24,8 +24,8 @@ import type {
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Agents } from '../../central/platform/ports.ts';
-import { hotkey } from './model-keys.ts';
 import { hostInventory } from './host-inventory.ts';
+import { hotkey } from './model-keys.ts';
 import { createModelLog, type ModelLog } from './model-log.ts';
 import { createModelOperations, type ModelOperations } from './model-operations.ts';
 import { createModelVolumes, type ModelVolumes } from './model-volumes.ts';

@@ -33,7 +33,8 @@ export function trackOutsideWork(): OutsideWork {
   /** Other jobs of node:crypto without a callback run synchronously, and have ended when the event loop turns. */
   function dropSynchronous(): void {
     for (const [id, job] of pending) {
-      if (job !== IN_POOL && !('ondone' in job && typeof job.ondone === 'function')) pending.delete(id);
+      if (job !== IN_POOL && !('ondone' in job && typeof job.ondone === 'function'))
+        pending.delete(id);
     }
   }
 

@@ -1,10 +1,9 @@
 /** The state of the market at the end of a simulation, in an order that does not depend on the database. */
 import { checkLedger } from '../invariants/database-invariants.ts';
-import type { Violations } from '../invariants/violations.ts';
 import type { World } from './world.ts';
 
 /** Returns what the hash of a run covers besides its events. */
-export async function finalState({ db, store }: World, violations: Violations) {
+export async function finalState({ db, store, violations }: World) {
   const ledger = await checkLedger(db, violations);
   const pods = await db
     .selectFrom('pods')

@@ -32,7 +32,13 @@ export const SIMULATED_CHECKS = {
 } satisfies Partial<CheckPolicy>;
 
 /** The fleet computes no fills, so their sizes matter only to the protocol. */
-const SMALLEST_FILL = { kind: 'fill', lanes: 1, lane_blocks: 64, steps: 1, readMs: 20_000 } as const;
+const SMALLEST_FILL = {
+  kind: 'fill',
+  lanes: 1,
+  lane_blocks: 64,
+  steps: 1,
+  readMs: 20_000,
+} as const;
 
 export const SIMULATED_PROOF: ProofSize = {
   product: { n: 64, rounds: 1 },

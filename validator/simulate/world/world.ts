@@ -21,6 +21,8 @@ import { createHostFleet, type HostFleet } from '../fleet/host-fleet.ts';
 import type { Scenario } from '../scenarios/scenario.ts';
 import { createEventClock, type EventClock } from '../time/event-clock.ts';
 import { type CallApi, callerOf, transportTo } from './api.ts';
+import { doubleLease } from '../invariants/fleet-leases.ts';
+import { createViolations, type Violations } from '../invariants/violations.ts';
 import { createJournal, type Journal } from './journal.ts';
 import { CENTRAL_OPTIONS, SIMULATED_CHECKS, SIMULATED_PROOF } from './settings.ts';
 
@@ -39,6 +41,8 @@ export type World = {
   fleet: HostFleet;
   call: CallApi;
   journal: Journal;
+  /** Violations of invariants, of which the first ends the run. */
+  violations: Violations;
   close(): Promise<void>;
 };
 
@@ -71,14 +75,29 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     return createSigner(random.bytes(SEED_BYTES), () => random.bytes(SEED_BYTES));
   };
   const journal = createJournal(clock.now, options.write);
+  const violations = createViolations(clock.now, journal);
   const through = (dialect: Parameters<typeof serialDialect>[0]) =>
     serialDialect(dialect, clock.gate.pass);
   const db = await clock.complete(openCentralDatabase(options.database, '--database', { through }));
   const store = await clock.complete(openEvidenceStore(':memory:', '--store', { through }));
-  const fleet = createHostFleet({ clock, wait: async (ms) => (ms > 0 ? clock.sleep(ms) : undefined) });
+  const fleet = createHostFleet({
+    clock,
+    wait: async (ms) => (ms > 0 ? clock.sleep(ms) : undefined),
+  });
   const [central, validatorKey] = [signerOf('central'), signerOf('validator')];
   const services = await clock.complete(
-    startServices({ ...options, clock, randomOf, journal, db, store, fleet, central, validatorKey }),
+    startServices({
+      ...options,
+      clock,
+      randomOf,
+      journal,
+      violations,
+      db,
+      store,
+      fleet,
+      central,
+      validatorKey,
+    }),
   );
   log.info({ seed, scenario: scenario.name }, 'simulation begins');
   return {
@@ -92,6 +111,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     store,
     fleet,
     journal,
+    violations,
     call: callerOf(services.central.server),
     async close() {
       await clock.complete(services.validator.close());
@@ -104,18 +124,28 @@ export async function createWorld(options: WorldOptions): Promise<World> {
 }
 
 type ServiceOptions = WorldOptions &
-  Pick<World, 'clock' | 'randomOf' | 'journal' | 'db' | 'store' | 'fleet'> & {
+  Pick<World, 'clock' | 'randomOf' | 'journal' | 'violations' | 'db' | 'store' | 'fleet'> & {
     central: LocalSigner;
     validatorKey: LocalSigner;
   };
 
-async function startServices(options: ServiceOptions): Promise<Pick<World, 'central' | 'validator'>> {
+async function startServices(
+  options: ServiceOptions,
+): Promise<Pick<World, 'central' | 'validator'>> {
   const { clock, randomOf, journal, db, store, fleet, scenario } = options;
   const { central: centralKey, validatorKey } = options;
   const agents = agentsOf(
     fleet,
     { central: centralKey.hotkey, validator: validatorKey.hotkey },
-    (command, executor, pod) => journal.record({ kind: `agent-${command}`, executor, pod }),
+    ({ kind, executorId: executor, podId: pod, gpuUuids }) => {
+      journal.record({ kind: `agent-${kind}`, executor, pod });
+      if (!fleet.hostOf(executor).isUp) return;
+      const { pods } = fleet.agents.host(executor);
+      const double = doubleLease(pods.values(), { podId: pod, gpuUuids });
+      if (double === null) return;
+      const what = `${double.gpuUuid} has two pods`;
+      options.violations.report('gpu-leased-once', what, [executor, pod, double.podId]);
+    },
   );
   const silent = createLog({ name: 'simulate', level: 'silent' });
   const central = await createCentral(

@@ -17,7 +17,8 @@ export function createTopUpParts({ ports, mails, options }: MailDeps, pods: Acco
   const payments = given === 'simulated' ? createSimulatedPayments({ db, clock, random }) : given;
   const automatic = createAutoTopUps({ db, clock, random, payments, pods });
   const topUps = createTopUps({ db, clock, random, mails, pods });
-  const job = payments && createTopUpJob({ db, clock, log, payments, topUps, pollMs: options.pollMs });
+  const job =
+    payments && createTopUpJob({ db, clock, log, payments, topUps, pollMs: options.pollMs });
 
   return {
     /** Onboarding of payout accounts; null if the payment processor cannot pay accounts. */

@@ -1,0 +1,107 @@
+/** Tests that time jumps to the next timer, and that results arrive in the order of their requests. */
+import { argon2 } from 'node:crypto';
+import { afterEach, expect, it } from 'vitest';
+import { createEventClock, type EventClock } from './event-clock.ts';
+import { createEventHeap } from './event-heap.ts';
+
+const START_MS = 1_800_000_000_000;
+let clock: EventClock | null = null;
+
+afterEach(() => clock?.close());
+
+const open = (): EventClock => {
+  clock = createEventClock(START_MS);
+  return clock;
+};
+
+it('runs timers by time, and timers of one time in the order of their addition', async () => {
+  const time = open();
+  const seen: string[] = [];
+  const note = (name: string, ms: number) =>
+    void time.sleep(ms).then(() => seen.push(`${name} ${time.now() - START_MS}`));
+  note('late', 5_000);
+  note('first', 1_000);
+  note('second', 1_000);
+  note('fraction', 0.5);
+  await time.runUntil(START_MS + 4_000);
+  expect(seen).toEqual(['fraction 1', 'first 1000', 'second 1000']);
+  expect(time.now()).toBe(START_MS + 4_000);
+  await time.runUntil(START_MS + 9_000);
+  expect(seen.at(-1)).toBe('late 5000');
+});
+
+it('runs all consequences of a timer before the next timer', async () => {
+  const time = open();
+  const seen: string[] = [];
+  void time.sleep(1_000).then(async () => {
+    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise<void>((resolve, reject) =>
+      argon2('argon2id', COST, (error) => (error ? reject(error) : resolve())),
+    );
+    await time.gate.pass(async () => undefined);
+    seen.push('consequence');
+  });
+  void time.sleep(1_001).then(() => seen.push('next timer'));
+  await time.runUntil(START_MS + 2_000);
+  expect(seen).toEqual(['consequence', 'next timer']);
+});
+
+it('delivers results in the order of the requests, whichever ends first', async () => {
+  const time = open();
+  const seen: string[] = [];
+  const slow = () => new Promise<string>((resolve) => setTimeout(() => resolve('slow'), 20));
+  void time.gate.pass(slow).then((result) => seen.push(result));
+  void time.gate.pass(async () => 'fast').then((result) => seen.push(result));
+  await time.runUntil(START_MS);
+  expect(seen).toEqual(['slow', 'fast']);
+});
+
+it('aborts sleepers and deadlines', async () => {
+  const time = open();
+  const aborted = new AbortController();
+  const sleeper = time.sleep(1_000, aborted.signal).catch((error: unknown) => error);
+  const deadline = time.deadline(500);
+  aborted.abort('enough');
+  await time.runUntil(START_MS + 400);
+  expect(await sleeper).toBe('enough');
+  expect(deadline.aborted).toBe(false);
+  await time.runUntil(START_MS + 500);
+  expect(deadline.reason.name).toBe('TimeoutError');
+});
+
+it('completes work that waits for time, and passes its rejection on', async () => {
+  const time = open();
+  expect(await time.complete(time.sleep(7_000).then(() => time.now()))).toBe(START_MS + 7_000);
+  await expect(time.complete(Promise.reject(new Error('no')))).rejects.toThrow('no');
+});
+
+it('jumps the wall clock without moving timers', async () => {
+  const time = open();
+  const woken = time.sleep(1_000).then(() => time.monotonicMs());
+  time.jump(86_400_000);
+  expect(time.now()).toBe(START_MS + 86_400_000);
+  expect(await time.complete(woken)).toBe(1_000);
+});
+
+it('returns thousands of timers in order, also after cancellations', () => {
+  const heap = createEventHeap();
+  const cancels = Array.from({ length: 5_000 }, (_, at) => {
+    const dueMs = (at * 7_919) % 1_009;
+    return { dueMs, cancel: heap.add(dueMs, () => undefined) };
+  });
+  const kept = cancels.filter((_, at) => at % 4 === 0).map(({ dueMs }) => dueMs);
+  for (const [at, { cancel }] of cancels.entries()) if (at % 4 !== 0) cancel();
+  expect(heap.size()).toBe(kept.length);
+  const taken: number[] = [];
+  for (let timer = heap.take(); timer !== null; timer = heap.take()) taken.push(timer.dueMs);
+  expect(taken).toEqual(kept.toSorted((a, b) => a - b));
+});
+
+const COST = {
+  message: Buffer.from('password'),
+  nonce: Buffer.alloc(16),
+  memory: 64,
+  passes: 1,
+  parallelism: 1,
+  tagLength: 32,
+};
