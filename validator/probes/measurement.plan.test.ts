@@ -4,8 +4,8 @@ import { availableParallelism } from 'node:os';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { derivedRandom } from '#shared/runtime/random.ts';
-import { printedInPod } from '../simulate/fleet/pod-shell.ts';
 import { testInventory } from '../../test/fixtures/host-inventory.ts';
+import { printedInPod } from '../simulate/fleet/pod-shell.ts';
 import { planMeasurement, seenIn } from './measurement.plan.ts';
 import { compareMeasurements, type Offer, type Seen, shortfallsIn } from './seen.ts';
 

@@ -47,11 +47,8 @@ export function agentsOf(
 ): Agents {
   function clientOf(executorId: string): AgentClient {
     const client = fleet.agents.clientOf(executorId);
-    const notify = (
-      kind: AgentCommand['kind'],
-      podId: string,
-      gpuUuids: readonly string[] = [],
-    ) => onCommand({ kind, executorId, podId, gpuUuids });
+    const notify = (kind: AgentCommand['kind'], podId: string, gpuUuids: readonly string[] = []) =>
+      onCommand({ kind, executorId, podId, gpuUuids });
     return {
       ...client,
       putPod(podId, spec) {

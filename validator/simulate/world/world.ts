@@ -18,11 +18,11 @@ import { localMetagraph } from '../../weights/metagraph.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../weights/weight-policy.ts';
 import { agentsOf, hostAccessOf } from '../fleet/fleet-access.ts';
 import { createHostFleet, type HostFleet } from '../fleet/host-fleet.ts';
+import { doubleLease } from '../invariants/fleet-leases.ts';
+import { createViolations, type Violations } from '../invariants/violations.ts';
 import type { Scenario } from '../scenarios/scenario.ts';
 import { createEventClock, type EventClock } from '../time/event-clock.ts';
 import { type CallApi, callerOf, transportTo } from './api.ts';
-import { doubleLease } from '../invariants/fleet-leases.ts';
-import { createViolations, type Violations } from '../invariants/violations.ts';
 import { createJournal, type Journal } from './journal.ts';
 import { CENTRAL_OPTIONS, SIMULATED_CHECKS, SIMULATED_PROOF } from './settings.ts';
 

@@ -1,0 +1,37 @@
+/** A simulated day of a small, busy market with many faults. */
+import { createLog } from '#shared/runtime/log.ts';
+import {
+  DEFAULT_SCENARIO,
+  readScenario,
+  type Scenario,
+} from '../../../validator/simulate/scenarios/scenario.ts';
+import { runSimulation, type SimulationResult } from '../../../validator/simulate/simulation.ts';
+
+/** Renters rent often, and hosts fail often, so that a day has some of everything. */
+export function busyScenario(): Scenario {
+  const scenario = readScenario(DEFAULT_SCENARIO);
+  return {
+    ...scenario,
+    demand: { ...scenario.demand, pause_hours: 2 },
+    host_faults: { flap: 60, dies: 20, slow: 10 },
+  };
+}
+
+export type SmallRun = SimulationResult & { lines: readonly string[] };
+
+/** `database`: by default in memory. */
+export async function simulateDay(seed: number, database = ':memory:'): Promise<SmallRun> {
+  const lines: string[] = [];
+  const result = await runSimulation({
+    scenario: busyScenario(),
+    seed,
+    providers: 3,
+    renters: 3,
+    days: 1,
+    database,
+    log: createLog({ name: 'test', level: 'silent' }),
+    onEvent: (line) => void lines.push(line),
+    onDay: () => undefined,
+  });
+  return { ...result, lines };
+}
