@@ -41,7 +41,10 @@ export type ValidatorOptions = {
   guard?: GuardedClock;
   random: Random;
   log: Log;
+  /** Signs evidence, epochs and weights, and requests to agents. */
   signer: Signer;
+  /** Signs requests to the central API with the hotkey of `signer`; default: `signer`. */
+  requestSigner?: Signer;
   /**
    * Keys whose evidence and epoch chains this validator extends, such as its previous key; default: the signer's key.
    */
@@ -49,7 +52,7 @@ export type ValidatorOptions = {
   centralUrl: string;
   /** Transport of requests to the central API; default: fetch. */
   centralTransport?: Transport;
-  /** How the validator reaches agents and hosts; default: over the network. */
+  /** Access to agents and hosts; default: over the network. */
   hosts?: InspectionOptions['hosts'];
   /** The key whose commands the gateway relays. */
   centralHotkey: Hotkey;
@@ -111,7 +114,7 @@ export function createValidator(options: ValidatorOptions) {
   const holder = random.uuid();
   const central = createCentralClient({
     baseUrl: options.centralUrl,
-    signer,
+    signer: options.requestSigner ?? signer,
     clock,
     random,
     ...(options.centralTransport === undefined ? {} : { transport: options.centralTransport }),

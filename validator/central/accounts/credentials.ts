@@ -43,6 +43,7 @@ export function createCredentials(
     log,
     audience: options.audience ?? DEFAULT_AUDIENCE,
     validators: options.validators,
+    verify: ports.verifyValidator,
   });
 
   return {

@@ -4,6 +4,7 @@ import type { ClockTrust, GuardedClock } from '#shared/runtime/guarded-clock.ts'
 import type { Log } from '#shared/runtime/log.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
+import type { Verify } from '#shared/signing/sr25519.ts';
 import type { DatabaseHealth } from '../../database/database-watch.ts';
 import type { Notifier } from './database/notifier.ts';
 import type { Database } from './database/tables.ts';
@@ -71,6 +72,8 @@ export type CentralPorts = {
    * used.
    */
   auditLedger?: (signal: AbortSignal) => Promise<LedgerAudit>;
+  /** Verifies the requests of validators. Default: sr25519. A simulation signs its requests faster. */
+  verifyValidator?: Verify;
   /** Metrics of requests and of the backlog; null or absent: no metrics are collected. */
   metrics?: CentralMetrics | null;
   /** State of the database; absent in tests: the database counts as intact. */

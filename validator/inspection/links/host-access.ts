@@ -1,4 +1,4 @@
-/** How the validator reaches agents and hosts: a port, because a simulation has models of both. */
+/** The validator's access to agents and hosts: a port, because a simulation has models of both. */
 import type { ExecutorToCheck } from '#shared/api/central/validator-routes.ts';
 import type { AgentIdentity } from '../../checks/check.ts';
 import type { ReadPort } from '../port-check.ts';

@@ -44,10 +44,10 @@ const PUBLIC_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJ/tAzpR9ZwrM6Ejqg2T6Vm1Z2sCfIHmPpRUSk/4sIW renter';
 /** Template with a plain Ubuntu image. */
 const TEMPLATE = '1948937e-5049-47ad-8e26-bcf1a4549d70';
-/** Pauses between two looks at a pod that starts: a person looks often at first. */
+/** Pauses between two requests for a pod that starts: a person requests it often at first. */
 const FIRST_LOOK_MS = 15 * SECOND_MS;
 const LAST_LOOK_MS = 5 * MINUTE_MS;
-/** Pause between two looks at a pod that runs. */
+/** Pause between two requests for a pod that runs. */
 const WATCH_MS = HOUR_MS;
 /**
  * Time within which a rental must run, fail or be refunded: the longest launch of the central API, with the pauses of

@@ -21,7 +21,7 @@ const noGateway = (): never => {
   throw new ApiError('upstream_unavailable', 'the simulation does not relay through the gateway');
 };
 
-/** How the validator reaches the hosts. */
+/** Returns the validator's access to the hosts. */
 export function hostAccessOf(fleet: HostFleet): HostAccess {
   const { clientOf, identityOf, readPort, logIn, readBanner, runInPod, verifier } = fleet;
   return {

@@ -219,7 +219,15 @@ export function createHostFleet({ clock, wait }: HostFleetOptions) {
 
   /** Network address of a host, by which the validator reaches its ports. */
   const addressOf = (id: string) => hostOf(id).listing.executor_ip_address;
-  const hostAt = (address: string) => hosts.get(addresses.get(address) ?? '');
+  function hostAt(address: string): FleetHost | undefined {
+    const isAt = ({ listing }: FleetHost) => listing.executor_ip_address === address;
+    const known = hosts.get(addresses.get(address) ?? '');
+    if (known !== undefined && isAt(known)) return known;
+    // A listing may change.
+    const found = [...hosts.values()].find(isAt);
+    if (found !== undefined) addresses.set(address, found.id);
+    return found;
+  }
 
   const readPort: ReadPort = async (address, port) => {
     const host = hostAt(address);

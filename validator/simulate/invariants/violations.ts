@@ -17,7 +17,7 @@ export type Invariant = keyof typeof INVARIANTS;
 
 export type Violation = {
   invariant: Invariant;
-  /** What was found. */
+  /** Description of the violation. */
   what: string;
   atMs: number;
   /** Number of events before it. */

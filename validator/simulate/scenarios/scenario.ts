@@ -14,7 +14,7 @@ const Hours = z.number().min(0).max(10_000);
 const Permille = z.int().min(0).max(1_000);
 
 /**
- * How a provider sets prices. `fixed`: never changes a price. `undercut`: lowers the price of a free host once a day and
+ * Strategies of providers for their prices. `fixed`: never changes a price. `undercut`: lowers the price of a free host once a day and
  * raises that of a rented host. `war`: lowers every price once a day, to the floor.
  */
 export const PRICE_STRATEGIES = ['fixed', 'undercut', 'war'] as const;
@@ -95,11 +95,11 @@ export const Scenario = z
     /** Interval of inspections. */
     check_interval_minutes: z.int().min(5).max(1_440).default(360),
     /** Interval of the pod sync of a host whose pods need nothing. */
-    sync_interval_seconds: z.int().min(1).max(3_600).default(900),
+    sync_interval_seconds: z.int().min(1).max(3_600).default(1_800),
     /** Interval of the pod sync of a host with a pod that starts, reboots or ends. */
-    busy_sync_seconds: z.int().min(1).max(600).default(15),
+    busy_sync_seconds: z.int().min(1).max(600).default(30),
     /** Interval of the metering job. */
-    meter_tick_seconds: z.int().min(10).max(3_600).default(900),
+    meter_tick_seconds: z.int().min(10).max(3_600).default(3_600),
     /** Shortest pause of the central API's jobs that poll for rows of other processes. */
     poll_seconds: z.int().min(1).max(3_600).default(600),
     supply: Supply,

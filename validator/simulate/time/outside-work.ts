@@ -48,5 +48,5 @@ export function trackOutsideWork(): OutsideWork {
   };
 }
 
-/** Stands for a request that always ends in the thread pool. */
+/** Marks a request that always ends in the thread pool. */
 const IN_POOL = {};

@@ -1,5 +1,5 @@
 /**
- * Events of a simulation in the order of their time: what actors asked and were answered, what agents did, faults and
+ * Events of a simulation in the order of their time: requests of actors with their answers, commands to agents, faults and
  * verdicts. Their hash identifies the run.
  */
 import { createHash } from 'node:crypto';

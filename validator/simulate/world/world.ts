@@ -24,6 +24,7 @@ import type { Scenario } from '../scenarios/scenario.ts';
 import { createEventClock, type EventClock } from '../time/event-clock.ts';
 import { type CallApi, callerOf, transportTo } from './api.ts';
 import { createJournal, type Journal } from './journal.ts';
+import { createFastSignatures } from './fast-signatures.ts';
 import { CENTRAL_OPTIONS, SIMULATED_CHECKS, SIMULATED_PROOF } from './settings.ts';
 
 export type World = {
@@ -65,7 +66,7 @@ const RETENTION_DAYS = 90;
 /** The central API's address, which only requests in this process use. */
 const CENTRAL_URL = 'http://central.invalid/api';
 
-/** Creates the world and starts the services. Time stands at the start of the scenario. */
+/** Creates the world and starts the services. The time is the start of the scenario. */
 export async function createWorld(options: WorldOptions): Promise<World> {
   const { scenario, seed, log } = options;
   const clock = createEventClock(parseIsoTime(scenario.starts_at) ?? 0);
@@ -147,6 +148,11 @@ async function startServices(
       options.violations.report('gpu-leased-once', what, [executor, pod, double.podId]);
     },
   );
+  const nonces = randomOf('request nonces');
+  const requests = createFastSignatures(validatorKey.hotkey, {
+    key: randomOf('request key').bytes(SEED_BYTES),
+    nonces: () => nonces.bytes(SEED_BYTES),
+  });
   const silent = createLog({ name: 'simulate', level: 'silent' });
   const central = await createCentral(
     {
@@ -156,6 +162,7 @@ async function startServices(
       log: silent,
       secret: randomOf('secret').bytes(SEED_BYTES),
       agents,
+      verifyValidator: requests.verify,
       payments: 'simulated',
       payoutProcessor: 'simulated',
     },
@@ -175,6 +182,7 @@ async function startServices(
     random: randomOf('validator'),
     log: silent,
     signer: validatorKey,
+    requestSigner: requests.signer,
     store,
     centralUrl: CENTRAL_URL,
     centralTransport: transportTo(

@@ -15,7 +15,7 @@ import {
   type PendingRequest,
 } from '#shared/signing/request-verifier.ts';
 import { SIGNATURE_HEADERS } from '#shared/signing/signed-request.ts';
-import { signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { signatureFromHex, toHex, type Verify, verifySr25519 } from '#shared/signing/sr25519.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { ValidatorIdentity } from '../../platform/identity.ts';
 import { deleteExpiredUses, spendSignature } from './replay-guard.ts';
@@ -33,14 +33,16 @@ export function createValidatorSignatures(deps: {
   log: Log;
   audience: string;
   validators: readonly Hotkey[];
+  /** Default: sr25519. */
+  verify?: Verify | undefined;
 }) {
-  const { db, clock, log, audience, validators } = deps;
+  const { db, clock, log, audience, validators, verify = verifySr25519 } = deps;
   const verifier = createRequestVerifier({
     clock,
     audience,
     keys: validators.map((hotkey) => ({ hotkey, roles: ['validator-control'] })),
     replay: createReplayCache(2 * MAX_SKEW_MS),
-    verify: verifySr25519,
+    verify,
     onFailure: (reason, signer) => log.warn({ reason, signer }, 'signed request rejected'),
   });
   /** Requests whose headers are verified and whose body is not read yet. */
@@ -64,7 +66,7 @@ export function createValidatorSignatures(deps: {
      * hotkey in the path. Signatures are randomized, so two signatures of a client differ even within the same second.
      */
     async identify(request: FastifyRequest): Promise<ValidatorIdentity> {
-      const signed = signerOf(request, validators, clock.now());
+      const signed = signerOf(request, { validators, verify, nowMs: clock.now() });
       if (signed === null) {
         throw new ApiError('unauthorized', 'The request is not signed by a known validator', {
           hint: 'Send hotkey, timestamp (unix seconds) and signature (0x + hex) of a validator of this market.',
@@ -121,8 +123,7 @@ type Signed = { hotkey: Hotkey; signature: string; expiresAtMs: number };
 /** Returns the signer of a valid and recent timestamp; null if the signature is invalid. */
 function signerOf(
   request: FastifyRequest,
-  validators: readonly Hotkey[],
-  nowMs: number,
+  { validators, verify, nowMs }: { validators: readonly Hotkey[]; verify: Verify; nowMs: number },
 ): Signed | null {
   const { hotkey, timestamp, signature } = request.headers;
   const known = validators.find((validator) => validator === hotkey);
@@ -134,7 +135,7 @@ function signerOf(
   const publicKey = publicKeyOf(known);
   const bytes = signatureFromHex(signature.toLowerCase());
   if (publicKey === null || bytes === null) return null;
-  if (!verifySr25519(new TextEncoder().encode(timestamp), bytes, publicKey)) return null;
+  if (!verify(new TextEncoder().encode(timestamp), bytes, publicKey)) return null;
   const expiresAtMs = (Number(timestamp) + MAX_TIMESTAMP_SKEW_S + 1) * 1_000;
   return { hotkey: known, signature: toHex(bytes), expiresAtMs };
 }

@@ -136,7 +136,9 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     if (pollMs > 0) nextPollMs = (await queue.nextDueMs()) ?? clock.now() + pollMs;
   }
 
-  const pauseMs = () => Math.min(Math.max(nextPollMs - clock.now(), POLL_INTERVAL_MS), pollMs);
+  /** Nodes that become due within the pause of a busy node are claimed together. */
+  const pauseMs = () =>
+    Math.min(Math.max(nextPollMs - clock.now(), POLL_INTERVAL_MS, busyMs), pollMs);
 
   const passes = () => Promise.all([...running.values()].map(({ pass }) => pass));
 
