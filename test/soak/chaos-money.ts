@@ -11,7 +11,7 @@ import { ledgerCommand } from './chaos-ledger.ts';
 import type { Observer, Sighting } from './chaos-observer.ts';
 import type { ChaosPod, ChaosRecords } from './chaos-operations.ts';
 import type { ChaosWorld } from './chaos-world.ts';
-import { checkMoney, type Repeated } from './money-checks.ts';
+import { checkMoney, type Repeated } from '../../validator/simulate/invariants/money-checks.ts';
 
 const HOUR_MS = 3_600_000;
 /** Minimum time, in milliseconds, for which a pod that ran is charged. */

@@ -5,7 +5,7 @@ import { simulateDay } from '../../test/fakes/scenes/small-simulation.ts';
 
 it('gives the same run on PostgreSQL as in memory', async () => {
   const inMemory = await simulateDay(7);
-  const onServer = await simulateDay(7, await createPostgresDatabase());
+  const onServer = await simulateDay(7, { database: await createPostgresDatabase() });
   expect(onServer.violation).toBeNull();
   expect(onServer.lines).toEqual(inMemory.lines);
   expect(onServer.hash).toBe(inMemory.hash);

@@ -3,7 +3,14 @@ import type { Log } from '#shared/runtime/log.ts';
 import { createFaults, type Faults } from './actors/host-faults.ts';
 import { enrolProvider, type Provider, runPrices } from './actors/provider.ts';
 import { noFigures, type RenterFigures, runRenter, signUpRenter } from './actors/renter.ts';
-import { checkLedger, checkSlots } from './invariants/database-invariants.ts';
+import {
+  checkBalances,
+  checkCharges,
+  checkLedger,
+  checkRest,
+  checkSlots,
+} from './invariants/database-invariants.ts';
+import { checkWeights } from './invariants/weights-replay.ts';
 import type { Violation } from './invariants/violations.ts';
 import { type DayFigures, dayFigures } from './report/day-figures.ts';
 import type { Scenario } from './scenarios/scenario.ts';
@@ -21,6 +28,8 @@ export type SimulationOptions = {
   log: Log;
   /** Receives each event as a line of JSON. */
   onEvent(line: string): void;
+  /** Called before the actors begin, by tests that break the market. */
+  prepare?(world: World): Promise<void>;
   /** Called after each simulated day. */
   onDay(figures: DayFigures): void;
 };
@@ -56,6 +65,7 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
   const faults = createFaults(world);
   const startMs = clock.now();
   const parts: Actors = { options, figures, faults, signal: stopping.signal };
+  await clock.complete(options.prepare?.(world) ?? Promise.resolve());
   await clock.complete(beginActors(world, parts));
   const days: DayFigures[] = [];
   const hasFailed = () => violations.first() !== null;
@@ -64,6 +74,7 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
       await clock.runUntil(startMs + (day - 1) * DAY_MS + hour * HOUR_MS, hasFailed);
       await clock.complete(checkHourly(world));
     }
+    await clock.complete(checkDaily(world));
     const ended = await clock.complete(dayFigures(world, { day, figures }));
     days.push(ended);
     options.onDay(ended);
@@ -72,6 +83,7 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
   faults.stop();
   if (!hasFailed()) await clock.runUntil(clock.now() + LIVENESS_MS, hasFailed);
   await clock.complete(checkHourly(world));
+  await clock.complete(checkAtEnd(world));
   const end = await clock.complete(finalState(world));
   return {
     violation: violations.first(),
@@ -117,6 +129,17 @@ async function beginActors(world: World, parts: Actors): Promise<void> {
 }
 
 async function checkHourly({ db, violations }: World): Promise<void> {
-  await checkLedger(db, violations);
+  await checkBalances(db, violations);
   await checkSlots(db, violations);
+}
+
+async function checkDaily({ db, violations }: World): Promise<void> {
+  await checkLedger(db, violations);
+  await checkCharges(db, violations);
+}
+
+async function checkAtEnd({ db, store, validatorHotkey, violations }: World): Promise<void> {
+  await checkRest(db, violations);
+  await checkCharges(db, violations);
+  await checkWeights(store, { hotkey: validatorHotkey, violations });
 }

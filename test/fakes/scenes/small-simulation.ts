@@ -5,7 +5,11 @@ import {
   readScenario,
   type Scenario,
 } from '../../../validator/simulate/scenarios/scenario.ts';
-import { runSimulation, type SimulationResult } from '../../../validator/simulate/simulation.ts';
+import {
+  runSimulation,
+  type SimulationOptions,
+  type SimulationResult,
+} from '../../../validator/simulate/simulation.ts';
 
 /** Renters rent often, and hosts fail often, so that a day has some of everything. */
 export function busyScenario(): Scenario {
@@ -20,7 +24,10 @@ export function busyScenario(): Scenario {
 export type SmallRun = SimulationResult & { lines: readonly string[] };
 
 /** `database`: by default in memory. */
-export async function simulateDay(seed: number, database = ':memory:'): Promise<SmallRun> {
+export async function simulateDay(
+  seed: number,
+  { database = ':memory:', ...change }: Partial<SimulationOptions> = {},
+): Promise<SmallRun> {
   const lines: string[] = [];
   const result = await runSimulation({
     scenario: busyScenario(),
@@ -32,6 +39,7 @@ export async function simulateDay(seed: number, database = ':memory:'): Promise<
     log: createLog({ name: 'test', level: 'silent' }),
     onEvent: (line) => void lines.push(line),
     onDay: () => undefined,
+    ...change,
   });
   return { ...result, lines };
 }

@@ -9,6 +9,8 @@ import {
 } from '../../../validator/central/money/ledger/wallet.service.ts';
 import type { Database, Db } from '../../../validator/central/platform/database/tables.ts';
 
+export { openHolds } from '../../../validator/simulate/invariants/open-holds.ts';
+
 /** Creates a cause of a transfer, unique unless `change` sets its fields. */
 export function testCause(change: Partial<Cause> = {}): Cause {
   const id = systemRandom.uuid();
@@ -44,20 +46,4 @@ async function setOne(tx: Db, accountId: string, amountUusd: number): Promise<vo
   const source: LedgerAccount = 'platform:credits_granted';
   const leg = more > 0 ? { debit: source, credit: own } : { debit: own, credit: source };
   if (more !== 0) await postGroup(tx, [{ ...leg, amountUusd: Math.abs(more) }], testCause());
-}
-
-/** Returns the micro-dollars of each open hold, by hold id. */
-export async function openHolds(db: Db): Promise<Map<string, number>> {
-  const pending = await db
-    .selectFrom('transfers')
-    .leftJoin('transfers as ending', 'ending.pending_seq', 'transfers.seq')
-    .select(['transfers.group_id', 'transfers.amount_uusd'])
-    .where('transfers.kind', '=', 'pending')
-    .where('ending.seq', 'is', null)
-    .execute();
-  const holds = new Map<string, number>();
-  for (const { group_id, amount_uusd } of pending) {
-    holds.set(String(group_id), (holds.get(String(group_id)) ?? 0) + amount_uusd);
-  }
-  return holds;
 }

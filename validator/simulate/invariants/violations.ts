@@ -4,13 +4,13 @@ import type { Journal } from '../world/journal.ts';
 /** Invariants by name, with what they state. */
 export const INVARIANTS = {
   'gpu-leased-once': 'no GPU is leased to two pods',
-  'slot-of-pod': 'each GPU of a pod has one slot, and each taken slot a pod that has not ended',
+  'slot-of-pod': 'no slot belongs to a pod that has ended',
   ledger: 'the ledger sums to zero, holds stay within balances, and each cause is posted once',
   metered: 'each charge is the metered time of its pod',
   'rental-decided': 'each accepted rental runs, fails or is refunded within its limit',
   weights: 'the newest weights follow from the stored evidence',
-  liveness: 'without faults, every pod and host reaches its desired state',
-  errors: 'no request fails with an internal error',
+  liveness: 'some hours after the last fault, no pod starts, reboots or ends any more',
+  errors: 'no actor receives an answer that it cannot use',
 } as const;
 
 export type Invariant = keyof typeof INVARIANTS;

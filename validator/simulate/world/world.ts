@@ -5,6 +5,7 @@
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { createLog, type Log } from '#shared/runtime/log.ts';
 import { derivedRandom, type Random } from '#shared/runtime/random.ts';
+import type { Hotkey } from '#shared/signing/hotkey.ts';
 import { createSigner, type LocalSigner } from '#shared/signing/sr25519.ts';
 import { createValidator, type Validator } from '../../app.ts';
 import { type Central, createCentral } from '../../central/app.ts';
@@ -42,6 +43,8 @@ export type World = {
   fleet: HostFleet;
   call: CallApi;
   journal: Journal;
+  /** Hotkey of the validator, which signs evidence and weights. */
+  validatorHotkey: Hotkey;
   /** Violations of invariants, of which the first ends the run. */
   violations: Violations;
   close(): Promise<void>;
@@ -113,6 +116,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     fleet,
     journal,
     violations,
+    validatorHotkey: validatorKey.hotkey,
     call: callerOf(services.central.server),
     async close() {
       await clock.complete(services.validator.close());

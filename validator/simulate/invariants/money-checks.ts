@@ -1,18 +1,18 @@
-/** Invariants of the money that are checked after each step of a random run. */
+/** Invariants of the money, for simulations and for random runs of tests. */
 import { strict as assert } from 'node:assert';
-import { auditLedger } from '../../validator/central/money/ledger/audit.service.ts';
-import { providerShare, referralShare } from '../../validator/central/money/ledger/shares.ts';
-import { walletOf } from '../../validator/central/money/ledger/wallet.service.ts';
-import { costOfSegments, rateOf, totalOf } from '../../validator/central/money/metering/cost.ts';
-import { meteredAccounts } from '../../validator/central/money/metering/metered.service.ts';
-import { accountRunsOutAt } from '../../validator/central/money/metering/runway.service.ts';
-import { burningOf, spendsOutAt } from '../../validator/central/money/metering/runway.ts';
-import { settleAccounts } from '../../validator/central/money/metering/settlement.service.ts';
-import { spentBy } from '../../validator/central/money/metering/statement.service.ts';
-import type { Meter, SegmentRow } from '../../validator/central/money/metering/usage.store.ts';
-import type { Database } from '../../validator/central/platform/database/tables.ts';
-import { rehearse } from '../../validator/central/platform/database/transactions.ts';
-import { openHolds } from '../fakes/scenes/wallet.ts';
+import { auditLedger } from '../../central/money/ledger/audit.service.ts';
+import { providerShare, referralShare } from '../../central/money/ledger/shares.ts';
+import { walletOf } from '../../central/money/ledger/wallet.service.ts';
+import { costOfSegments, rateOf, totalOf } from '../../central/money/metering/cost.ts';
+import { meteredAccounts } from '../../central/money/metering/metered.service.ts';
+import { accountRunsOutAt } from '../../central/money/metering/runway.service.ts';
+import { burningOf, spendsOutAt } from '../../central/money/metering/runway.ts';
+import { settleAccounts } from '../../central/money/metering/settlement.service.ts';
+import { spentBy } from '../../central/money/metering/statement.service.ts';
+import type { Meter, SegmentRow } from '../../central/money/metering/usage.store.ts';
+import type { Database } from '../../central/platform/database/tables.ts';
+import { rehearse } from '../../central/platform/database/transactions.ts';
+import { openHolds } from './open-holds.ts';
 
 /** A span of wall-clock time that occurred twice, because the clock was set back. */
 export type Repeated = { fromMs: number; toMs: number };
@@ -21,6 +21,22 @@ export type Repeated = { fromMs: number; toMs: number };
 export async function checkMoney(db: Database, repeated: readonly Repeated[]): Promise<void> {
   const { findings } = await db.transaction().execute(auditLedger);
   assert.deepEqual(findings, [], 'I1, I2, I3, I4, I8, I12, I15, I16, I17');
+  const { segmentsOf } = await checkMeters(db);
+  await checkNodes(db, segmentsOf, repeated);
+  await checkPayouts(db);
+  const holds = await openHolds(db);
+  const ended = await db.selectFrom('pods').select('hold_id').where('ended_at', 'is not', null);
+  for (const { hold_id: hold } of await ended.execute()) {
+    assert.equal(holds.has(String(hold)), false, 'I12');
+  }
+}
+
+/**
+ * Checks that each charge is the cost of the metered time of its pod, and that providers, platform and referrers
+ * together receive all charges.
+ * Rejects with the name of the violated invariant.
+ */
+export async function checkMeters(db: Database) {
   const meters = await db.selectFrom('usage_meters').selectAll().execute();
   const segments = await db.selectFrom('usage_segments').selectAll().orderBy('seq').execute();
   const pods = await db.selectFrom('pods').select(['id', 'first_running_at']).execute();
@@ -48,13 +64,7 @@ export async function checkMoney(db: Database, repeated: readonly Repeated[]): P
   }
   const spent = meters.reduce((total, meter) => total + spentBy(meter), 0);
   await checkSides(db, spent);
-  await checkNodes(db, segmentsOf, repeated);
-  await checkPayouts(db);
-  const holds = await openHolds(db);
-  const ended = await db.selectFrom('pods').select('hold_id').where('ended_at', 'is not', null);
-  for (const { hold_id: hold } of await ended.execute()) {
-    assert.equal(holds.has(String(hold)), false, 'I12');
-  }
+  return { segmentsOf };
 }
 
 /**
