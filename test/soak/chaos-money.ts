@@ -5,13 +5,13 @@
 import { usdToMicro } from '#shared/api/money.ts';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import type { Database } from '../../validator/central/platform/database/tables.ts';
+import { checkMoney, type Repeated } from '../../validator/simulate/invariants/money-checks.ts';
 import { openHolds } from '../fakes/scenes/wallet.ts';
 import type { FaultLog } from './chaos-faults.ts';
 import { ledgerCommand } from './chaos-ledger.ts';
 import type { Observer, Sighting } from './chaos-observer.ts';
 import type { ChaosPod, ChaosRecords } from './chaos-operations.ts';
 import type { ChaosWorld } from './chaos-world.ts';
-import { checkMoney, type Repeated } from '../../validator/simulate/invariants/money-checks.ts';
 
 const HOUR_MS = 3_600_000;
 /** Minimum time, in milliseconds, for which a pod that ran is charged. */

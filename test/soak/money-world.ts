@@ -20,7 +20,7 @@ import {
   checkUsed,
   type Repeated,
   usedUntilNow,
-} from './money-checks.ts';
+} from '../../validator/simulate/invariants/money-checks.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;

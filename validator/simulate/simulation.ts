@@ -10,8 +10,8 @@ import {
   checkRest,
   checkSlots,
 } from './invariants/database-invariants.ts';
-import { checkWeights } from './invariants/weights-replay.ts';
 import type { Violation } from './invariants/violations.ts';
+import { checkWeights } from './invariants/weights-replay.ts';
 import { type DayFigures, dayFigures } from './report/day-figures.ts';
 import type { Scenario } from './scenarios/scenario.ts';
 import { finalState } from './world/final-state.ts';

@@ -16,7 +16,11 @@ export function busyScenario(): Scenario {
   const scenario = readScenario(DEFAULT_SCENARIO);
   return {
     ...scenario,
-    demand: { ...scenario.demand, pause_hours: 2, jobs: scenario.demand.jobs.map((job) => ({ ...job, hours: 2 })) },
+    demand: {
+      ...scenario.demand,
+      pause_hours: 2,
+      jobs: scenario.demand.jobs.map((job) => ({ ...job, hours: 2 })),
+    },
     host_faults: { flap: 60, dies: 20, slow: 10 },
   };
 }

@@ -24,8 +24,8 @@ import { createViolations, type Violations } from '../invariants/violations.ts';
 import type { Scenario } from '../scenarios/scenario.ts';
 import { createEventClock, type EventClock } from '../time/event-clock.ts';
 import { type CallApi, callerOf, transportTo } from './api.ts';
-import { createJournal, type Journal } from './journal.ts';
 import { createFastSignatures } from './fast-signatures.ts';
+import { createJournal, type Journal } from './journal.ts';
 import { CENTRAL_OPTIONS, SIMULATED_CHECKS, SIMULATED_PROOF } from './settings.ts';
 
 export type World = {
