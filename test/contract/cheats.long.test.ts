@@ -16,6 +16,7 @@ import { EvidenceDocument } from '../../validator/evidence/document.ts';
 import { findEvidence, lastEvidence } from '../../validator/evidence/evidence.store.ts';
 import type { LineSize } from '../../validator/inspection/lines/measure-line.ts';
 import { type ProofSize, SMALL_PROOF } from '../../validator/inspection/proof/host-proof.ts';
+import { conductOf } from '../../validator/simulate/fleet/cheating-hosts.ts';
 import {
   AGENT_DIGEST,
   type Conduct,
@@ -33,7 +34,6 @@ import { addConductedAgent, type ConductedAgent, LISTEN } from '../fakes/agents/
 import { createTestMarket, type TestMarket, testSigner } from '../fakes/scenes/market-fixture.ts';
 import { goldenPolicy } from '../fixtures/cycle-set.ts';
 import { testInventory } from '../fixtures/host-inventory.ts';
-import { conductOf } from './cheats.cases.ts';
 
 const CYCLE_MS = 60_000;
 /** Time of the manual clock at its start. */

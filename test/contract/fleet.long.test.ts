@@ -7,6 +7,7 @@ import { readCheckPolicy } from '../../validator/checks/check-policy.ts';
 import { COUNTING, coverageOf, pointsOf, reasonsIn } from '../../validator/coverage/coverage.ts';
 import { USUAL_MS } from '../../validator/coverage/honest-host.ts';
 import { type CheckRun, documentOf } from '../../validator/evidence/document.ts';
+import { cheatBefore } from '../../validator/simulate/fleet/cheating-hosts.ts';
 import { HONEST } from '../../validator/simulate/fleet/conduct.ts';
 import { createHostFleet } from '../../validator/simulate/fleet/host-fleet.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../validator/weights/weight-policy.ts';
@@ -15,7 +16,6 @@ import { createFleetValidator } from '../fakes/scenes/fleet-validator.ts';
 import { createTestStore } from '../fakes/scenes/test-evidence-store.ts';
 import { createSeededRandom } from '../fakes/seeded-random.ts';
 import { hotkey } from '../fixtures/cycle-set.ts';
-import { cheatBefore } from './cheats.cases.ts';
 import { HONEST_HOSTS, inOutage } from './honest-hosts.cases.ts';
 
 const CYCLES = 96;

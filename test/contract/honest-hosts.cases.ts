@@ -3,7 +3,8 @@ import type { Inventory } from '#shared/api/agent/inventory.ts';
 import { everyCard, sourcesChanged, withGpu } from '../../validator/coverage/cheats.ts';
 import { USUAL_MS } from '../../validator/coverage/honest-host.ts';
 import { type Conduct, HONEST } from '../../validator/simulate/fleet/conduct.ts';
-import type { FleetHost, HostFleet } from '../../validator/simulate/fleet/host-fleet.ts';
+import type { FleetHost } from '../../validator/simulate/fleet/fleet-host.ts';
+import type { HostFleet } from '../../validator/simulate/fleet/host-fleet.ts';
 
 export type HonestHost = {
   host: string;

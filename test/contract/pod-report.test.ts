@@ -1,7 +1,7 @@
 /** Reports of renters from the report to the refund: real central API, inspections and examinations; modelled hosts. */
 import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { readSignedReport } from '#shared/api/central/pod-reports.ts';
-import type { FleetHost } from '../../validator/simulate/fleet/host-fleet.ts';
+import type { FleetHost } from '../../validator/simulate/fleet/fleet-host.ts';
 import { createReportScene, INTERVAL_MS, type ReportScene } from '../fakes/scenes/report-scene.ts';
 
 const HOUR_MS = 3_600_000;

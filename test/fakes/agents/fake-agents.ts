@@ -2,5 +2,5 @@
 export {
   createModelAgents as createFakeAgents,
   type ModelAgents as FakeAgents,
-  type ModelHost as FakeHost,
 } from '../../../validator/simulate/fleet/model-agents.ts';
+export type { ModelHost as FakeHost } from '../../../validator/simulate/fleet/model-host.ts';

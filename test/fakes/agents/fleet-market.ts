@@ -1,6 +1,7 @@
 /** The market of a fleet in memory, as the public routes show it to a renter. */
 import type { FreeNode, RentedPod, RenterClient } from '../../../validator/probes/renter-client.ts';
-import type { FleetHost, HostFleet } from '../../../validator/simulate/fleet/host-fleet.ts';
+import type { FleetHost } from '../../../validator/simulate/fleet/fleet-host.ts';
+import type { HostFleet } from '../../../validator/simulate/fleet/host-fleet.ts';
 import { PUBLIC_KEY } from '../scenes/market-fixture.ts';
 
 const TEMPLATE = '1948937e-5049-47ad-8e26-bcf1a4549d70';

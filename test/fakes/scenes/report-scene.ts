@@ -11,7 +11,8 @@ import { createReportDelivery } from '../../../validator/inspection/reports/repo
 import { createHiddenRentals } from '../../../validator/probes/hidden-rentals.service.ts';
 import { ORDINARY_USE } from '../../../validator/probes/ordinary-use.ts';
 import type { ProbeAccounts } from '../../../validator/probes/probe-accounts.ts';
-import { createHostFleet, type FleetHost } from '../../../validator/simulate/fleet/host-fleet.ts';
+import type { FleetHost } from '../../../validator/simulate/fleet/fleet-host.ts';
+import { createHostFleet } from '../../../validator/simulate/fleet/host-fleet.ts';
 import { createOutbox } from '../../../validator/store/outbox.service.ts';
 import { createFleetMarket } from '../agents/fleet-market.ts';
 import { createManualClock } from '../manual-clock.ts';

@@ -2,6 +2,7 @@
 import type { Random } from '#shared/runtime/random.ts';
 
 const STEPS = 2 ** 32;
+const PERMILLE = 1_000;
 
 /** Returns a number in [0, 1). */
 export const unit = (random: Random): number => random.int(STEPS) / STEPS;
@@ -18,9 +19,9 @@ export function logNormal(random: Random, median: number, sigma: number): number
 
 /** Returns a value within `permille` of the mean. */
 export const around = (random: Random, mean: number, permille: number): number =>
-  mean * (1 + ((2 * unit(random) - 1) * permille) / 1_000);
+  mean * (1 + ((2 * unit(random) - 1) * permille) / PERMILLE);
 
-export const chance = (random: Random, permille: number): boolean => random.int(1_000) < permille;
+export const chance = (random: Random, permille: number): boolean => random.int(PERMILLE) < permille;
 
 /** Chooses an element by its weight. Throws for an empty list. */
 export function weighted<T extends { weight: number }>(random: Random, choices: readonly T[]): T {
@@ -42,4 +43,17 @@ export function weightedKey<K extends string>(
 ): K {
   const choices = (Object.keys(weights) as K[]).map((key) => ({ key, weight: weights[key] ?? 0 }));
   return weighted(random, choices).key;
+}
+
+/** Chooses a key by its share in permille; null for the rest. The shares together are at most 1000. */
+export function shareOf<K extends string>(
+  random: Random,
+  shares: Readonly<Partial<Record<K, number>>>,
+): K | null {
+  let left = random.int(PERMILLE);
+  for (const key of Object.keys(shares) as K[]) {
+    left -= shares[key] ?? 0;
+    if (left < 0) return key;
+  }
+  return null;
 }

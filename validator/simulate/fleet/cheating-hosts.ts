@@ -4,10 +4,11 @@
  */
 import type { CARD_FAULTS, Commitment } from '#shared/api/agent/challenges.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
-import type { Cheat } from '../../validator/coverage/cheats.ts';
-import { USUAL_MS } from '../../validator/coverage/honest-host.ts';
-import { type Conduct, HONEST } from '../../validator/simulate/fleet/conduct.ts';
-import type { FleetHost, HostFleet } from '../../validator/simulate/fleet/host-fleet.ts';
+import { CHEATS, type Cheat } from '../../coverage/cheats.ts';
+import { USUAL_MS } from '../../coverage/honest-host.ts';
+import { type Conduct, HONEST } from './conduct.ts';
+import type { FleetHost } from './fleet-host.ts';
+import type { HostFleet } from './host-fleet.ts';
 
 /** Makes one card fail its proof with `code`; null: the agent sends no proof of its cards. */
 const ofCards = (code: (typeof CARD_FAULTS)[number] | null): Partial<Conduct> => ({
@@ -141,3 +142,34 @@ const HOSTS: Readonly<Record<string, Change>> = {
     host.sshProblem = 'connection refused';
   },
 };
+
+/** Not performed in a simulation: lines are not measured. */
+const NEEDS_LINE = 'slow_line';
+
+/**
+ * Cheats that a host of a simulation performs: those without a false listing, which the provider makes, and without a
+ * rental or hidden rental of the validator.
+ */
+export const PERFORMED_CHEATS: readonly Cheat[] = CHEATS.filter(
+  ({ id, listing, inventory, rentedFrom, hidden }) =>
+    id !== NEEDS_LINE &&
+    listing === undefined &&
+    rentedFrom === undefined &&
+    hidden === undefined &&
+    (HOSTS[id] ?? scriptOf(id) ?? inventory) !== undefined,
+);
+
+/** Changes a host so that it cheats from now on. A false inventory depends on the number of earlier requests for it. */
+export async function cheatForEver(cheat: Cheat, host: FleetHost, fleet: HostFleet): Promise<void> {
+  await cheatBefore(cheat, host, { cycle: 1, fleet });
+  const { inventory } = cheat;
+  if (inventory === undefined) return;
+  let looks = 0;
+  host.conduct = {
+    ...host.conduct,
+    inventory(honest) {
+      looks += 1;
+      return inventory(honest, looks);
+    },
+  };
+}
