@@ -1,40 +1,90 @@
 /**
- * Kysely's dialect with one connection, whose operations pass through a port. The port decides when a result arrives, so
- * that a program can run the same order of steps on every engine.
+ * Kysely's dialect with one connection that several users share, whose operations pass through a port. The port decides
+ * when a result arrives, so that a program can run the same order of steps on every engine. A user can crash, as a
+ * process does, without the others.
  */
-import type {
-  CompiledQuery,
-  DatabaseConnection,
-  Dialect,
-  Driver,
-  QueryResult,
-  TransactionSettings,
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  Kysely,
+  type QueryResult,
+  type TransactionSettings,
 } from 'kysely';
 
 /** Runs an operation of the database, and resolves with its result when the caller may continue. */
 export type PassOperation = <T>(operation: () => Promise<T>) => Promise<T>;
 
+export type SerialUser = {
+  dialect: Dialect;
+  /** Opens the database for this user. Only the first user closes the connection, with `destroy()`. */
+  open<Tables>(): Kysely<Tables>;
+  /** Calls `then` before the result of the operation with this number, counted from now, arrives. */
+  afterOperations(count: number, then: () => void): void;
+  /** Rolls back the open transaction, as a server does after a crash. No operation of the user returns any more. */
+  crash(): Promise<void>;
+};
+
+export type { Dialect };
+
+export type SerialDatabase = { addUser(): SerialUser };
+
 /** Wraps a dialect. Users of the connection wait for each other in the order of their requests. */
-export function serialDialect(dialect: Dialect, pass: PassOperation): Dialect {
+export function serialDialect(dialect: Dialect, pass: PassOperation): SerialDatabase {
+  const inner = dialect.createDriver();
+  const line = new Line();
+  let begun: Promise<void> | null = null;
+  const init = () => {
+    begun ??= inner.init();
+    return begun;
+  };
   return {
-    createAdapter: () => dialect.createAdapter(),
-    createDriver: () => new SerialDriver(dialect.createDriver(), pass),
-    createIntrospector: (db) => dialect.createIntrospector(db),
-    createQueryCompiler: () => dialect.createQueryCompiler(),
+    addUser() {
+      const driver = new SerialDriver({ inner, init, line, pass });
+      const own: Dialect = {
+        createAdapter: () => dialect.createAdapter(),
+        createDriver: () => driver,
+        createIntrospector: (db) => dialect.createIntrospector(db),
+        createQueryCompiler: () => dialect.createQueryCompiler(),
+      };
+      return {
+        dialect: own,
+        open: <Tables>() => new Kysely<Tables>({ dialect: own }),
+        afterOperations: (count, then) => driver.afterOperations(count, then),
+        crash: () => driver.crash(),
+      };
+    },
   };
 }
 
+/** Users that wait for the connection. */
+class Line {
+  #last: Promise<void> = Promise.resolve();
+
+  /** Resolves with the function that lets the next user have the connection. */
+  async enter(): Promise<() => void> {
+    const before = this.#last;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#last = promise;
+    await before;
+    return resolve;
+  }
+}
+
+const NEVER = new Promise<never>(() => undefined);
+
 class SerialConnection implements DatabaseConnection {
   readonly inner: DatabaseConnection;
-  readonly #pass: PassOperation;
+  readonly #run: PassOperation;
 
-  constructor(inner: DatabaseConnection, pass: PassOperation) {
+  constructor(inner: DatabaseConnection, run: PassOperation) {
     this.inner = inner;
-    this.#pass = pass;
+    this.#run = run;
   }
 
   executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    return this.#pass(() => this.inner.executeQuery<R>(query));
+    return this.#run(() => this.inner.executeQuery<R>(query));
   }
 
   /** The product streams no rows. */
@@ -43,56 +93,119 @@ class SerialConnection implements DatabaseConnection {
   }
 }
 
-class SerialDriver implements Driver {
-  readonly #inner: Driver;
-  readonly #pass: PassOperation;
-  /** Resolves when the last user that waits has released the connection. */
-  #released: Promise<void> = Promise.resolve();
-  #release: () => void = () => undefined;
+/** The connection while a user has it. */
+type Held = { connection: DatabaseConnection; leave(): void; isInTransaction: boolean };
 
-  constructor(inner: Driver, pass: PassOperation) {
+type SerialParts = {
+  inner: Driver;
+  init(): Promise<void>;
+  line: Line;
+  pass: PassOperation;
+};
+
+class SerialDriver implements Driver {
+  /** Initializes the shared driver once. */
+  readonly init: () => Promise<void>;
+  readonly #inner: Driver;
+  readonly #line: Line;
+  readonly #pass: PassOperation;
+  #held: Held | null = null;
+  #hasCrashed = false;
+  #left = Number.POSITIVE_INFINITY;
+  #then: () => void = () => undefined;
+
+  constructor({ inner, init, line, pass }: SerialParts) {
+    this.init = init;
     this.#inner = inner;
+    this.#line = line;
     this.#pass = pass;
   }
 
-  init(): Promise<void> {
-    return this.#inner.init();
+  afterOperations(count: number, then: () => void): void {
+    this.#left = count;
+    this.#then = then;
+  }
+
+  async crash(): Promise<void> {
+    this.#hasCrashed = true;
+    const held = this.#held;
+    this.#held = null;
+    if (held === null) return;
+    if (held.isInTransaction) {
+      await this.#pass(() => this.#inner.rollbackTransaction(held.connection));
+    }
+    await this.#inner.releaseConnection(held.connection);
+    held.leave();
+  }
+
+  /** Runs an operation. Its result is lost if the user crashes meanwhile. */
+  async #run<T>(operation: () => Promise<T>): Promise<T> {
+    if (this.#hasCrashed) return NEVER;
+    try {
+      return await this.#pass(operation);
+    } finally {
+      this.#left -= 1;
+      if (this.#left === 0) this.#then();
+      if (this.#hasCrashed) await NEVER;
+    }
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
-    const before = this.#released;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#released = promise;
-    await before;
-    this.#release = resolve;
+    if (this.#hasCrashed) return NEVER;
+    const leave = await this.#line.enter();
+    if (this.#hasCrashed) {
+      leave();
+      return NEVER;
+    }
     try {
-      const inner = await this.#pass(() => this.#inner.acquireConnection());
-      return new SerialConnection(inner, this.#pass);
+      const connection = await this.#pass(() => this.#inner.acquireConnection());
+      this.#held = { connection, leave, isInTransaction: false };
+      if (this.#hasCrashed) {
+        await this.crash();
+        return NEVER;
+      }
+      return new SerialConnection(connection, (operation) => this.#run(operation));
     } catch (error) {
-      resolve();
+      leave();
       throw error;
     }
   }
 
   beginTransaction(connection: DatabaseConnection, settings: TransactionSettings): Promise<void> {
-    return this.#pass(() => this.#inner.beginTransaction(innerOf(connection), settings));
+    return this.#run(async () => {
+      await this.#inner.beginTransaction(innerOf(connection), settings);
+      this.#setInTransaction(true);
+    });
   }
 
   commitTransaction(connection: DatabaseConnection): Promise<void> {
-    return this.#pass(() => this.#inner.commitTransaction(innerOf(connection)));
+    return this.#run(async () => {
+      await this.#inner.commitTransaction(innerOf(connection));
+      this.#setInTransaction(false);
+    });
   }
 
   rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    return this.#pass(() => this.#inner.rollbackTransaction(innerOf(connection)));
+    return this.#run(async () => {
+      await this.#inner.rollbackTransaction(innerOf(connection));
+      this.#setInTransaction(false);
+    });
   }
 
   async releaseConnection(connection: DatabaseConnection): Promise<void> {
+    const held = this.#held;
+    if (held === null) return;
+    this.#held = null;
     await this.#inner.releaseConnection(innerOf(connection));
-    this.#release();
+    held.leave();
   }
 
   destroy(): Promise<void> {
     return this.#inner.destroy();
+  }
+
+  #setInTransaction(isInTransaction: boolean): void {
+    if (this.#held !== null) this.#held.isInTransaction = isInTransaction;
   }
 }
 

@@ -3,6 +3,7 @@ import type { Log } from '#shared/runtime/log.ts';
 import { createFaults, type Faults } from './actors/host-faults.ts';
 import { enrolProvider, type Provider, runPrices } from './actors/provider.ts';
 import { noFigures, type RenterFigures, runRenter, signUpRenter } from './actors/renter.ts';
+import { createServiceFaults } from './actors/service-faults.ts';
 import {
   checkBalances,
   checkCharges,
@@ -62,11 +63,17 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
   const { clock, journal, violations } = world;
   const figures = noFigures();
   const stopping = new AbortController();
-  const faults = createFaults(world);
-  const startMs = clock.now();
-  const parts: Actors = { options, figures, faults, signal: stopping.signal };
+  const onError = (error: unknown) => {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    violations.report('errors', `an actor failed: ${text}`, []);
+  };
+  const services = createServiceFaults(world, onError);
+  const faults = createFaults(world, services);
+  const startMs = clock.steadyMs();
+  const parts: Actors = { options, figures, faults, onError, signal: stopping.signal };
   await clock.complete(options.prepare?.(world) ?? Promise.resolve());
   await clock.complete(beginActors(world, parts));
+  services.begin();
   const days: DayFigures[] = [];
   const hasFailed = () => violations.first() !== null;
   for (let day = 1; day <= options.days && !hasFailed(); day += 1) {
@@ -81,7 +88,8 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
   }
   stopping.abort();
   faults.stop();
-  if (!hasFailed()) await clock.runUntil(clock.now() + LIVENESS_MS, hasFailed);
+  services.stop();
+  if (!hasFailed()) await clock.runUntil(clock.steadyMs() + LIVENESS_MS, hasFailed);
   await clock.complete(checkHourly(world));
   await clock.complete(checkAtEnd(world));
   const end = await clock.complete(finalState(world));
@@ -98,12 +106,12 @@ type Actors = {
   options: SimulationOptions;
   figures: RenterFigures;
   faults: Faults;
+  onError(error: unknown): void;
   signal: AbortSignal;
 };
 
 async function beginActors(world: World, parts: Actors): Promise<void> {
-  const { options, figures, faults, signal } = parts;
-  const { violations } = world;
+  const { options, figures, faults, onError, signal } = parts;
   const providers: Provider[] = [];
   for (let number = 1; number <= options.providers; number += 1) {
     providers.push(await enrolProvider(world, number));
@@ -114,9 +122,7 @@ async function beginActors(world: World, parts: Actors): Promise<void> {
   }
   const detach = (work: Promise<void>) =>
     void work.catch((error: unknown) => {
-      if (signal.aborted) return;
-      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      violations.report('errors', `an actor failed: ${text}`, []);
+      if (!signal.aborted) onError(error);
     });
   for (const provider of providers) {
     detach(runPrices(world, provider));

@@ -3,9 +3,11 @@ import type { HOST_FAULTS, ScenarioEvent } from '../scenarios/scenario.ts';
 import type { World } from '../world/world.ts';
 import { exponential, logNormal } from './draws.ts';
 import type { Provider } from './provider.ts';
+import type { ServiceFaults } from './service-faults.ts';
 
 type FaultKind = (typeof HOST_FAULTS)[number];
 
+const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const MONTH_MS = 30 * 24 * HOUR_MS;
@@ -28,7 +30,7 @@ export type Faults = {
   stop(): void;
 };
 
-export function createFaults(world: World): Faults {
+export function createFaults(world: World, services: ServiceFaults): Faults {
   const { clock, fleet, journal, scenario } = world;
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -97,6 +99,12 @@ export function createFaults(world: World): Faults {
       }
       return;
     }
+    if (event.kind === 'clock') {
+      clock.jump(event.by_seconds * SECOND_MS);
+      journal.record({ kind: 'fault-clock', by_s: event.by_seconds });
+      return;
+    }
+    if (event.kind !== 'region') return services.perform(event.kind, event.for_hours * HOUR_MS);
     const hit = providers.filter(({ region }) => region === event.region);
     const lastsMs = event.for_hours * HOUR_MS;
     journal.record({ kind: 'fault-region', region: event.region, lasts_ms: lastsMs });

@@ -1,11 +1,13 @@
 /** Providers: each enrols one host, changes its price by a strategy, and suffers the faults of the scenario. */
 import type { Random } from '#shared/runtime/random.ts';
 import { toHex } from '#shared/signing/sr25519.ts';
+import type { Cheat } from '../../coverage/cheats.ts';
+import { cheatForEver, PERFORMED_CHEATS } from '../fleet/cheating-hosts.ts';
 import type { Cards } from '../fleet/host-inventory.ts';
 import type { HostClass, PRICE_STRATEGIES } from '../scenarios/scenario.ts';
 import type { World } from '../world/world.ts';
 import { AddedNode, codeIn, expectAnswer, LoggedIn, MadeToken } from './answers.ts';
-import { around, exponential, weighted, weightedKey } from './draws.ts';
+import { around, exponential, shareOf, weighted, weightedKey } from './draws.ts';
 
 export type Provider = {
   name: string;
@@ -77,7 +79,8 @@ export async function enrolProvider(world: World, number: number): Promise<Provi
   });
   const { id } = expectAnswer(AddedNode, added, 'new node').data;
   const cards: Cards = { name: gpu, count: gpus, memoryMib };
-  fleet.add({
+  const cheat = cheatOf(world, name);
+  const host = fleet.add({
     id,
     cards,
     probeStartMs: PROBE_START_MS,
@@ -97,16 +100,25 @@ export async function enrolProvider(world: World, number: number): Promise<Provi
       collateral_deposited: false,
     },
   });
+  if (cheat !== null) await cheatForEver(cheat, host, fleet);
   journal.record({
     kind: 'node-added',
     actor: name,
     executor: id,
     gpu,
     gpus,
+    cheat: cheat?.id,
     price_uusd: uusd(priceUsd),
   });
   const strategy = weightedKey(random, supply.strategies);
+  world.prices.add(gpu);
   return { name, executorId: id, region, hostClass, strategy, priceUsd, headers, random };
+}
+
+/** Returns the cheat that the provider's host performs; null for an honest host. */
+function cheatOf({ randomOf, scenario }: World, name: string): Cheat | null {
+  const id = shareOf(randomOf(`${name} cheat`), scenario.cheats);
+  return PERFORMED_CHEATS.find((cheat) => cheat.id === id) ?? null;
 }
 
 /** Changes the price about once a day, for ever. */
@@ -130,7 +142,10 @@ export async function runPrices(world: World, provider: Provider): Promise<void>
       body: { price_per_gpu: priceUsd },
     });
     const code = codeIn(answer);
-    if (code === null) provider.priceUsd = priceUsd;
+    if (code === null) {
+      world.prices.change(provider.hostClass.gpu, (priceUsd - provider.priceUsd) / first);
+      provider.priceUsd = priceUsd;
+    }
     const { name: actor, executorId: executor } = provider;
     journal.record({ kind: 'price', actor, executor, price_uusd: uusd(priceUsd), code });
   }

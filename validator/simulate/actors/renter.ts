@@ -1,10 +1,13 @@
 /** Renters: each rents for a job, waits until the pod runs, uses it, and ends it. */
+import { z } from 'zod';
 import type { Random } from '#shared/runtime/random.ts';
 import type { Job } from '../scenarios/scenario.ts';
 import type { ApiRequest } from '../world/api.ts';
+import { UNREACHABLE } from '../world/services.ts';
 import type { World } from '../world/world.ts';
 import { codeIn, expectAnswer, Rented, SeenPod, SignedUp } from './answers.ts';
 import { chance, exponential, logNormal, weighted } from './draws.ts';
+import { pauseFactor } from './price-level.ts';
 
 export type Renter = {
   name: string;
@@ -39,6 +42,8 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const MINUTES = 60;
+/** Credit below which an account pays automatically. */
+const TOP_UP_BELOW_USD = 20;
 const PASSWORD = 'correct horse battery';
 const PUBLIC_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJ/tAzpR9ZwrM6Ejqg2T6Vm1Z2sCfIHmPpRUSk/4sIW renter';
@@ -47,6 +52,8 @@ const TEMPLATE = '1948937e-5049-47ad-8e26-bcf1a4549d70';
 /** Pauses between two requests for a pod that starts: a person requests it often at first. */
 const FIRST_LOOK_MS = 15 * SECOND_MS;
 const LAST_LOOK_MS = 5 * MINUTE_MS;
+/** Pause before a request that no process answered is repeated. */
+const RETRY_MS = MINUTE_MS;
 /** Pause between two requests for a pod that runs. */
 const WATCH_MS = HOUR_MS;
 /**
@@ -65,7 +72,23 @@ export async function signUpRenter(world: World, number: number): Promise<Renter
   });
   const { api_key: key, user } = expectAnswer(SignedUp, answer, 'sign-up');
   world.journal.record({ kind: 'sign-up', actor: name, account: user.id });
-  return { name, accountId: user.id, headers: { 'x-api-key': key }, random: world.randomOf(name) };
+  const headers = { 'x-api-key': key };
+  const { top_up_usd: amountUsd } = world.scenario.demand;
+  if (amountUsd > 0) {
+    const set = await world.call({
+      method: 'PUT',
+      path: '/api/users/me/auto-top-up',
+      headers,
+      body: {
+        enabled: true,
+        threshold_usd: TOP_UP_BELOW_USD,
+        amount_usd: amountUsd,
+        payment_method_id: 'model_card',
+      },
+    });
+    expectAnswer(z.object({}), set, 'automatic top-up');
+  }
+  return { name, accountId: user.id, headers, random: world.randomOf(name) };
 }
 
 type RunningRenter = { world: World; renter: Renter; figures: RenterFigures };
@@ -75,8 +98,11 @@ export async function runRenter(parts: RunningRenter, signal: AbortSignal): Prom
   const { world, renter } = parts;
   const { demand } = world.scenario;
   for (;;) {
-    await world.clock.sleep(exponential(renter.random, demand.pause_hours * HOUR_MS), signal);
-    await runJob(parts, weighted(renter.random, demand.jobs), signal);
+    const job = weighted(renter.random, demand.jobs);
+    const factor = pauseFactor(world.prices.of(job.gpu), demand.price_elasticity);
+    const pauseMs = exponential(renter.random, demand.pause_hours * HOUR_MS * factor);
+    await world.clock.sleep(pauseMs, signal);
+    await runJob(parts, job, signal);
   }
 }
 
@@ -91,9 +117,9 @@ async function runJob(parts: RunningRenter, job: Job, signal: AbortSignal): Prom
   const isRunning = await awaitStart(parts, podId, signal);
   if (!isRunning) return end(parts, podId);
   if (isForgotten) return;
-  const untilMs = clock.now() + Math.round(hours * HOUR_MS);
-  while (clock.now() < untilMs) {
-    await clock.sleep(Math.min(WATCH_MS, untilMs - clock.now()), signal);
+  const untilMs = clock.steadyMs() + Math.round(hours * HOUR_MS);
+  while (clock.steadyMs() < untilMs) {
+    await clock.sleep(Math.min(WATCH_MS, untilMs - clock.steadyMs()), signal);
     const status = await statusOf(parts, podId);
     if (status === 'RUNNING' || status === 'PENDING') continue;
     figures.interrupted.set(status, (figures.interrupted.get(status) ?? 0) + 1);
@@ -102,8 +128,15 @@ async function runJob(parts: RunningRenter, job: Job, signal: AbortSignal): Prom
   await end(parts, podId);
 }
 
-const send = ({ world, renter }: RunningRenter, request: Omit<ApiRequest, 'headers'>) =>
-  world.call({ ...request, headers: renter.headers });
+/** Sends a request, and repeats it with the same idempotency key until a process answers. */
+async function send({ world, renter }: RunningRenter, request: Omit<ApiRequest, 'headers'>) {
+  const once = request.method === 'POST' ? { 'idempotency-key': renter.random.uuid() } : {};
+  for (;;) {
+    const answer = await world.call({ ...request, headers: { ...renter.headers, ...once } });
+    if (codeIn(answer) !== UNREACHABLE) return answer;
+    await world.clock.sleep(RETRY_MS);
+  }
+}
 
 /** Returns the id of the pod; null if the rental was refused. */
 async function rent(parts: RunningRenter, job: Job, hours: number): Promise<string | null> {
@@ -139,6 +172,10 @@ async function rent(parts: RunningRenter, job: Job, hours: number): Promise<stri
   return pod;
 }
 
+/** Time for which the central API could not decide about rentals, and time by which its limits are wrong. */
+const excusesOf = ({ clock, services }: World): number =>
+  services.central.downMs() + clock.jumpedMs();
+
 /** Returns true when the pod runs, false when it has failed. */
 async function awaitStart(
   parts: RunningRenter,
@@ -147,11 +184,12 @@ async function awaitStart(
 ): Promise<boolean> {
   const { world, figures } = parts;
   const { clock, violations } = world;
-  const beganMs = clock.now();
+  const beganMs = clock.steadyMs();
+  const excusedMs = excusesOf(world);
   for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_LOOK_MS)) {
     await clock.sleep(pauseMs, signal);
     const status = await statusOf(parts, podId);
-    const tookMs = clock.now() - beganMs;
+    const tookMs = clock.steadyMs() - beganMs;
     if (status === 'RUNNING') {
       figures.startMs.push(tookMs);
       return true;
@@ -160,7 +198,7 @@ async function awaitStart(
       figures.failedStarts += 1;
       return false;
     }
-    if (tookMs > DECIDED_WITHIN_MS) {
+    if (tookMs > DECIDED_WITHIN_MS + excusesOf(world) - excusedMs) {
       violations.report('rental-decided', `a pod is PENDING after ${tookMs} ms`, [podId]);
       return false;
     }

@@ -5,13 +5,16 @@ import { z } from 'zod';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import { PERFORMED_CHEATS } from '../fleet/cheating-hosts.ts';
 
 const MAX_FILE_BYTES = 1_000_000;
 const MAX_CLASSES = 100;
+const MAX_JUMP_S = 31 * 86_400;
 const Name = z.string().regex(/^[a-z0-9-]{1,40}$/, 'Not 1 to 40 of a-z, 0-9 and -');
 const Weight = z.number().min(0).max(1e6);
 const Hours = z.number().min(0).max(10_000);
-const Permille = z.int().min(0).max(1_000);
+const PERMILLE = 1_000;
+const Permille = z.int().min(0).max(PERMILLE);
 
 /**
  * Strategies of providers for their prices. `fixed`: never changes a price. `undercut`: lowers the price of a free host once a day and
@@ -62,6 +65,8 @@ const Demand = z.strictObject({
   pause_hours: Hours,
   /** Credit of each account in USD. */
   credit_usd: z.number().min(0).max(1e6),
+  /** USD that an account pays automatically when its credit is nearly used up; 0: it never pays. */
+  top_up_usd: z.literal(0).or(z.int().min(5).max(10_000)).default(0),
   /** Relative change of the number of jobs for a relative change of the price, as a positive number; 0: none. */
   price_elasticity: z.number().min(0).max(10).default(0),
   /** Share of pods that their renters forget: they run until the credit is used up. */
@@ -75,12 +80,37 @@ const Demand = z.strictObject({
  */
 export const HOST_FAULTS = ['flap', 'dies', 'slow', 'card'] as const;
 
-/** Events at a time in hours after the start. `region`: the hosts of a region do not answer. `leave`: hosts are withdrawn. */
+/**
+ * Faults of the services. `central`: the central API is killed, also within a transaction, and starts later on its
+ * database. `validator`: the same for the validator. `registry`: no host can pull an image. `payments-late`: charges stay
+ * pending. `payments-twice`: the payment processor reports each charge twice.
+ */
+export const SERVICE_FAULTS = [
+  'central',
+  'validator',
+  'registry',
+  'payments-late',
+  'payments-twice',
+] as const;
+
+/**
+ * Events at a time in hours after the start. `region`: the hosts of a region do not answer. `leave`: hosts are withdrawn.
+ * `clock`: the wall clock jumps. Others are faults of services.
+ */
 const Event = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('region'), at_hours: Hours, for_hours: Hours, region: Name }),
   z.strictObject({ kind: z.literal('leave'), at_hours: Hours, share_permille: Permille }),
+  z.strictObject({
+    kind: z.literal('clock'),
+    at_hours: Hours,
+    by_seconds: z.int().min(-MAX_JUMP_S).max(MAX_JUMP_S),
+  }),
+  z.strictObject({ kind: z.enum(SERVICE_FAULTS), at_hours: Hours, for_hours: Hours }),
 ]);
 export type ScenarioEvent = z.output<typeof Event>;
+
+/** Ids of the cheats that hosts perform. */
+const CHEAT_IDS = PERFORMED_CHEATS.map(({ id }) => id);
 
 export const Scenario = z
   .strictObject({
@@ -105,13 +135,19 @@ export const Scenario = z
     supply: Supply,
     demand: Demand,
     host_faults: z.partialRecord(z.enum(HOST_FAULTS), z.number().min(0).max(1_000)).default({}),
+    /** Mean number of each fault of the services in 30 days. */
+    service_faults: z.partialRecord(z.enum(SERVICE_FAULTS), z.number().min(0).max(1_000)).default({}),
     /** Share of the hosts that perform each cheat of the coverage table, by the id of the cheat. */
-    cheats: z.record(z.string().max(100), Permille).default({}),
+    cheats: z.partialRecord(z.enum(CHEAT_IDS), Permille).default({}),
     events: z.array(Event).max(1_000).default([]),
   })
   .refine(({ supply, events }) => events.every((event) => isKnown(event, supply.regions)), {
     message: 'an event names a region that supply.regions does not list',
     path: ['events'],
+  })
+  .refine(({ cheats }) => sum(Object.values(cheats)) <= PERMILLE, {
+    message: 'the shares of the cheats together exceed 1000 permille',
+    path: ['cheats'],
   });
 export type Scenario = z.output<typeof Scenario>;
 
@@ -144,3 +180,6 @@ export function readScenario(path: string): Scenario {
 
 const isKnown = (event: ScenarioEvent, regions: readonly string[]): boolean =>
   event.kind !== 'region' || regions.includes(event.region);
+
+const sum = (shares: readonly (number | undefined)[]): number =>
+  shares.reduce<number>((total, each) => total + (each ?? 0), 0);

@@ -14,10 +14,14 @@ export type EventClock = Clock & {
   runUntil(untilMs: number, shouldStop?: () => boolean): Promise<void>;
   /** Runs timers until the work has ended, and resolves or rejects as the work does. */
   complete<T>(work: Promise<T>): Promise<T>;
+  /** Milliseconds since the epoch as if the wall clock had never jumped. Timers are due at such times. */
+  steadyMs(): number;
   /** Number of timers that have run. */
   timersRun(): number;
   /** Moves the wall clock by `ms`, as a fault. The monotonic clock and the timers do not move. */
   jump(ms: number): void;
+  /** Total of all jumps, forward and back, in milliseconds. */
+  jumpedMs(): number;
   close(): void;
 };
 
@@ -28,6 +32,7 @@ export function createEventClock(startMs: number): EventClock {
   const outside = trackOutsideWork();
   let nowMs = startMs;
   let offsetMs = 0;
+  let jumpedMs = 0;
   let run = 0;
 
   /** Times are whole milliseconds, as those of the system clock. */
@@ -57,6 +62,7 @@ export function createEventClock(startMs: number): EventClock {
   return {
     gate,
     now: () => nowMs + offsetMs,
+    steadyMs: () => nowMs,
     monotonicMs: () => nowMs - startMs,
     sleep(ms, signal) {
       return new Promise((resolve, reject) => {
@@ -105,7 +111,9 @@ export function createEventClock(startMs: number): EventClock {
     timersRun: () => run,
     jump(ms) {
       offsetMs += ms;
+      jumpedMs += Math.abs(ms);
     },
+    jumpedMs: () => jumpedMs,
     close: () => outside.stop(),
   };
 }

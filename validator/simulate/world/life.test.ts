@@ -1,0 +1,41 @@
+/** Tests that nothing returns after the life of a process, and that its clients notice the end. */
+import { expect, it } from 'vitest';
+import { createManualClock } from '../../../test/fakes/manual-clock.ts';
+import { beginLife, ConnectionLost } from './life.ts';
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+it('loses the results of what the process began', async () => {
+  const life = beginLife(createManualClock());
+  const answer = Promise.withResolvers<string>();
+  const port = life.guard({ name: 'port', ask: () => answer.promise, size: () => 3 });
+  const results: string[] = [];
+  void port.ask().then((result) => results.push(result));
+  expect([port.name, port.size()]).toEqual(['port', 3]);
+  life.end();
+  answer.resolve('late');
+  void port.ask().then((result) => results.push(result));
+  await turn();
+  expect(results).toEqual([]);
+});
+
+it('fires no timer of the process', async () => {
+  const clock = createManualClock();
+  const life = beginLife(clock);
+  const woken: string[] = [];
+  void life.clock.sleep(10).then(() => woken.push('sleep'));
+  const deadline = life.clock.deadline(10);
+  life.end();
+  await clock.advance(20);
+  await turn();
+  expect(woken).toEqual([]);
+  expect(deadline.aborted).toBe(false);
+});
+
+it('rejects the requests of clients at the end, and answers those before', async () => {
+  const life = beginLife(createManualClock());
+  expect(await life.serve(Promise.resolve(1))).toBe(1);
+  const pending = life.serve(new Promise(() => undefined));
+  life.end();
+  await expect(pending).rejects.toThrow(ConnectionLost);
+});

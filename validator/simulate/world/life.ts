@@ -1,0 +1,80 @@
+/**
+ * The life of a process. After its end nothing that it began returns, and its timers do not fire, as after `kill -9`:
+ * the program stops at the operation that it waits for.
+ */
+import type { Clock } from '#shared/runtime/clock.ts';
+
+export type Life = {
+  /** The clock of the process. */
+  clock: Clock;
+  /** Returns the port with functions whose promises remain pending after the end of the life. */
+  guard<T extends object>(port: T): T;
+  /** Returns the result for a client of the process: rejects with ConnectionLost at the end of the life. */
+  serve<T>(work: Promise<T>): Promise<T>;
+  end(): void;
+};
+
+/** The process ended while it worked on a request. */
+export class ConnectionLost extends Error {
+  override name = 'ConnectionLost';
+}
+
+const NEVER = new Promise<never>(() => undefined);
+
+export function beginLife(clock: Clock): Life {
+  /** Requests of clients that wait for an answer. */
+  const waiting = new Set<(error: ConnectionLost) => void>();
+  let isOver = false;
+
+  const alive = <T>(work: Promise<T>): Promise<T> =>
+    new Promise((onValue, onError) => {
+      work.then(
+        (value) => {
+          if (!isOver) onValue(value);
+        },
+        (error: unknown) => {
+          if (!isOver) onError(error);
+        },
+      );
+    });
+
+  return {
+    clock: {
+      now: clock.now,
+      monotonicMs: clock.monotonicMs,
+      sleep: (ms, signal) => alive(clock.sleep(ms, signal)),
+      deadline(ms, parent) {
+        const timeout = new AbortController();
+        const signal = clock.deadline(ms);
+        const abort = () => {
+          if (!isOver) timeout.abort(signal.reason);
+        };
+        signal.addEventListener('abort', abort, { once: true });
+        return parent === undefined ? timeout.signal : AbortSignal.any([timeout.signal, parent]);
+      },
+    },
+    guard: (port) =>
+      new Proxy(port, {
+        get(target, name) {
+          const member: unknown = Reflect.get(target, name);
+          if (typeof member !== 'function') return member;
+          return (...args: unknown[]): unknown => {
+            if (isOver) return NEVER;
+            const result: unknown = Reflect.apply(member, target, args);
+            return result instanceof Promise ? alive(result) : result;
+          };
+        },
+      }),
+    serve: (work) =>
+      new Promise((onValue, onError) => {
+        waiting.add(onError);
+        const settled = () => void waiting.delete(onError);
+        work.finally(settled).then(onValue, onError);
+      }),
+    end() {
+      isOver = true;
+      for (const reject of waiting) reject(new ConnectionLost('the process was killed'));
+      waiting.clear();
+    },
+  };
+}
