@@ -16,6 +16,8 @@ from event to event, with modelled hosts, providers and renters. Equal options g
   --database ADDRESS     database of the central API: a new SQLite file, or postgres://… of an empty database
                          (default: in memory)
   --out DIR              folder for events.jsonl and report.json (default: none is written)
+  --shrink N             after FAILED, looks for a smaller run that fails in the same way, with at most N runs, 0-10000
+                         (default 0)
   --help, --version      print this text or the version, and run nothing
 
 Prints one line for each simulated day, and PASSED or FAILED with the hash of the run. Exits with 0 after PASSED, with
@@ -30,6 +32,7 @@ const Schema = z.object({
   scenario: z.string().min(1).optional(),
   database: z.string().min(1).default(':memory:'),
   out: z.string().min(1).optional(),
+  shrink: between(0, 10_000).default(0),
   help: z.boolean().default(false),
   version: z.boolean().default(false),
 });
@@ -46,6 +49,7 @@ const OPTIONS = {
   scenario: TEXT,
   database: TEXT,
   out: TEXT,
+  shrink: TEXT,
   help: FLAG,
   version: FLAG,
 } as const;
