@@ -52,6 +52,24 @@ const BUGS: readonly Bug[] = [
       where pod_id = new.pod_id; end`,
     found: 'metered',
   },
+  {
+    bug: 'credit is lost on its way to an account',
+    trigger: `after update of credits_posted on ledger_accounts when new.credits_posted > old.credits_posted begin
+      update ledger_accounts set credits_posted = old.credits_posted where id = new.id; end`,
+    found: 'ledger',
+  },
+  {
+    bug: 'a provider receives more than its share of a charge',
+    trigger: `after update of provider_uusd on usage_meters when new.provider_uusd > old.provider_uusd begin
+      update usage_meters set provider_uusd = new.provider_uusd + 1 where pod_id = new.pod_id; end`,
+    found: 'metered',
+  },
+  {
+    bug: 'a pod never finishes its start',
+    trigger: `after update of state on pods when new.state in ('running', 'creation_failed') begin
+      update pods set state = 'creating' where id = new.id; end`,
+    found: 'rental-decided',
+  },
 ];
 
 it.each(BUGS)('finds that $bug', async ({ trigger, found }) => {
