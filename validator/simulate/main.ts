@@ -50,7 +50,9 @@ async function printSmallest(
   const { scenario, ...size } = await shrinkRun(run, { invariant, maxRuns: shrink, onLine });
   const text = `${JSON.stringify(scenario, null, 2)}\n`;
   if (out === undefined) {
-    print(`smallest run: ${commandOf({ ...options, ...size, scenario: 'FILE' })}, with this FILE:\n${text}`);
+    print(
+      `smallest run: ${commandOf({ ...options, ...size, scenario: 'FILE' })}, with this FILE:\n${text}`,
+    );
     return;
   }
   const file = join(out, 'smallest-scenario.json');

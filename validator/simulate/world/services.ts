@@ -202,13 +202,10 @@ function createValidatorIn(
     store,
     centralUrl: CENTRAL_URL,
     centralTransport: life.guard(
-      transportTo(
-        central,
-        (path, status) => {
-          const kind = `validator-${path.split('?', 1)[0]?.split('/').at(-1) ?? ''}`;
-          journal.record({ kind, status });
-        },
-      ),
+      transportTo(central, (path, status) => {
+        const kind = `validator-${path.split('?', 1)[0]?.split('/').at(-1) ?? ''}`;
+        journal.record({ kind, status });
+      }),
     ),
     centralHotkey,
     hosts: life.guard({ ...hosts, clientOf: (executor) => life.guard(hosts.clientOf(executor)) }),
