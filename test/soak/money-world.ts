@@ -7,13 +7,6 @@ import { providerAccount } from '../../validator/central/money/metering/settleme
 import { createPayouts } from '../../validator/central/money/payouts/payout.service.ts';
 import type { PayoutProcessor } from '../../validator/central/platform/ports.ts';
 import { payoutKeyOf } from '../../validator/central/providers/provider.service.ts';
-import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
-import {
-  type AddedNode,
-  createTestMarket,
-  type TestMarketOverrides,
-} from '../fakes/scenes/market-fixture.ts';
-import { testCause } from '../fakes/scenes/wallet.ts';
 import {
   checkMetered,
   checkMoney,
@@ -21,6 +14,13 @@ import {
   type Repeated,
   usedUntilNow,
 } from '../../validator/simulate/invariants/money-checks.ts';
+import type { TestAccount } from '../fakes/scenes/central-fixture.ts';
+import {
+  type AddedNode,
+  createTestMarket,
+  type TestMarketOverrides,
+} from '../fakes/scenes/market-fixture.ts';
+import { testCause } from '../fakes/scenes/wallet.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;

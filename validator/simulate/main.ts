@@ -7,8 +7,8 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { VERSION } from '#shared/runtime/version.ts';
 import { DEFAULT_POLICY_FILE, readAnyWeightPolicy } from '../weights/weight-policy.ts';
-import type { Invariant } from './invariants/violations.ts';
 import { compare } from './compare/compare.ts';
+import type { Invariant } from './invariants/violations.ts';
 import type { SimulateOptions, Until } from './options.ts';
 import { parseCompareOptions, parseSimulateOptions, SIMULATE_HELP } from './options.ts';
 import { dayLine } from './report/day-figures.ts';
@@ -87,7 +87,9 @@ async function printSmallest(
   const { scenario, ...size } = await shrinkRun(run, { invariant, maxRuns: shrink, onLine });
   const text = `${JSON.stringify(scenario, null, 2)}\n`;
   if (out === undefined) {
-    print(`smallest run: ${commandOf({ ...options, ...size, trace: [], scenario: 'FILE' })}, with this FILE:\n${text}`);
+    print(
+      `smallest run: ${commandOf({ ...options, ...size, trace: [], scenario: 'FILE' })}, with this FILE:\n${text}`,
+    );
     return;
   }
   const file = join(out, 'smallest-scenario.json');

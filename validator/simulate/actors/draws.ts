@@ -21,7 +21,8 @@ export function logNormal(random: Random, median: number, sigma: number): number
 export const around = (random: Random, mean: number, permille: number): number =>
   mean * (1 + ((2 * unit(random) - 1) * permille) / PERMILLE);
 
-export const chance = (random: Random, permille: number): boolean => random.int(PERMILLE) < permille;
+export const chance = (random: Random, permille: number): boolean =>
+  random.int(PERMILLE) < permille;
 
 /** Chooses an element by its weight. Throws for an empty list. */
 export function weighted<T extends { weight: number }>(random: Random, choices: readonly T[]): T {

@@ -30,7 +30,10 @@ export type ServiceFaults = {
   stop(): void;
 };
 
-export function createServiceFaults(world: World, onError: (error: unknown) => void): ServiceFaults {
+export function createServiceFaults(
+  world: World,
+  onError: (error: unknown) => void,
+): ServiceFaults {
   const { clock, fleet, journal, scenario, services } = world;
   const stopping = new AbortController();
   const { signal } = stopping;

@@ -1,7 +1,11 @@
 /**
  * Agents in memory, as the central API's port to agents. They run pods, lose them or stop answering as their owner sets.
  */
-import type { CheckRequest, RewardQuery, RewardShares } from '#shared/api/central/validator-routes.ts';
+import type {
+  CheckRequest,
+  RewardQuery,
+  RewardShares,
+} from '#shared/api/central/validator-routes.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Agents } from '../../central/platform/ports.ts';

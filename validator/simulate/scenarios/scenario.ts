@@ -136,7 +136,9 @@ export const Scenario = z
     demand: Demand,
     host_faults: z.partialRecord(z.enum(HOST_FAULTS), z.number().min(0).max(1_000)).default({}),
     /** Mean number of each fault of the services in 30 days. */
-    service_faults: z.partialRecord(z.enum(SERVICE_FAULTS), z.number().min(0).max(1_000)).default({}),
+    service_faults: z
+      .partialRecord(z.enum(SERVICE_FAULTS), z.number().min(0).max(1_000))
+      .default({}),
     /** Share of the hosts that perform each cheat of the coverage table, by the id of the cheat. */
     cheats: z.partialRecord(z.enum(CHEAT_IDS), Permille).default({}),
     events: z.array(Event).max(1_000).default([]),

@@ -29,7 +29,9 @@ export function shrinkRun(
       },
       onSmaller(shape, runs) {
         const { providers: hosts, renters: accounts, days: length } = shape;
-        onLine(`smaller after ${runs} runs: ${hosts} providers, ${accounts} renters, ${length} days`);
+        onLine(
+          `smaller after ${runs} runs: ${hosts} providers, ${accounts} renters, ${length} days`,
+        );
       },
     },
   );

@@ -207,13 +207,10 @@ function createValidatorIn(
     store,
     centralUrl: CENTRAL_URL,
     centralTransport: life.guard(
-      transportTo(
-        central,
-        (path, status, body) => {
-          const kind = `validator-${path.split('?', 1)[0]?.split('/').at(-1) ?? ''}`;
-          journal.record({ kind, status, ...checkEventOf(kind, body) });
-        },
-      ),
+      transportTo(central, (path, status, body) => {
+        const kind = `validator-${path.split('?', 1)[0]?.split('/').at(-1) ?? ''}`;
+        journal.record({ kind, status, ...checkEventOf(kind, body) });
+      }),
     ),
     centralHotkey,
     hosts: life.guard({ ...hosts, clientOf: (executor) => life.guard(hosts.clientOf(executor)) }),
