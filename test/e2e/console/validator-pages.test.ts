@@ -17,6 +17,7 @@ import {
 } from '../../fixtures/browser.ts';
 import { buildConsoleIn } from '../../fixtures/built-console.ts';
 
+const UNKNOWN_POD = '00000000-0000-4000-8000-0000000000aa';
 const LISTEN = { host: '127.0.0.1', port: 0 };
 
 let folder: string;
@@ -133,6 +134,44 @@ it('starts a proof of the ledger, and shows its result', async () => {
   expect(page.problems).toEqual([]);
 });
 
+it('removes an unknown pod only with a reason, and lists what the sync has found', async () => {
+  const { db } = scene.market.ports;
+  const found = { executor_id: scene.node.id, pod_id: UNKNOWN_POD };
+  const atMs = scene.market.clock.now();
+  await db
+    .insertInto('unknown_pods')
+    .values({
+      ...found,
+      kind: 'missing',
+      generation: 3,
+      image: 'image:<b>1</b>',
+      gpu_count: 1,
+      created_at: atMs,
+      found_at: atMs,
+      remove_requested_at: null,
+    })
+    .execute();
+  await db
+    .insertInto('drift')
+    .values({ ...found, kind: 'pod_unknown', at_ms: atMs })
+    .execute();
+  const page = await open();
+  await page.goto('/operator/differences');
+  await page.getByText('image:<b>1</b> · 1 GPU').waitFor();
+  await page.getByText('needs a decision').waitFor();
+  await page.getByText('It cannot be adopted').waitFor();
+  await expectAccessible(page);
+  await page.getByRole('button', { name: 'Remove' }).click();
+  const dialog = page.getByRole('alertdialog');
+  await dialog.getByRole('button', { name: 'Remove' }).click();
+  await dialog.getByRole('alert').waitFor();
+  page.problems.length = 0;
+  await dialog.getByLabel('Reason').fill('a copy of yesterday');
+  await dialog.getByRole('button', { name: 'Remove' }).click();
+  await page.getByText('The node was requested to remove it').waitFor();
+  expect(page.problems).toEqual([]);
+});
+
 it('finds an account with Ctrl-K by keyboard alone', async () => {
   const page = await open();
   await page.goto('/operator/audit');
@@ -169,6 +208,7 @@ describe.each(['light', 'dark'] as const)('in the %s theme', (theme) => {
     ['/validator/releases', 'Releases'],
     ['/operator', 'Fleet'],
     ['/operator/health', 'Health'],
+    ['/operator/differences', 'Differences'],
     ['/operator/accounts', 'Accounts'],
     ['/operator/accounts/ACCOUNT', 'Account'],
     ['/operator/providers', 'Providers'],
