@@ -14,6 +14,7 @@ const SAMPLES = 60;
 let scene: ConsoleScene;
 let account: TestAccount;
 let host: ReturnType<ConsoleScene['market']['agents']['host']>;
+let nodeId: string;
 let podId: string;
 let deletedId: string;
 beforeAll(async () => {
@@ -22,9 +23,10 @@ beforeAll(async () => {
   const { market } = scene;
   account = await market.renter();
   const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
-  host = market.agents.host(node.id);
-  podId = await rent(node.id, POD_NAME);
-  deletedId = await rent(node.id, 'gone');
+  nodeId = node.id;
+  host = market.agents.host(nodeId);
+  podId = await rent(nodeId, POD_NAME);
+  deletedId = await rent(nodeId, 'gone');
   await market.clock.advance(120_000);
   await call('DELETE', `/pods/${deletedId}`);
   await market.sync();
@@ -32,8 +34,8 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.close());
 
-async function rent(nodeId: string, pod_name: string): Promise<string> {
-  const { body } = await scene.market.rent(account, nodeId, { pod_name, gpu_count: 1 });
+async function rent(at: string, pod_name: string): Promise<string> {
+  const { body } = await scene.market.rent(account, at, { pod_name, gpu_count: 1 });
   await scene.market.sync();
   return body.id;
 }
@@ -215,6 +217,20 @@ it('schedules a removal and cancels it', async () => {
   await page.getByRole('button', { name: 'Cancel the removal' }).click();
   await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel the removal' }).click();
   await page.getByText('The removal is cancelled.').waitFor();
+  expect(page.problems).toEqual([]);
+});
+
+it('deletes a pod from one of its tabs, and leads to the list without a failed request', async () => {
+  const shortId = await rent(nodeId, 'short');
+  const page = await scene.open({ account });
+  await page.goto(`/pods/${shortId}/backups`);
+  await page.getByRole('button', { name: 'Delete', exact: true }).click();
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('heading', { name: 'Pods', level: 1 }).waitFor();
+  await later();
+  await page.goto(`/pods/${shortId}`);
+  await page.getByText('Deleted').first().waitFor();
+  await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
   expect(page.problems).toEqual([]);
 });
 

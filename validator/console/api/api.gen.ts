@@ -228,7 +228,7 @@ export type ApiOperations = {
   'DELETE /webhooks/{id}': { params: { id: string }; query: Record<string, never>; body: undefined; response: Webhook };
   'POST /webhooks/{id}/rotate-secret': { params: { id: string }; query: Record<string, never>; body: undefined; response: WebhookWithSecret };
   'POST /webhooks/{id}/replay': { params: { id: string }; query: Record<string, never>; body: ReplayWebhook; response: Webhook };
-  'GET /webhooks/{id}/deliveries': { params: { id: string }; query: { limit?: number | undefined; state?: "waiting" | "delivered" | "failed" | null | undefined }; body: undefined; response: (WebhookDelivery)[] };
+  'GET /webhooks/{id}/deliveries': { params: { id: string }; query: { page?: number | undefined; limit?: number | undefined; state?: "waiting" | "delivered" | "failed" | null | undefined }; body: undefined; response: (WebhookDelivery)[] };
   'POST /webhooks/{id}/deliveries/{delivery_id}/replay': { params: { id: string; delivery_id: string }; query: Record<string, never>; body: undefined; response: WebhookDelivery };
   'POST /users/presigned-url': { params: Record<string, never>; query: Record<string, never>; body: FileInput; response: PresignedUpload };
   'GET /pods/{pod_id}/logs': { params: { pod_id: string }; query: { tail?: number | undefined; follow?: boolean | undefined; since?: string | undefined; format?: "events" | undefined; ticket?: string | undefined }; body: undefined; response: unknown };
@@ -236,7 +236,7 @@ export type ApiOperations = {
   'GET /users/me/events/stream': { params: Record<string, never>; query: { since?: string | null | undefined; pod_id?: string | null | undefined; ticket?: string | undefined }; body: undefined; response: unknown };
   'POST /pods/{id}/stream-ticket': { params: { id: string }; query: Record<string, never>; body: undefined; response: StreamTicketResponse };
   'POST /users/me/stream-ticket': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: StreamTicketResponse };
-  'GET /templates': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: (TemplateResponse)[] };
+  'GET /templates': { params: Record<string, never>; query: { q?: string | undefined; owner?: "official" | "own" | "shared" | undefined; page?: number | undefined; limit?: number | undefined }; body: undefined; response: (TemplateResponse)[] };
   'POST /templates': { params: Record<string, never>; query: Record<string, never>; body: CreateTemplate; response: TemplateResponse };
   'GET /templates/{id}': { params: { id: string }; query: Record<string, never>; body: undefined; response: TemplateResponse };
   'PUT /templates/{id}': { params: { id: string }; query: Record<string, never>; body: UpdateTemplate; response: TemplateResponse };
@@ -326,8 +326,8 @@ export type ApiOperations = {
   'GET /users/me/auto-top-up': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: AutoTopUp | null };
   'PUT /users/me/auto-top-up': { params: Record<string, never>; query: Record<string, never>; body: AutoTopUpUpdateDto; response: AutoTopUp };
   'POST /users/me/transfer-credits': { params: Record<string, never>; query: Record<string, never>; body: TransferCreditsDto; response: TransferResponse };
-  'GET /users/me/transfer-history': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: (TransferHistoryDto)[] };
-  'GET /users/me/transfer-credit-history': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: (TransferHistoryDto)[] };
+  'GET /users/me/transfer-history': { params: Record<string, never>; query: { page?: number | undefined; limit?: number | undefined }; body: undefined; response: (TransferHistoryDto)[] };
+  'GET /users/me/transfer-credit-history': { params: Record<string, never>; query: { page?: number | undefined; limit?: number | undefined }; body: undefined; response: (TransferHistoryDto)[] };
   'GET /operator/accounts': { params: Record<string, never>; query: { page?: number | undefined; limit?: number | undefined; q?: string | undefined }; body: undefined; response: OperatorAccountPage };
   'GET /operator/accounts/{id}': { params: { id: string }; query: { page?: number | undefined; limit?: number | undefined }; body: undefined; response: OperatorAccount };
   'POST /operator/pods/{id}/refund': { params: { id: string }; query: Record<string, never>; body: RefundPod; response: PodRefunded };
@@ -343,7 +343,7 @@ export type ApiOperations = {
   'POST /operator/ledger-proof': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: LedgerProof };
   'GET /operator/clock': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: OperatorClock };
   'POST /operator/clock/confirm': { params: Record<string, never>; query: Record<string, never>; body: { reason: string }; response: OperatorClock };
-  'GET /operator/unknown-pods': { params: Record<string, never>; query: { limit?: number | undefined }; body: undefined; response: UnknownPodList };
+  'GET /operator/unknown-pods': { params: Record<string, never>; query: { page?: number | undefined; limit?: number | undefined }; body: undefined; response: UnknownPodList };
   'POST /operator/executors/{id}/unknown-pods/{pod_id}/adopt': { params: { id: string; pod_id: string }; query: Record<string, never>; body: { reason: string }; response: UnknownPod };
   'POST /operator/executors/{id}/unknown-pods/{pod_id}/remove': { params: { id: string; pod_id: string }; query: Record<string, never>; body: { reason: string }; response: UnknownPod };
   'GET /operator/validator': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: ValidatorStatus };

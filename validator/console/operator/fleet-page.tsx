@@ -5,11 +5,11 @@ import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
 import { wordsOf } from '../parts/format.ts';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
+import { SearchField } from '../parts/search-field.tsx';
 import { SimulatedMark, Status } from '../parts/status.tsx';
 import { Time } from '../parts/time.tsx';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { useApi } from '../session/queries.tsx';
-import { SearchField } from './search-field.tsx';
 
 type FleetNode = Fleet['nodes'][number];
 type Offer = FleetNode['offer'];
