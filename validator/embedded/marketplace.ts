@@ -162,7 +162,8 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     const children = agents.flatMap(childrenOf);
     const states = async () => startingAgents(agents, await provider.listNodes());
     await awaitAgents({ children, states, clock, progress, signal });
-    demo = await describe(parts, account, signers, { agents, metrics: services.metrics });
+    const tickets = { account: account.ticket, provider: await provider.createTicket() };
+    demo = await describe(parts, account, signers, { agents, metrics: services.metrics, tickets });
     writeDemoFile(home, demo);
     return { demo, simulated: gpus.some((gpu) => gpu.environment['AGENT_GPU'] !== 'nvidia'), stop };
   } catch (error) {
@@ -195,11 +196,18 @@ function startingAgents(
   });
 }
 
+type DemoParts = {
+  agents: readonly LocalAgent[];
+  metrics: MetricsAddresses;
+  /** Tickets that log a browser in. */
+  tickets: { account: string; provider: string };
+};
+
 async function describe(
   { options, home }: MarketplaceOptions,
   account: DemoAccount,
   { central, validator, provider }: Record<'central' | 'validator' | 'provider', Signer>,
-  { agents, metrics }: { agents: readonly LocalAgent[]; metrics: MetricsAddresses },
+  { agents, metrics, tickets }: DemoParts,
 ): Promise<DemoFile> {
   const urls = urlsOf(options);
   const templates = await callJson(z.array(z.object({ id: z.string(), name: z.string() })), {
@@ -209,7 +217,8 @@ async function describe(
   return {
     base_url: urls.api,
     portal_url: urls.portal,
-    console_url: new URL(`/#ticket=${account.ticket}`, urls.api).href,
+    console_url: new URL(`/#ticket=${tickets.account}`, urls.api).href,
+    provider_console_url: new URL(`/provider#portal-ticket=${tickets.provider}`, urls.api).href,
     validator_url: urls.validator,
     validator: { hotkey: validator.hotkey },
     central: { hotkey: central.hotkey },

@@ -77,6 +77,16 @@ it('logs in with a pasted signature, and returns to the requested page', async (
   expect(page.problems).toEqual([]);
 });
 
+it('logs in with the ticket of a link, which it removes from the address', async () => {
+  const created = await scene.market.portal('POST', '/auth/tickets', { token: session.token });
+  const page = await scene.open();
+  await page.goto(`/provider#portal-ticket=${created.body.data.ticket}`);
+  await settled(page, 'Nodes');
+  await page.getByRole('link', { name: /^Provider 5/ }).waitFor();
+  expect(page.url()).not.toContain('ticket');
+  expect(page.problems).toEqual([]);
+});
+
 it('logs in with a wallet extension, which signs the message as bytes', async () => {
   const page = await scene.open();
   const signer = createSigner(new Uint8Array(32).fill(8));

@@ -17,6 +17,33 @@ async function idsOf(query: string): Promise<string[]> {
 }
 
 describe('the list of free nodes', () => {
+  it('is filtered by the age of the last check, and explains the filter', async () => {
+    const old = await market.verifiedNode({ price: 1 });
+    await market.clock.advance(45 * 60_000);
+    const fresh = await market.verifiedNode({ price: 2 });
+    expect(await idsOf('max_check_age_minutes=45')).toEqual([old.id, fresh.id]);
+    expect(await idsOf('max_check_age_minutes=44')).toEqual([fresh.id]);
+    await market.clock.advance(15 * 60_000);
+    expect(await idsOf('max_check_age_minutes=44')).toEqual([fresh.id]);
+    await market.clock.advance(60 * 60_000);
+    const { body } = await market.call(
+      'GET',
+      '/executors?max_check_age_minutes=44&size=1&explain=true',
+    );
+    expect(body).toMatchObject({
+      executors: [],
+      funnel: [
+        { constraint: 'offered', remaining: 2 },
+        { constraint: 'max_check_age_minutes', remaining: 0 },
+      ],
+      nearest: [
+        { executor_id: fresh.id, requested: 44, offered: 75 },
+        { executor_id: old.id, offered: 120 },
+      ],
+    });
+    expect((await market.call('GET', '/executors?max_check_age_minutes=0')).status).toBe(422);
+  });
+
   it('is sorted by price and filtered by the query', async () => {
     const h100 = await market.verifiedNode({ gpus: 4, minimum: 1, price: 3 });
     const cheap = await market.verifiedNode({
