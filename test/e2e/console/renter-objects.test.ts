@@ -94,7 +94,7 @@ describe('every page', () => {
       route.fulfill({ status: 500, json: { code: 'internal_error', detail: 'It failed' } }),
     );
     await page.route('**/api/users/me/auto-top-up', (route) => route.fulfill({ body: '{"a' }));
-    await page.route('**/api/users/me/transfer-history', (route) => route.fulfill({ json: {} }));
+    await page.route('**/api/users/me/transfer-history*', (route) => route.fulfill({ json: {} }));
     await page.route('**/api/users/me/low-balance-threshold', (route) => route.abort());
     await page.goto('/money');
     await page.getByText('internal_error').waitFor();
