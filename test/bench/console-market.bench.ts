@@ -21,8 +21,8 @@ const MOST_RATIO = 1.5;
 const PRICE_STEP_UUSD = 3_000;
 const NODES_OF_PAGE = 25;
 
-/** Resolves with the milliseconds since the navigation when all panels show data and a field accepts a key. */
-const UNTIL_INTERACTIVE = `new Promise((resolve) => {
+/** A promise of the milliseconds from the navigation until all panels show data and a field accepts a key. */
+const WATCH = `window.interactive = new Promise((resolve) => {
   const look = () => {
     const rows = document.querySelectorAll('table.data tbody tr').length;
     const isLoading = document.querySelector('.loading') !== null;
@@ -33,7 +33,7 @@ const UNTIL_INTERACTIVE = `new Promise((resolve) => {
     requestAnimationFrame(() => resolve(field.value === '9' ? performance.now() : NaN));
   };
   look();
-})`;
+});`;
 
 type Side = { scene: ConsoleScene; account: TestAccount };
 
@@ -90,8 +90,9 @@ async function timeOf({ scene, account }: Side, round: number): Promise<number> 
     .where('id', '=', id)
     .execute();
   const page = await scene.open({ account });
-  await page.goto('/market', { waitUntil: 'commit' });
-  const ms = Number(await page.evaluate(UNTIL_INTERACTIVE));
+  await page.addInitScript(WATCH);
+  await page.goto('/market');
+  const ms = Number(await page.evaluate('window.interactive'));
   if (Number.isNaN(ms)) throw new Error('a field of the market page did not accept a key');
   if (page.problems.length > 0) throw new Error(page.problems.join('\n'));
   await page.context().close();

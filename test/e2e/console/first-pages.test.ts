@@ -70,6 +70,8 @@ it('shows a name with markup as text, and the pod with its connection', async ()
   await page.getByRole('heading', { name: POD_NAME }).waitFor();
   expect(await page.title()).toBe(`${POD_NAME} · Podwright`);
   await page.getByText('Log in over SSH').waitFor();
+  const section = page.getByRole('navigation').getByRole('link', { name: 'Pods', exact: true });
+  expect(await section.getAttribute('aria-current')).toBe('page');
   await expectAccessible(page);
   expect(page.url()).toBe(`${scene.origin}/pods/${podId}`);
   expect(page.problems).toEqual([]);

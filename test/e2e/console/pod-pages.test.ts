@@ -110,6 +110,15 @@ it('shows the history in charts, with its gap, the choice of a GPU and a text fo
   await page.getByRole('combobox', { name: 'Range' }).selectOption('3h');
   await page.getByText('One value per 1 min').waitFor();
   expect(new URL(page.url()).search).toBe('?gpu=0&range=3h');
+  // The chart copies the colours of the theme, and follows a change of it.
+  const colours = () =>
+    page.evaluate(`[...document.querySelectorAll('.charts .u-marker')]
+      .map((marker) => marker.style.borderColor).filter((colour) => colour !== '').join()`);
+  const light = await colours();
+  expect(light).toMatch(/rgb/);
+  await page.getByLabel('Theme').selectOption('dark');
+  await expect.poll(colours).not.toBe(light);
+  await expect.poll(colours).toMatch(/^rgb/);
   expect(page.problems).toEqual([]);
 });
 
