@@ -37,7 +37,7 @@ const WATCH = `window.interactive = new Promise((resolve) => {
 
 type Side = { scene: ConsoleScene; account: TestAccount };
 
-/** Measures both sizes in turns, so that load on the host affects both alike. */
+/** Measures both sizes in turns, each first in every other round, so that load on the host affects both alike. */
 export async function consoleMarket(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-bench-'));
   const small = await sideOf(SMALL, join(folder, 'small.db'));
@@ -45,11 +45,14 @@ export async function consoleMarket(): Promise<Row[]> {
   const times = { ours: [] as number[], reference: [] as number[] };
   try {
     for (let round = 0; round < WARM_UP + ROUNDS; round += 1) {
-      const reference = await timeOf(small, round);
-      const ours = await timeOf(large, round);
-      if (round < WARM_UP) continue;
-      times.reference.push(reference);
-      times.ours.push(ours);
+      const sides = [
+        { side: small, measured: times.reference },
+        { side: large, measured: times.ours },
+      ];
+      for (const { side, measured } of round % 2 === 0 ? sides : sides.toReversed()) {
+        const ms = await timeOf(side, round);
+        if (round >= WARM_UP) measured.push(ms);
+      }
     }
   } finally {
     await large.scene.close();

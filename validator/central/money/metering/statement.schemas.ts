@@ -134,5 +134,5 @@ export const NodeEarnings = z
   .meta({ id: 'NodeEarnings' });
 export type NodeEarnings = z.output<typeof NodeEarnings>;
 
-export const EarningsSum = z.object(EARNED).meta({ id: 'EarningsSum' });
+export const EarningsSum = z.object(EARNED);
 export type EarningsSum = z.output<typeof EarningsSum>;
