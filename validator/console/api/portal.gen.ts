@@ -5,7 +5,6 @@ export type BillingRow = { id: string; executor_id: string; pod_id: string | nul
 export type ChatOAuthAuthorizationUrlResponse = { authorization_url: string | null };
 export type ChatOAuthCallbackResponse = { connected: boolean; discord_id: string | null; discord_username: string | null };
 export type CreateProviderToken = { name: string; expires_at?: string | null | undefined };
-export type EarningsSum = { seconds: number; gross_usd: number; fee_usd: number; net_usd: number };
 export type EnterPlace = { country_code: string; region?: string | null | undefined; region_name?: string | null | undefined; city?: string | null | undefined; zip?: string | null | undefined; lat?: number | null | undefined; lon?: number | null | undefined; timezone?: string | null | undefined };
 export type ErrorResponse = { success: false; error: { code: string; message: string; hint: string; request_id: string }; message: string; status_code: number; error_id: string | null; request_id: string; timestamp: string; api_context: null; validation_errors: ({ field: string; message: string; type: string })[]; details: Record<string, unknown> | null };
 export type ExchangeTicket = { ticket: string };
@@ -90,7 +89,7 @@ export type PortalOperations = {
   'DELETE /executors/{id}/notice-period': { params: { id: string }; query: Record<string, never>; body: undefined; response: { success: true; data: NoticePeriod; timestamp: string } };
   'GET /v1/shared-config': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: SharedConfig };
   'GET /billing': { params: Record<string, never>; query: { scope?: "own" | "all" | undefined; page?: number | undefined; limit?: number | undefined }; body: undefined; response: { success: true; data: (BillingRow)[]; total: number; page: number; limit: number; pagination: { page: number; limit: number; total: number; total_pages: number }; timestamp: string } };
-  'GET /billing/nodes': { params: Record<string, never>; query: { page?: number | undefined; limit?: number | undefined }; body: undefined; response: { success: true; data: (NodeEarnings)[]; total: number; page: number; limit: number; pagination: { page: number; limit: number; total: number; total_pages: number }; timestamp: string; sum: EarningsSum } };
+  'GET /billing/nodes': { params: Record<string, never>; query: { page?: number | undefined; limit?: number | undefined }; body: undefined; response: { success: true; data: (NodeEarnings)[]; total: number; page: number; limit: number; pagination: { page: number; limit: number; total: number; total_pages: number }; timestamp: string; sum: { seconds: number; gross_usd: number; fee_usd: number; net_usd: number } } };
   'GET /billing/{hotkey}': { params: { hotkey: string }; query: { scope?: "own" | "all" | undefined; page?: number | undefined; limit?: number | undefined }; body: undefined; response: { success: true; data: (BillingRow)[]; total: number; page: number; limit: number; pagination: { page: number; limit: number; total: number; total_pages: number }; timestamp: string } };
   'GET /openapi.json': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: { openapi: string } };
 };

@@ -1,8 +1,7 @@
 /**
  * Tickets that begin a session: single-use, and valid for an hour, but no longer than the session that created them.
- * They let a link open a page in a browser without a password. Only their hashes are stored. A session that a ticket began
- * ends with the session that created the ticket, because the holder of that session could have made
- * the ticket.
+ * They let a link open a page in a browser without a password. Only their hashes are stored. A session that a ticket
+ * began ends with the session that created the ticket: a person who steals a session can make tickets.
  */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
