@@ -11,7 +11,7 @@ const HOOK = 'https://hooks.example.com/<b>';
 
 let scene: ConsoleScene;
 let account: TestAccount;
-let podId: string;
+let _podId: string;
 const ids = { volume: '', template: '', webhook: '' };
 
 beforeAll(async () => {
@@ -24,7 +24,7 @@ beforeAll(async () => {
     return answer.body.id;
   };
   const node = await market.verifiedNode();
-  podId = (await market.rent(account, node.id)).body.id;
+  _podId = (await market.rent(account, node.id)).body.id;
   for (const ms of [2_000, 2_000, 30_000, 30_000]) {
     await market.sync();
     await market.clock.advance(ms);
@@ -52,42 +52,6 @@ const button = (page: ConsolePage, name: string) => page.getByRole('button', { n
 const named = (page: ConsolePage) => page.getByLabel('Name', { exact: true });
 
 describe('every page', () => {
-  const PAGES = (): [path: string, title: string][] => [
-    ['/volumes', 'Volumes'],
-    [`/volumes/${ids.volume}`, 'datasets'],
-    ['/templates?owner=own', 'Templates'],
-    ['/templates/new', 'Create a template'],
-    [`/templates/${ids.template}`, 'mine'],
-    ['/ssh-keys', 'SSH keys'],
-    ['/api-keys', 'API keys'],
-    ['/secrets', 'Secrets'],
-    ['/registry-logins', 'Registry logins'],
-    ['/webhooks', 'Webhooks'],
-    [`/webhooks/${ids.webhook}`, 'Webhook'],
-    ['/notifications', 'Notifications'],
-    ['/sessions-and-account', 'Sessions and account'],
-    ['/money', 'Money'],
-    [`/money/pods/${podId}`, 'Statement of a pod'],
-  ];
-
-  it.each([
-    ['light', false],
-    ['dark', true],
-  ] as const)(
-    'is accessible and has no error in the %s theme (phone: %s)',
-    async (theme, isPhone) => {
-      const page = await scene.open({ account, theme, isPhone });
-      for (const [path, title] of PAGES()) {
-        await page.goto(path);
-        await page.getByRole('heading', { name: title, exact: true, level: 1 }).waitFor();
-        await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
-        await expectAccessible(page);
-        expect([path, page.problems]).toEqual([path, []]);
-        expect(await page.title()).not.toBe('1');
-      }
-    },
-  );
-
   it('a failed or malformed answer, or a dropped connection, disables only its panel', async () => {
     const page = await scene.open({ account });
     await page.route('**/api/users/me/ledger**', (route) =>
