@@ -4,6 +4,8 @@
  */
 import type { BrowserContext } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { eventually } from '../../fakes/eventually.ts';
+import { MARKUP } from '../../fakes/scenes/full-console-market.ts';
 import {
   createFullConsoleScene,
   type FullConsoleScene,
@@ -23,6 +25,8 @@ const ROUTES = await consoleRoutes();
 let scene: FullConsoleScene;
 let visitor: BrowserContext;
 let member: BrowserContext;
+/** Paths of pages that show the markup as text. */
+const marked = new Set<string>();
 beforeAll(async () => {
   scene = await createFullConsoleScene();
   const { browser, origin, sessions } = scene;
@@ -37,7 +41,8 @@ it.concurrent.each(ROUTES)(
     const page = await openTab(route.audience === 'anyone' ? visitor : member);
     for (const address of addressesOf(route, scene.ids)) {
       await setView(page, { isPhone: false, theme: 'light' });
-      await page.goto(address);
+      const policy = (await page.goto(address))?.headers()['content-security-policy'];
+      expect(policy).toMatch(/^(?!.*unsafe).*script-src 'self'/);
       await settle(page);
       await expectAccessible(page);
       await setView(page, { isPhone: true, theme: 'dark' });
@@ -46,7 +51,29 @@ it.concurrent.each(ROUTES)(
       expect([address, page.problems]).toEqual([address, []]);
       expect(await page.evaluate('window.ran')).toBeUndefined();
       expect(await page.locator('[onerror], img[src="x"]').count()).toBe(0);
+      if ((await page.locator('main').innerText()).includes(MARKUP)) marked.add(route.path);
     }
     await page.close();
   },
 );
+
+it('pages show the markup as text', () => {
+  const texts = ['/', '/market', '/rent', '/pods', '/pods/:id/:tab?', '/logs', '/volumes/:id'];
+  const objects = ['/templates', '/templates/:id', '/money', '/ssh-keys', '/api-keys'];
+  const logins = ['/registry-logins', '/webhooks', '/webhooks/:id', '/provider/profile'];
+  const operators = ['/operator/accounts/:id', '/operator/providers', '/operator/audit'];
+  const expected = [...texts, ...objects, ...logins, ...operators, '/provider/nodes/:id/:tab?'];
+  expect(expected.filter((path) => !marked.has(path))).toEqual([]);
+});
+
+it('the policy stops markup that a page would show as markup', async () => {
+  const page = await openTab(member);
+  await page.goto('/');
+  await settle(page);
+  await page.evaluate(`document.querySelector('main').innerHTML = ${JSON.stringify(MARKUP)}`);
+  await eventually('a violation of the policy', () =>
+    page.problems.some((text) => text.includes('Content Security Policy')),
+  );
+  expect(await page.evaluate('window.ran')).toBeUndefined();
+  await page.close();
+});

@@ -22,7 +22,8 @@ export function LogsPage() {
   const [settings, changeSettings] = useLogSettings();
   const ids = podIdsIn(listed);
   const show = (next: readonly string[]) => change({ pods: next.join(',') });
-  const nameOf = (id: string) => pods.data?.find((pod) => pod.id === id)?.pod_name ?? id;
+  const known = Array.isArray(pods.data) ? pods.data : [];
+  const nameOf = (id: string) => known.find((pod) => pod.id === id)?.pod_name ?? id;
   const chosen = ids.map((id) => ({ id, name: nameOf(id) }));
   const isMerged = view === 'merged';
   return (
