@@ -13,12 +13,13 @@ import {
 import {
   expectAccessible,
   expectReachable,
+  expectTabletFits,
   openProfile,
   openTab,
   settle,
   setView,
 } from '../../fixtures/browser.ts';
-import { addressesOf, consoleRoutes } from '../../fixtures/console-pages.ts';
+import { addressesOf, type ConsoleRoute, consoleRoutes } from '../../fixtures/console-pages.ts';
 
 const ROUTES = await consoleRoutes();
 
@@ -44,7 +45,9 @@ it.concurrent.each(ROUTES)(
       const policy = (await page.goto(address))?.headers()['content-security-policy'];
       expect(policy).toMatch(/^(?!.*unsafe).*script-src 'self'/);
       await settle(page);
+      expect(await page.locator('main h1').innerText()).toMatch(titleOf(route, address));
       await expectAccessible(page);
+      await expectTabletFits(page);
       await setView(page, { isPhone: true, theme: 'dark' });
       await expectAccessible(page);
       await expectReachable(page);
@@ -57,8 +60,13 @@ it.concurrent.each(ROUTES)(
   },
 );
 
+/** The title in the table of pages, unless the page has the name of its object or redirects. */
+function titleOf({ path, title }: ConsoleRoute, address: string): string | RegExp {
+  return address === path && path !== '/provider' ? title : /./;
+}
+
 it('pages show the markup as text', () => {
-  const texts = ['/', '/market', '/rent', '/pods', '/pods/:id/:tab?', '/logs', '/volumes/:id'];
+  const texts = ['/', '/market', '/rent', '/pods', '/pods/:id/:tab?', '/logs'];
   const objects = ['/templates', '/templates/:id', '/money', '/ssh-keys', '/api-keys'];
   const logins = ['/registry-logins', '/webhooks', '/webhooks/:id', '/provider/profile'];
   const operators = ['/operator/accounts/:id', '/operator/providers', '/operator/audit'];

@@ -7,7 +7,6 @@ import { type ConsoleScene, createConsoleScene } from '../../fakes/scenes/consol
 import { type ConsolePage, expectAccessible } from '../../fixtures/browser.ts';
 
 const POD_NAME = '<i>trainer</i>';
-const _TABS = ['overview', 'metrics', 'backups', 'events', 'cost', 'settings'];
 /** Samples of an agent, of which there is one every 10 seconds. */
 const SAMPLES = 60;
 

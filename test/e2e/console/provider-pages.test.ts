@@ -7,7 +7,6 @@ import { DEFAULT_TEMPLATE } from '../../fakes/scenes/market-fixture.ts';
 import { type ConsolePage, expectAccessible } from '../../fixtures/browser.ts';
 
 const DAY_MS = 86_400_000;
-const _PHONE = { width: 360, height: 740 };
 const POD_NAME = '<i>tenant</i>';
 const FAILED = {
   check_id: 'disk_floor',

@@ -44,7 +44,7 @@ export async function fillAccount(
   });
   await send('PUT', '/users/me/referral-payout-method', { referral_payout_method: 'balance' });
   await market.central.sendWebhooks();
-  await send('POST', '/ssh-keys', { name: MARKUP, public_key: PUBLIC_KEY.replace('me@', 'you@') });
+  await send('POST', '/ssh-keys', { name: MARKUP, public_key: PUBLIC_KEY.replace('IJJ/', 'IHdy') });
   await send('POST', '/keys', { name: MARKUP, max_budget_usd: 1 });
   await send('POST', '/secrets', { name: 'token', value: 'x' });
   await send('POST', '/docker-credentials', { docker_username: MARKUP, docker_password: 'x' });
@@ -124,7 +124,7 @@ async function backUp(
   const { operations } = market.agents.host(nodeId);
   const schedule = { backup_frequency_hours: 6, retention_days: 7, backup_path: '/workspace' };
   await send('POST', '/backup-configs', { pod_id: podId, ...schedule });
-  const begun = { name: MARKUP, description: MARKUP };
+  const begun = { name: 'datasets', description: MARKUP };
   const { backup_log_id: id } = await send('POST', `/pods/${podId}/backup`, begun);
   await settle(market);
   operations.progress(id, { changed_files: { count: 1, paths: [`/workspace/${MARKUP}`] } });
