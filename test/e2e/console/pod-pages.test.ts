@@ -1,5 +1,5 @@
 /** The tabs of a pod in a browser, against a real central API and a fake agent. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createFakeSamples } from '../../fakes/agents/fake-samples.ts';
 import { createFakeBackupStorage } from '../../fakes/external/fake-backup-storage.ts';
 import type { TestAccount } from '../../fakes/scenes/central-fixture.ts';
@@ -7,7 +7,6 @@ import { type ConsoleScene, createConsoleScene } from '../../fakes/scenes/consol
 import { type ConsolePage, expectAccessible } from '../../fixtures/browser.ts';
 
 const POD_NAME = '<i>trainer</i>';
-const TABS = ['overview', 'metrics', 'backups', 'events', 'cost', 'settings'];
 /** Samples of an agent, of which there is one every 10 seconds. */
 const SAMPLES = 60;
 
@@ -74,21 +73,6 @@ async function openTab(tab: string): Promise<ConsolePage> {
   await page.goto(addressOf(tab));
   return page;
 }
-
-describe.each([
-  { theme: 'light', isPhone: true },
-  { theme: 'dark', isPhone: false },
-] as const)('%j', (view) => {
-  it.each(TABS)('the tab %s is accessible', async (tab) => {
-    const page = await scene.open({ account, ...view });
-    await page.goto(addressOf(tab));
-    await page.getByRole('button', { name: 'Restart', exact: true }).waitFor();
-    await page.locator('section.panel').first().waitFor();
-    await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
-    await expectAccessible(page);
-    expect(page.problems).toEqual([]);
-  });
-});
 
 it('shows the history in charts, with its gap, the choice of a GPU and a text for screen readers', async () => {
   const page = await openTab('metrics');

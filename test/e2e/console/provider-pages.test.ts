@@ -7,7 +7,6 @@ import { DEFAULT_TEMPLATE } from '../../fakes/scenes/market-fixture.ts';
 import { type ConsolePage, expectAccessible } from '../../fixtures/browser.ts';
 
 const DAY_MS = 86_400_000;
-const PHONE = { width: 360, height: 740 };
 const POD_NAME = '<i>tenant</i>';
 const FAILED = {
   check_id: 'disk_floor',
@@ -192,31 +191,6 @@ it('sets a password, which ends the session and then logs in', async () => {
   await logIn.getByLabel('Password').fill('correct horse battery');
   await page.keyboard.press('Enter');
   await settled(page, 'Provider profile');
-});
-
-it.each([
-  ['/provider/log-in', 'Log in as a provider'],
-  ['/provider/nodes', 'Nodes'],
-  ['/provider/add-node', 'Add a node'],
-  ['/provider/machine-requests', 'Machine requests'],
-  ['/provider/earnings', 'Earnings'],
-  ['/provider/profile', 'Provider profile'],
-  ['/provider/nodes/:id', /^Node /],
-  ['/provider/nodes/:failed', /^Node /],
-  ['/provider/nodes/:id/metrics', /^Node /],
-  ['/provider/nodes/:id/pods', /^Node /],
-  ['/provider/nodes/:id/settings', /^Node /],
-  ['/provider/nodes/:id/requests', /^Node /],
-])('%s has no error and is accessible, in both themes and on a phone', async (path, title) => {
-  const page = await (path === '/provider/log-in' ? scene.open() : open());
-  await page.goto(path.replace(':id', nodeId).replace(':failed', failedId));
-  await settled(page, title);
-  await expectAccessible(page);
-  await page.emulateMedia({ colorScheme: 'dark' });
-  await page.setViewportSize(PHONE);
-  await expectAccessible(page);
-  expect(page.problems).toEqual([]);
-  await page.context().close();
 });
 
 it('shows tenants with markup in their names as text', async () => {

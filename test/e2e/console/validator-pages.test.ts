@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createGatewayAgents } from '../../../validator/central/platform/adapters/gateway-agents.ts';
 import type { TestAccount } from '../../fakes/scenes/central-fixture.ts';
@@ -193,40 +193,4 @@ it('an answer 500 disables only its panel', async () => {
   await page.goto('/validator/epochs/1');
   await page.getByText('internal_error').waitFor();
   await page.getByText('Verified by this browser against key').waitFor();
-});
-
-describe.each(['light', 'dark'] as const)('in the %s theme', (theme) => {
-  it.each([
-    ['/validator', 'Validator'],
-    ['/validator/cycles', 'Cycles'],
-    ['/validator/cycles/1', 'Cycle 1'],
-    ['/validator/nodes/NODE', 'Evidence of a node'],
-    ['/validator/evidence/EVIDENCE', 'Evidence'],
-    ['/validator/epochs', 'Epochs'],
-    ['/validator/epochs/1', 'Epoch 1'],
-    ['/validator/epochs/1/nodes/NODE', 'Why this weight'],
-    ['/validator/releases', 'Releases'],
-    ['/operator', 'Fleet'],
-    ['/operator/health', 'Health'],
-    ['/operator/differences', 'Differences'],
-    ['/operator/accounts', 'Accounts'],
-    ['/operator/accounts/ACCOUNT', 'Account'],
-    ['/operator/providers', 'Providers'],
-    ['/operator/audit', 'Audit trail'],
-  ])('%s has no error and is accessible, also on a phone', async (path, title) => {
-    for (const isPhone of [false, true]) {
-      const page = await open({ theme, isPhone });
-      await page.goto(
-        path
-          .replace('NODE', scene.node.id)
-          .replace('EVIDENCE', evidenceId)
-          .replace('ACCOUNT', operator.id),
-      );
-      await page.getByRole('heading', { name: title, exact: true, level: 1 }).waitFor();
-      await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
-      await expectAccessible(page);
-      expect(page.problems).toEqual([]);
-      await page.context().close();
-    }
-  });
 });

@@ -85,21 +85,21 @@ export function RentPod({ node, state, onSpec }: RentPodProps) {
           {form.failure !== null && mayHaveSucceeded(form.failure) ? (
             <Uncertain onRenew={renew} />
           ) : null}
+          {node === null ? (
+            <DrySpec
+              body={{ ...rentBody(filled, known), ...spec }}
+              obstacle={obstacle}
+              onRelax={relax}
+            />
+          ) : (
+            <NodeCost
+              node={node}
+              gpus={filled.gpu_count ?? node.gpu_count}
+              templateId={filled.source === 'template' ? filled.template_id : ''}
+            />
+          )}
         </Form>
       </Panel>
-      {node === null ? (
-        <DrySpec
-          body={{ ...rentBody(filled, known), ...spec }}
-          obstacle={obstacle}
-          onRelax={relax}
-        />
-      ) : (
-        <NodeCost
-          node={node}
-          gpus={filled.gpu_count ?? node.gpu_count}
-          templateId={filled.source === 'template' ? filled.template_id : ''}
-        />
-      )}
       <RentCommands
         path={node === null ? '/executors/rent-by-spec' : `/executors/${node.id}/rent`}
         body={{

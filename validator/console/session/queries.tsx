@@ -87,10 +87,21 @@ function useOperation<Of extends string, Given extends object, Data>(
     queryKey: [kind, operation, request],
     queryFn: ({ signal }) => send(operation, { ...request, signal }),
     enabled,
-    refetchInterval:
-      typeof refetchMs === 'function' ? ({ state }) => refetchMs(state.data) : (refetchMs ?? false),
+    refetchInterval: ({ state }) => intervalOf(refetchMs, state.data),
     placeholderData: keepPreviousData,
   });
+}
+
+/** A malformed answer may have no interval. It must not end the page: the panel that shows the data shows the error. */
+function intervalOf<Data>(
+  refetchMs: QueryOptions<Data>['refetchMs'],
+  data: Data | undefined,
+): number | false {
+  try {
+    return (typeof refetchMs === 'function' ? refetchMs(data) : refetchMs) ?? false;
+  } catch {
+    return false;
+  }
 }
 
 function useChange<Of extends string, Given extends Keyed, Data>(
