@@ -4,7 +4,7 @@ import { naiveUtc } from '#shared/runtime/clock.ts';
 import { createSigner, toHex } from '#shared/signing/sr25519.ts';
 import { type ConsoleScene, createConsoleScene } from '../../fakes/scenes/console-scene.ts';
 import { DEFAULT_TEMPLATE } from '../../fakes/scenes/market-fixture.ts';
-import { type ConsolePage, expectAccessible } from '../../fixtures/browser.ts';
+import { expectAccessible, settled } from '../../fixtures/browser.ts';
 
 const DAY_MS = 86_400_000;
 const POD_NAME = '<i>tenant</i>';
@@ -46,11 +46,6 @@ afterAll(() => scene?.close());
 
 const open = (options: Parameters<ConsoleScene['open']>[0] = {}) =>
   scene.open({ portalSession: session, ...options });
-
-async function settled(page: ConsolePage, title: string | RegExp): Promise<void> {
-  await page.getByRole('heading', { level: 1, name: title }).waitFor();
-  await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
-}
 
 it('logs in with a pasted signature, and returns to the requested page', async () => {
   const page = await scene.open();
