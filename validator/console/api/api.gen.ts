@@ -358,3 +358,22 @@ export type ApiOperations = {
   'GET /operator/validator/releases': { params: Record<string, never>; query: { limit?: number | undefined }; body: undefined; response: ReleaseList };
   'GET /v1/shared-config': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: SharedConfig };
 };
+
+/** Operations that accept an Idempotency-Key. */
+export const KEYED_API_OPERATIONS: ReadonlySet<string> = new Set([
+  'POST /webhooks/{id}/rotate-secret',
+  'POST /executors/{executor_uuid}/rent',
+  'POST /executors/rent-by-spec',
+  'POST /bookmark',
+  'POST /bookmarks',
+  'POST /machine-requests',
+  'POST /pods/{pod_id}/feedback',
+  'POST /pods/{id}/report',
+  'POST /volumes',
+  'POST /backup-configs',
+  'POST /pods/{pod_id}/backup',
+  'POST /backup-logs/{id}/verify',
+  'POST /pods/{pod_uuid}/restore',
+  'POST /users/me/transfer-credits',
+  'POST /operator/pods/{id}/refund',
+]);

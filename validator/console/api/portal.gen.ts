@@ -93,3 +93,8 @@ export type PortalOperations = {
   'GET /billing/{hotkey}': { params: { hotkey: string }; query: { scope?: "own" | "all" | undefined; page?: number | undefined; limit?: number | undefined }; body: undefined; response: { success: true; data: (BillingRow)[]; total: number; page: number; limit: number; pagination: { page: number; limit: number; total: number; total_pages: number }; timestamp: string } };
   'GET /openapi.json': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: { openapi: string } };
 };
+
+/** Operations that accept an Idempotency-Key. */
+export const KEYED_PORTAL_OPERATIONS: ReadonlySet<string> = new Set([
+  'POST /executors',
+]);
