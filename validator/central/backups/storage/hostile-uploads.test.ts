@@ -26,7 +26,8 @@ async function openScene(place: 'disk' | 'bucket') {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const s3 = await startS3Server(systemClock.now);
   onTestFinished(s3.close);
-  const bucket = place === 'disk' ? {} : { bucket: createS3Bucket({ ...s3.options, prefix: 'b/' }) };
+  const bucket =
+    place === 'disk' ? {} : { bucket: createS3Bucket({ ...s3.options, prefix: 'b/' }) };
   const server = await startBackupServer({ folder, ...bucket });
   onTestFinished(server.close);
   const ids = { id: randomUUID(), accountId: randomUUID() };
