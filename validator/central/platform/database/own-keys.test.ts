@@ -1,4 +1,5 @@
 /** Real processes of the central API that have wrong keys, on both engines of the database. */
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -78,7 +79,7 @@ it('ends with status 6 and one line for another secret, and for missing keys, wh
     /central\.\w+ is missing, .*(?:copy|Restore) the file/,
   );
   writeCentralKeys(home);
-  writeFileSync(join(home, 'central.secret'), Buffer.alloc(32, 9), { mode: 0o600 });
+  writeFileSync(join(home, 'central.secret'), randomBytes(32), { mode: 0o600 });
   expect(await refusalOf(environment)).toMatch(/the secret \(CENTRAL_SECRET_FILE\) is not the one/);
   writeCentralKeys(home);
   rmSync(join(home, 'central.seed'));
