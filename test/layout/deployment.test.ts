@@ -47,7 +47,7 @@ function problemsOf(kind: 'central' | 'validator', variables: Environment): stri
 }
 
 describe('compose file', () => {
-  const Attachment = z.looseObject({
+  const Attachment = z.object({
     aliases: z.array(z.string()).default([]),
     ipv4_address: z.string().optional(),
   });
@@ -61,10 +61,14 @@ describe('compose file', () => {
         command: z.array(z.string()).default([]),
         ports: z.array(z.string()).default([]),
         networks: z.union([
-          z.array(z.string()).transform((names) => names.map((name) => ({ name, aliases: [] }))),
-          z.record(z.string(), Attachment).transform((networks) =>
-            Object.entries(networks).map(([name, each]) => ({ name, ...each })),
-          ),
+          z
+            .array(z.string())
+            .transform((names) => names.map((name) => ({ name, ...Attachment.parse({}) }))),
+          z
+            .record(z.string(), Attachment)
+            .transform((networks) =>
+              Object.entries(networks).map(([name, each]) => ({ name, ...each })),
+            ),
         ]),
         secrets: z
           .array(z.union([z.string(), z.object({ source: z.string(), target: z.string() })]))
@@ -187,8 +191,7 @@ describe('compose file', () => {
   });
 
   it('trusts the address of the balancer only', () => {
-    const { ipv4_address: address } =
-      networksOf('balancer').find(({ name }) => name === 'inside') ?? {};
+    const address = networksOf('balancer').find(({ name }) => name === 'inside')?.ipv4_address;
     expect(compose.services['central']?.environment['CENTRAL_TRUSTED_PROXIES']).toBe(address);
   });
 
@@ -251,7 +254,10 @@ describe('compose file', () => {
       ['s3:DeleteObject', `arn:aws:s3:::${bucket}/*`],
     ]);
     const ofStore = compose.services['store']?.environment;
-    expect(Object.keys(ofStore ?? {})).toEqual(['MINIO_ROOT_USER_FILE', 'MINIO_ROOT_PASSWORD_FILE']);
+    expect(Object.keys(ofStore ?? {})).toEqual([
+      'MINIO_ROOT_USER_FILE',
+      'MINIO_ROOT_PASSWORD_FILE',
+    ]);
   });
 
   it('reads secrets from files that git ignores', () => {
