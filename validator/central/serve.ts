@@ -151,6 +151,8 @@ export async function serve(
     guard.start();
     stopOnSignal(async () => {
       await serviceManager.stopping();
+      central.drain();
+      await systemClock.sleep(config.CENTRAL_DRAIN_SECONDS * 1_000);
       await Promise.all([central.close(), monitoring?.close()]);
       await guard.stop();
       await tracing.close();
