@@ -8,6 +8,7 @@ import { backups, smallFiles } from './backup.bench.ts';
 import { busyNodes } from './busy.bench.ts';
 import { centralRequests } from './central-requests.bench.ts';
 import { consoleLogs } from './console-logs.bench.ts';
+import { consoleMarket } from './console-market.bench.ts';
 import { createToRunning } from './create-to-running.bench.ts';
 import { executorList } from './executor-list.bench.ts';
 import { fleetCycle } from './fleet-cycle.bench.ts';
@@ -86,6 +87,10 @@ await measure(
       ledger: rows('balances and postings of the money ledger', ledgerCosts),
       busy: rows('polls of 10,000 and 50,000 nodes with pods, and a rental among them', busyNodes),
       'console-logs': rows('the console while a pod writes 10,000 lines a second', consoleLogs),
+      'console-market': rows(
+        'the market page of the console with 100 and with 100,000 nodes',
+        consoleMarket,
+      ),
     },
   },
   process.argv.slice(2),

@@ -3,7 +3,7 @@ import { typesOf } from './client-types.ts';
 
 const text = { type: 'string' };
 const document = (schemas: object, paths: object = {}) =>
-  typesOf({ components: { schemas }, paths }, 'Operations');
+  typesOf({ components: { schemas }, paths }, 'Test');
 
 it.each([
   [{ type: ['string', 'null'] }, 'string | null'],
@@ -36,6 +36,16 @@ it('writes the members of an operation', () => {
   };
   expect(document({}, { '/pods/{id}': { post: operation } })).toContain(
     `'POST /pods/{id}': { params: { id: string }; query: { limit?: number | undefined }; body: { name: string }; response: string };`,
+  );
+});
+
+it('lists the operations that accept an Idempotency-Key', () => {
+  const key = { name: 'Idempotency-Key', in: 'header', schema: text };
+  const paths = {
+    '/pods': { post: { parameters: [key], responses: {} }, get: { responses: {} } },
+  };
+  expect(document({}, paths)).toContain(
+    "KEYED_TEST_OPERATIONS: ReadonlySet<string> = new Set([\n  'POST /pods',\n]);",
   );
 });
 

@@ -156,6 +156,8 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
       'plain HTTP address for `/metrics`, such as `127.0.0.1:9101`; for `npm start`, replaces the first port of `--metrics-port`',
     unset: 'no metrics',
   },
+  CENTRAL_DRAIN_SECONDS:
+    'seconds, 0 to 300, for which a stopping process still serves while `/readyz` answers 503, so that load balancers choose other processes; the time limit of the stop (`TimeoutStopSec=`, `terminationGracePeriodSeconds`) must be at least 30 s longer',
   CENTRAL_GATEWAY_URL: 'address of the validator’s gateway; `https:` unless it is on this host',
   CENTRAL_GATEWAY_PIN: {
     meaning: 'pin of the gateway’s certificate, which the validator logs',

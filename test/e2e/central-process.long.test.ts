@@ -207,6 +207,22 @@ it('finishes requests in progress on shutdown, closes streams with an event, and
   expect(pod.body['status']).toBe('RUNNING');
 });
 
+it('is not ready but still serves while it drains, then ends', async () => {
+  await central.end('SIGTERM');
+  central = await startCentralProcess({ ...environment, CENTRAL_DRAIN_SECONDS: '4' });
+  const readiness = async () => (await fetch(`${central.origin}/readyz`)).status;
+  expect(await readiness()).toBe(200);
+  const startedMs = systemClock.monotonicMs();
+  const ended = central.end('SIGTERM');
+  await eventually('a process that is not ready', async () => (await readiness()) === 503);
+  const machines = await central.call('GET', '/machines');
+  expect([machines.status, systemClock.monotonicMs() - startedMs < 4_000]).toEqual([200, true]);
+  expect(await ended).toBe(0);
+  expect(systemClock.monotonicMs() - startedMs).toBeGreaterThanOrEqual(4_000);
+  await expect(readiness()).rejects.toThrow();
+  central = await startCentralProcess(environment);
+});
+
 /** Sends a request and resolves once the server has received it, which it confirms with `100 Continue`. */
 function sendNoticed(method: 'GET' | 'POST', path: string, body?: object) {
   const text = body === undefined ? '' : JSON.stringify(body);

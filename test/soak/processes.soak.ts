@@ -22,6 +22,9 @@ const DOWN_MS = 5_000;
 const RUNNING_WITHIN_MS = 120_000;
 const SETTLED_WITHIN_MS = 120_000;
 const POLL_MS = 250;
+const LOGGED_ERROR = '"level":50';
+const MAX_ERRORS = 5;
+const MAX_ERROR_CHARS = 2_000;
 
 type Options = { minutes: number; print(line: string): void };
 type Market = ServedMarket<AddedNode[]>;
@@ -55,7 +58,7 @@ export async function killedProcesses({ minutes, print }: Options): Promise<Row[
     print(`answers: ${[...observed.answers].map(([key, count]) => `${key}: ${count}`).join(', ')}`);
     return rows;
   } finally {
-    await Promise.all(processes.map((each) => each.end('SIGKILL')));
+    await Promise.all(processes.map((each) => kill(each, print)));
     await balancer?.close();
     await market?.close();
     await server.remove();
@@ -102,7 +105,7 @@ async function underLoad(load: Load): Promise<number> {
     await sleepUntil(atMs);
     if (ending.signal.aborted) break;
     const index = kills % processes.length;
-    await processes[index]?.end('SIGKILL');
+    await kill(processes[index], print);
     kills += 1;
     print(`kill ${kills}: ${observed.rentals.size} rentals so far`);
     await systemClock.sleep(DOWN_MS);
@@ -114,6 +117,15 @@ async function underLoad(load: Load): Promise<number> {
   ending.abort();
   await failed;
   return kills;
+}
+
+/** Kills the process, and prints the errors that it logged. */
+async function kill(central: CentralProcess | undefined, print: Options['print']): Promise<void> {
+  await central?.end('SIGKILL');
+  const errors = (central?.output() ?? '')
+    .split('\n')
+    .filter((line) => line.includes(LOGGED_ERROR));
+  for (const line of errors.slice(0, MAX_ERRORS)) print(line.slice(0, MAX_ERROR_CHARS));
 }
 
 function count({ answers }: Observed, { status, code }: Answer): void {

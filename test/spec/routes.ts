@@ -275,6 +275,7 @@ export const PORTAL_OPERATIONS: readonly (readonly [
   ['GET', '/machine-requests', 'token'],
   ['GET', '/machine-requests/{request}', 'token'],
   ['GET', '/billing', 'token'],
+  ['GET', '/billing/nodes', 'token'],
   ['GET', '/billing/{hotkey}', 'token'],
   ['GET', '/openapi.json', 'open'],
   ['GET', '/machines', 'open'],

@@ -56,6 +56,20 @@ it('is not ready while another version has the schema, and stays alive', async (
   await central.close();
 });
 
+it('is not ready while it drains, and still serves', async () => {
+  const clock = createManualClock();
+  const central = await createTestCentral({ clock });
+  const get = async (url: string) =>
+    (await central.server.inject({ method: 'GET', url })).statusCode;
+  expect(await get('/readyz')).toBe(200);
+  central.central.drain();
+  await clock.advance(1_000);
+  expect([await get('/readyz'), await get('/healthz'), await get('/api/machines')]).toEqual([
+    503, 200, 200,
+  ]);
+  await central.close();
+});
+
 it('returns 500 without the cause when the database fails', async () => {
   const lines: string[] = [];
   const sink = new Writable({

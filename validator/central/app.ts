@@ -97,6 +97,11 @@ export type Central = {
   /** Probes what requests need. */
   readiness: ReadinessCheck;
   /**
+   * Makes `/readyz` answer 503 within a second, so that load balancers choose other processes. Requests are still
+   * served, and jobs still run, until `close`.
+   */
+  drain(): void;
+  /**
    * Ends streams and jobs, finishes requests, closes the listener and the connection to the mail server. The caller
    * closes the database.
    */
@@ -232,9 +237,17 @@ export async function createCentral(
     billing.registerPortal,
     registerPortalDescription,
   ]);
+  let isDraining = false;
   const readiness = createReadiness(clock, {
     ...databaseProbes(health, () => requireSchema(db)),
     clock: clockProbe(guard),
+    process: {
+      required: true,
+      async check() {
+        if (isDraining) throw new Error('the process is stopping');
+        return 'running';
+      },
+    },
   });
   await registerBelow(server, '/', [
     (origin) => {
@@ -259,6 +272,9 @@ export async function createCentral(
   return {
     server,
     readiness,
+    drain() {
+      isDraining = true;
+    },
     runDue: schedule.runDue,
     async syncPods() {
       await schedule.runDue();

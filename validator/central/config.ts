@@ -35,6 +35,11 @@ const Schema = z.object({
   CENTRAL_HOST: z.string().default('127.0.0.1'),
   CENTRAL_PORT: z.coerce.number().int().min(0).max(65_535).default(8000),
   ...MetricsVariable.shape,
+  /**
+   * Seconds between the signal to stop and the end of the listener. Meanwhile `/readyz` answers 503, so that load
+   * balancers move to other processes. The time limit of the stop must be at least 30 s longer.
+   */
+  CENTRAL_DRAIN_SECONDS: z.coerce.number().int().min(0).max(300).default(0),
   /** Base URL of the validator's gateway, which relays to agents. */
   CENTRAL_GATEWAY_URL: z
     .url({

@@ -40,6 +40,7 @@ import {
 import { CONSOLE_FOLDER } from './platform/console/console-files.ts';
 import { openCentralDatabase } from './platform/database/database.ts';
 import { openNotifier } from './platform/database/notifier.ts';
+import { requireOwnHotkey, requireRecordedKeys } from './platform/database/own-keys.ts';
 import { corsOriginsFrom } from './platform/edge/cors.ts';
 import { createCentralMetrics, listenForScrapes } from './platform/metrics/central-metrics.ts';
 import { rateLimitsFrom } from './platform/rate-limits/policies.ts';
@@ -87,11 +88,13 @@ export async function serve(
     { address: inHome('central.db'), variable: 'CENTRAL_HOME', kind: 'central' },
     target,
   );
-  for (const file of [centralSeedFile(config), centralSecretFile(config)]) {
+  const keyFiles = { seed: centralSeedFile(config), secret: centralSecretFile(config) };
+  for (const file of Object.values(keyFiles)) {
     requireKeyFile(file, { address: target, variable }, { isNew });
   }
-  const signer = await createKeyThread().open({ kind: 'seed', path: centralSeedFile(config) });
-  const secret = centralSecret(centralSecretFile(config), systemRandom);
+  await requireRecordedKeys({ address: target, variable, limits }, keyFiles, { isNew });
+  const signer = await createKeyThread().open({ kind: 'seed', path: keyFiles.seed });
+  const secret = centralSecret(keyFiles.secret, systemRandom);
   const adapters = createAdapters(config, {
     clock,
     log,
@@ -116,6 +119,7 @@ export async function serve(
     homeLock.close();
   };
   try {
+    await requireOwnHotkey(db, signer.hotkey, { isNew });
     const metrics = createCentralMetrics(clock);
     const central = await createCentral(
       {
@@ -147,6 +151,8 @@ export async function serve(
     guard.start();
     stopOnSignal(async () => {
       await serviceManager.stopping();
+      central.drain();
+      await systemClock.sleep(config.CENTRAL_DRAIN_SECONDS * 1_000);
       await Promise.all([central.close(), monitoring?.close()]);
       await guard.stop();
       await tracing.close();

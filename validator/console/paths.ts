@@ -65,6 +65,7 @@ export const paths = {
   validatorReleases: '/validator/releases',
   operator: '/operator',
   operatorHealth: '/operator/health',
+  operatorDifferences: '/operator/differences',
   operatorAccounts: '/operator/accounts',
   operatorAccount: (id: string) => `/operator/accounts/${encodeURIComponent(id)}`,
   operatorProviders: '/operator/providers',

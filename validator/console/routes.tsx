@@ -270,6 +270,15 @@ export const ROUTES: readonly PageRoute[] = [
     page: lazyPart(() => import('./operator/health-page.tsx').then(({ HealthPage }) => HealthPage)),
   },
   {
+    path: paths.operatorDifferences,
+    title: 'Differences',
+    audience: 'operator',
+    group: 'Operate',
+    page: lazyPart(() =>
+      import('./operator/differences-page.tsx').then(({ DifferencesPage }) => DifferencesPage),
+    ),
+  },
+  {
     path: paths.operatorAccounts,
     title: 'Accounts',
     audience: 'operator',

@@ -103,8 +103,19 @@ function parsed(args: readonly string[], option: string) {
 function requireFile({ address, variable, kind }: DatabaseLocation): void {
   if (isFileAddress(variable, address)) return;
   if (!isPostgresAddress(address)) throw new ConfigError(`${variable} does not name a file`);
+  const place = `--dbname='${withoutPassword(address)}'`;
   throw new ConfigError(
-    `the ${KINDS[kind].name} is on a PostgreSQL server: back it up with pg_dump --format=custom --file=FILE "$${variable}", ` +
-      `and restore it, while no process uses it, with pg_restore --clean --if-exists --dbname="$${variable}" FILE`,
+    `the ${KINDS[kind].name} is on a PostgreSQL server: back it up with pg_dump --format=custom --file=FILE ${place}, ` +
+      `and restore it, while no process uses it, with pg_restore --clean --if-exists ${place} FILE. ` +
+      'Both read the password from ~/.pgpass (or PGPASSFILE), so that ps does not show it',
   );
+}
+
+/** Returns the address of a server without its password. */
+function withoutPassword(address: string): string {
+  const url = URL.parse(address);
+  if (url === null || address.includes("'")) return 'postgres://user@host:port/database';
+  url.password = '';
+  url.searchParams.delete('password');
+  return url.href;
 }

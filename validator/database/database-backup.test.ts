@@ -221,9 +221,17 @@ it('runs as commands, which refuse a server and name pg_dump', async () => {
   ]);
   await run(['backup', '--ledger', path, '--folder', join(home, 'more'), '--keep', '1']);
   expect(listBackups(path, join(home, 'more'))).toHaveLength(1);
-  await expect(run(['backup'], 'postgres://me:hush@there/x')).rejects.toThrow(
-    'pg_dump --format=custom --file=FILE "$PLACE"',
-  );
+  for (const address of ['postgres://me:hush@there/x', 'postgres://me@there/x?password=hush']) {
+    const { message } = await run(['backup'], address).then(
+      () => new Error('accepted'),
+      (error: Error) => error,
+    );
+    expect(message).toContain(
+      "pg_dump --format=custom --file=FILE --dbname='postgres://me@there/x'",
+    );
+    expect(message).toContain('~/.pgpass');
+    expect(message).not.toContain('hush');
+  }
   for (const args of [
     ['backup', 'x'],
     ['restore', 'a', 'b'],

@@ -43,25 +43,30 @@ export async function readMoveRecord(db: AnyDb): Promise<MoveRecord | null> {
 
 /**
  * Describes why no process may use the database, and the remedy; null if the database is the target of a completed
- * move. `place` names the database, `command` is the command that moves it, and `variable` holds its address.
+ * move. `place` names the database, `move` is the command that moves a database of its kind, `option` the option
+ * that names its file, and `setting` the variable that sets the address of a server.
  */
 export function moveProblem(
   { role, state, other, atMs }: MoveRecord,
-  { place, command, variable }: { place: string; command: string; variable: string },
+  {
+    place,
+    move,
+    option,
+    setting,
+  }: { place: string; move: string; option: string; setting: string },
 ): string | null {
   const at = `${naiveUtc(atMs).slice(0, 19)}Z`;
+  const file = `--${option} ${role === 'source' ? place : other}`;
+  const repeat = `Repeat the move, which continues: ${move} --to ADDRESS ${file}`;
   if (role === 'target') {
-    if (state === 'done') return null;
-    return `${place} has an incomplete copy of ${other}. Repeat the move, which continues: ${command}`;
+    return state === 'done' ? null : `${place} has an incomplete copy of ${other}. ${repeat}`;
   }
+  const undo = `undo the move: ${move} --undo ${file}`;
   if (state === 'copying') {
-    return (
-      `the move of ${place} to ${other} is not complete. Repeat the move, which continues: ${command}. ` +
-      `To keep this database instead, undo the move: ${command} --undo`
-    );
+    return `the move of ${place} to ${other} is not complete. ${repeat}. To keep this database instead, ${undo}`;
   }
   return (
-    `${place} was moved to ${other} at ${at}. Set ${variable} to the address of that database. ` +
-    `To return to this database, which lacks all changes since then, undo the move: ${command} --undo`
+    `${place} was moved to ${other} at ${at}. Set ${setting} to the address of that database. ` +
+    `To return to this database, which lacks all changes since then, ${undo}`
   );
 }

@@ -8,7 +8,7 @@ import { MOVE_TABLE, moveProblem, readMoveRecord } from './move-record.ts';
 
 /**
  * Kinds of databases. `tables`: those that the first migration creates and no later one drops, which identify the kind.
- * `option`: the option of commands that names a file. `restore`: the command that restores a backup; the file follows.
+ * `option`: the option of commands that names a file. `setting`: the variable that accepts the address of a server. `restore`: the command that restores a backup; the file follows.
  * `move`: the command that moves a file to a server.
  */
 export const KINDS = {
@@ -16,6 +16,7 @@ export const KINDS = {
     name: 'database of a central API',
     tables: ['meta', 'accounts', 'executors', 'gpu_slots', 'pods'],
     option: 'database',
+    setting: 'CENTRAL_DATABASE',
     restore: 'npm run central -- restore --database',
     move: 'npm run central -- move',
   },
@@ -23,6 +24,7 @@ export const KINDS = {
     name: 'evidence store of a validator',
     tables: ['evidence', 'cycles', 'cycle_entries', 'epochs', 'neurons'],
     option: 'ledger',
+    setting: 'VALIDATOR_DATABASE',
     restore: 'npm run validator -- restore --ledger',
     move: 'npm run validator -- move',
   },
@@ -102,8 +104,10 @@ export async function requireOwnDatabase(db: AnyDb, location: DatabaseLocation):
 async function requireMoved(db: AnyDb, location: DatabaseLocation): Promise<void> {
   if (location.inMove === true) return;
   const record = await readMoveRecord(db);
-  const { variable, kind } = location;
-  const words = { place: await placeOf(db, location), command: KINDS[kind].move, variable };
+  const { move, option, setting: usual } = KINDS[location.kind];
+  // An option names a file only.
+  const setting = location.variable.startsWith('--') ? usual : location.variable;
+  const words = { place: await placeOf(db, location), move, option, setting };
   const problem = record === null ? null : moveProblem(record, words);
   if (problem !== null) throw new MovedDatabase(problem);
 }

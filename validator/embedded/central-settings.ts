@@ -69,6 +69,11 @@ export function databaseTarget(environment: Environment, home: Home): string {
   return parseConfig(spec, environment).CENTRAL_DATABASE ?? home.centralDatabase;
 }
 
+/** Returns the variable or option that sets the address of the database. */
+export function databaseVariable(target: string, home: Home): string {
+  return target === home.centralDatabase ? '--home' : 'CENTRAL_DATABASE';
+}
+
 /** Throws ConfigError for a PostgreSQL database with nodes: `--fresh` empties a folder, never a server. */
 export async function refuseFreshOn(target: string): Promise<void> {
   if (!isPostgresAddress(target)) return;

@@ -7,6 +7,8 @@ export type DemoFile = {
   portal_url: string;
   /** Link that logs a browser in to the demo account: once, within an hour after the start. */
   console_url: string;
+  /** Link that logs a browser in to the pages of the demo provider: once, within an hour after the start. */
+  provider_console_url: string;
   validator_url: string;
   /** Signer of evidence, and the key whose commands the gateway relays. */
   validator: { hotkey: string };
@@ -34,6 +36,7 @@ export function readyText(demo: DemoFile, home: Home, simulated: boolean): strin
 Podwright is ready.${gpus}
 
   console    ${demo.console_url}
+  provider   ${demo.provider_console_url}
   API        ${base}
   reference  ${new URL('/docs', base)}
   portal     ${demo.portal_url}

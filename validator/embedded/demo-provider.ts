@@ -48,6 +48,7 @@ export async function logInProvider(portalUrl: string, signer: Signer, clock: Cl
       const place = SIMULATED_PLACES[index % SIMULATED_PLACES.length];
       if (place !== undefined) await portal.enterPlace(id, place);
     },
+    createTicket: portal.createTicket,
     removeNode: portal.removeNode,
     listNodes: portal.nodes,
   };

@@ -13,13 +13,14 @@ import type { Random } from '#shared/runtime/random.ts';
 import { runCommand } from '#shared/runtime/run-command.ts';
 import { createSigner, type Signer } from '#shared/signing/sr25519.ts';
 import { createAdapters } from '../central/adapters-from-config.ts';
+import { requireRecordedKeys } from '../central/platform/database/own-keys.ts';
 import { requireKeyFile } from '../database/open-database.ts';
 import { readOrCreateSeedFile } from '../keys/key-file.ts';
 import { createKeyThread } from '../keys/key-thread.ts';
 import { type LocalAgent, startAgents } from './agents.ts';
 import { awaitAgents, type StartingAgent } from './await-agents.ts';
 import { createCappedFile } from './capped-file.ts';
-import { databaseTarget, localAdapters } from './central-settings.ts';
+import { databaseTarget, databaseVariable, localAdapters } from './central-settings.ts';
 import { type DemoAccount, ensureDemoAccount, ensureProbeAccount } from './demo-account.ts';
 import { type DemoFile, writeDemoFile } from './demo-file.ts';
 import { type DemoProvider, logInProvider } from './demo-provider.ts';
@@ -63,6 +64,12 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
   for (const file of [home.centralSeed, home.centralSecret, home.validatorSeed]) {
     requireKeyFile(file, place, { isNew: options.fresh });
   }
+  const target = databaseTarget(parts.environment, home);
+  await requireRecordedKeys(
+    { address: target, variable: databaseVariable(target, home) },
+    { seed: home.centralSeed, secret: home.centralSecret },
+    { isNew: options.fresh },
+  );
   const keys = createKeyThread();
   const signers = {
     central: await keys.open({ kind: 'seed', path: home.centralSeed }),
@@ -83,7 +90,7 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
       ...parts,
       clock,
       guard,
-      database: databaseTarget(parts.environment, home),
+      database: target,
       log,
       signers,
       signaturesWaiting: keys.waiting,
@@ -162,7 +169,8 @@ export async function startMarketplace(parts: MarketplaceOptions): Promise<Marke
     const children = agents.flatMap(childrenOf);
     const states = async () => startingAgents(agents, await provider.listNodes());
     await awaitAgents({ children, states, clock, progress, signal });
-    demo = await describe(parts, account, signers, { agents, metrics: services.metrics });
+    const tickets = { account: account.ticket, provider: await provider.createTicket() };
+    demo = await describe(parts, account, signers, { agents, metrics: services.metrics, tickets });
     writeDemoFile(home, demo);
     return { demo, simulated: gpus.some((gpu) => gpu.environment['AGENT_GPU'] !== 'nvidia'), stop };
   } catch (error) {
@@ -195,11 +203,18 @@ function startingAgents(
   });
 }
 
+type DemoParts = {
+  agents: readonly LocalAgent[];
+  metrics: MetricsAddresses;
+  /** Tickets that log a browser in. */
+  tickets: { account: string; provider: string };
+};
+
 async function describe(
   { options, home }: MarketplaceOptions,
   account: DemoAccount,
   { central, validator, provider }: Record<'central' | 'validator' | 'provider', Signer>,
-  { agents, metrics }: { agents: readonly LocalAgent[]; metrics: MetricsAddresses },
+  { agents, metrics, tickets }: DemoParts,
 ): Promise<DemoFile> {
   const urls = urlsOf(options);
   const templates = await callJson(z.array(z.object({ id: z.string(), name: z.string() })), {
@@ -209,7 +224,8 @@ async function describe(
   return {
     base_url: urls.api,
     portal_url: urls.portal,
-    console_url: new URL(`/#ticket=${account.ticket}`, urls.api).href,
+    console_url: new URL(`/#ticket=${tickets.account}`, urls.api).href,
+    provider_console_url: new URL(`/provider#portal-ticket=${tickets.provider}`, urls.api).href,
     validator_url: urls.validator,
     validator: { hotkey: validator.hotkey },
     central: { hotkey: central.hotkey },

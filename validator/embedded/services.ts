@@ -16,6 +16,7 @@ import {
 } from '../central/platform/central-home.ts';
 import { openCentralDatabase } from '../central/platform/database/database.ts';
 import { openNotifier } from '../central/platform/database/notifier.ts';
+import { requireOwnHotkey } from '../central/platform/database/own-keys.ts';
 import {
   createCentralMetrics,
   listenForScrapes,
@@ -28,6 +29,7 @@ import {
 import { gatewayCertificatesIn } from '../gateway/gateway-certificate.ts';
 import { openEvidenceStore } from '../store/evidence-store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
+import { databaseVariable } from './central-settings.ts';
 import { createLocalCentral, type LocalCentralOptions } from './local-central.ts';
 import { createLocalValidator, type LocalValidatorOptions } from './local-validator.ts';
 import { chooseMetricsAddresses, type MetricsAddresses } from './metrics-listeners.ts';
@@ -88,6 +90,9 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
     await evidence?.close();
   };
   try {
+    await requireOwnHotkey(database.db, parts.signers.central.hotkey, {
+      isNew: parts.options.fresh,
+    });
     const location = { address: validatorStore, variable: '--home', kind: 'evidence' } as const;
     evidence = await openWatchedDatabase({ ...watching, location }, (damage) =>
       openEvidenceStore(validatorStore, '--home', { damage }),
@@ -120,7 +125,7 @@ export async function startServices(parts: ServicesOptions): Promise<Services> {
 
 /** Place of the central API's database, the option or variable that names it, and the limits of its connections. */
 function placeOf({ database, home, environment }: ServicesOptions): CentralPlace {
-  const variable = database === home.centralDatabase ? '--home' : 'CENTRAL_DATABASE';
+  const variable = databaseVariable(database, home);
   return { address: database, variable, limits: databaseLimitsIn(environment) };
 }
 

@@ -29,6 +29,7 @@ export type Notice = { starting_at: string; reason?: string } & (
 const NodeAnswer = z.object({ data: PortalNode });
 const NodePage = z.object({ data: z.array(PortalNode), total: z.int() });
 const ApiVersion = z.object({ validator_hotkey: Hotkey });
+const TicketAnswer = z.object({ data: z.object({ ticket: z.string() }) });
 const NoticeAnswer = z.object({ data: PortalNode.shape.notice_period });
 
 /** Signs the present time and returns the session token, valid for 7 days. `portalUrl` ends with `/portal`. */
@@ -90,6 +91,11 @@ export function createPortalClient({ portalUrl, token }: { portalUrl: string; to
       (await call(NoticeAnswer, 'POST', `${pathOf(id)}/notice-period`, notice)).data,
     withdrawNotice: async (id: string) =>
       (await call(NoticeAnswer, 'DELETE', `${pathOf(id)}/notice-period`)).data,
+    /** Creates a single-use ticket, which logs a browser in to the provider's pages within an hour. */
+    async createTicket(): Promise<string> {
+      const url = `${portalUrl}/auth/tickets`;
+      return (await callJson(TicketAnswer, { method: 'POST', url, headers })).data.ticket;
+    },
     /** Returns the hotkey of the validator that agents must trust. */
     async validatorHotkey(): Promise<Hotkey> {
       const url = portalUrl.replace(/portal$/, 'api/version');

@@ -1,5 +1,5 @@
 /** The tabs of a pod in a browser, against a real central API and a fake agent. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createFakeSamples } from '../../fakes/agents/fake-samples.ts';
 import { createFakeBackupStorage } from '../../fakes/external/fake-backup-storage.ts';
 import type { TestAccount } from '../../fakes/scenes/central-fixture.ts';
@@ -7,13 +7,13 @@ import { type ConsoleScene, createConsoleScene } from '../../fakes/scenes/consol
 import { type ConsolePage, expectAccessible } from '../../fixtures/browser.ts';
 
 const POD_NAME = '<i>trainer</i>';
-const TABS = ['overview', 'metrics', 'backups', 'events', 'cost', 'settings'];
 /** Samples of an agent, of which there is one every 10 seconds. */
 const SAMPLES = 60;
 
 let scene: ConsoleScene;
 let account: TestAccount;
 let host: ReturnType<ConsoleScene['market']['agents']['host']>;
+let nodeId: string;
 let podId: string;
 let deletedId: string;
 beforeAll(async () => {
@@ -22,9 +22,10 @@ beforeAll(async () => {
   const { market } = scene;
   account = await market.renter();
   const node = await market.verifiedNode({ gpus: 2, minimum: 1 });
-  host = market.agents.host(node.id);
-  podId = await rent(node.id, POD_NAME);
-  deletedId = await rent(node.id, 'gone');
+  nodeId = node.id;
+  host = market.agents.host(nodeId);
+  podId = await rent(nodeId, POD_NAME);
+  deletedId = await rent(nodeId, 'gone');
   await market.clock.advance(120_000);
   await call('DELETE', `/pods/${deletedId}`);
   await market.sync();
@@ -32,8 +33,8 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.close());
 
-async function rent(nodeId: string, pod_name: string): Promise<string> {
-  const { body } = await scene.market.rent(account, nodeId, { pod_name, gpu_count: 1 });
+async function rent(at: string, pod_name: string): Promise<string> {
+  const { body } = await scene.market.rent(account, at, { pod_name, gpu_count: 1 });
   await scene.market.sync();
   return body.id;
 }
@@ -73,21 +74,6 @@ async function openTab(tab: string): Promise<ConsolePage> {
   return page;
 }
 
-describe.each([
-  { theme: 'light', isPhone: true },
-  { theme: 'dark', isPhone: false },
-] as const)('%j', (view) => {
-  it.each(TABS)('the tab %s is accessible', async (tab) => {
-    const page = await scene.open({ account, ...view });
-    await page.goto(addressOf(tab));
-    await page.getByRole('button', { name: 'Restart', exact: true }).waitFor();
-    await page.locator('section.panel').first().waitFor();
-    await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
-    await expectAccessible(page);
-    expect(page.problems).toEqual([]);
-  });
-});
-
 it('shows the history in charts, with its gap, the choice of a GPU and a text for screen readers', async () => {
   const page = await openTab('metrics');
   await page.locator('.charts canvas').first().waitFor();
@@ -108,6 +94,15 @@ it('shows the history in charts, with its gap, the choice of a GPU and a text fo
   await page.getByRole('combobox', { name: 'Range' }).selectOption('3h');
   await page.getByText('One value per 1 min').waitFor();
   expect(new URL(page.url()).search).toBe('?gpu=0&range=3h');
+  // The chart copies the colours of the theme, and follows a change of it.
+  const colours = () =>
+    page.evaluate(`[...document.querySelectorAll('.charts .u-marker')]
+      .map((marker) => marker.style.borderColor).filter((colour) => colour !== '').join()`);
+  const light = await colours();
+  expect(light).toMatch(/rgb/);
+  await page.getByLabel('Theme').selectOption('dark');
+  await expect.poll(colours).not.toBe(light);
+  await expect.poll(colours).toMatch(/^rgb/);
   expect(page.problems).toEqual([]);
 });
 
@@ -215,6 +210,20 @@ it('schedules a removal and cancels it', async () => {
   await page.getByRole('button', { name: 'Cancel the removal' }).click();
   await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel the removal' }).click();
   await page.getByText('The removal is cancelled.').waitFor();
+  expect(page.problems).toEqual([]);
+});
+
+it('deletes a pod from one of its tabs, and leads to the list without a failed request', async () => {
+  const shortId = await rent(nodeId, 'short');
+  const page = await scene.open({ account });
+  await page.goto(`/pods/${shortId}/backups`);
+  await page.getByRole('button', { name: 'Delete', exact: true }).click();
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('heading', { name: 'Pods', level: 1 }).waitFor();
+  await later();
+  await page.goto(`/pods/${shortId}`);
+  await page.getByText('Deleted').first().waitFor();
+  await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
   expect(page.problems).toEqual([]);
 });
 

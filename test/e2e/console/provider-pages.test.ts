@@ -4,10 +4,9 @@ import { naiveUtc } from '#shared/runtime/clock.ts';
 import { createSigner, toHex } from '#shared/signing/sr25519.ts';
 import { type ConsoleScene, createConsoleScene } from '../../fakes/scenes/console-scene.ts';
 import { DEFAULT_TEMPLATE } from '../../fakes/scenes/market-fixture.ts';
-import { type ConsolePage, expectAccessible } from '../../fixtures/browser.ts';
+import { expectAccessible, settled } from '../../fixtures/browser.ts';
 
 const DAY_MS = 86_400_000;
-const PHONE = { width: 360, height: 740 };
 const POD_NAME = '<i>tenant</i>';
 const FAILED = {
   check_id: 'disk_floor',
@@ -48,11 +47,6 @@ afterAll(() => scene?.close());
 const open = (options: Parameters<ConsoleScene['open']>[0] = {}) =>
   scene.open({ portalSession: session, ...options });
 
-async function settled(page: ConsolePage, title: string | RegExp): Promise<void> {
-  await page.getByRole('heading', { level: 1, name: title }).waitFor();
-  await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
-}
-
 it('logs in with a pasted signature, and returns to the requested page', async () => {
   const page = await scene.open();
   await page.goto('/provider/earnings');
@@ -74,6 +68,16 @@ it('logs in with a pasted signature, and returns to the requested page', async (
   await settled(page, 'Provider profile');
   await page.getByRole('button', { name: 'Log out of the portal' }).click();
   await settled(page, 'Log in as a provider');
+  expect(page.problems).toEqual([]);
+});
+
+it('logs in with the ticket of a link, which it removes from the address', async () => {
+  const created = await scene.market.portal('POST', '/auth/tickets', { token: session.token });
+  const page = await scene.open();
+  await page.goto(`/provider#portal-ticket=${created.body.data.ticket}`);
+  await settled(page, 'Nodes');
+  await page.getByRole('link', { name: /^Provider 5/ }).waitFor();
+  expect(page.url()).not.toContain('ticket');
   expect(page.problems).toEqual([]);
 });
 
@@ -182,31 +186,6 @@ it('sets a password, which ends the session and then logs in', async () => {
   await logIn.getByLabel('Password').fill('correct horse battery');
   await page.keyboard.press('Enter');
   await settled(page, 'Provider profile');
-});
-
-it.each([
-  ['/provider/log-in', 'Log in as a provider'],
-  ['/provider/nodes', 'Nodes'],
-  ['/provider/add-node', 'Add a node'],
-  ['/provider/machine-requests', 'Machine requests'],
-  ['/provider/earnings', 'Earnings'],
-  ['/provider/profile', 'Provider profile'],
-  ['/provider/nodes/:id', /^Node /],
-  ['/provider/nodes/:failed', /^Node /],
-  ['/provider/nodes/:id/metrics', /^Node /],
-  ['/provider/nodes/:id/pods', /^Node /],
-  ['/provider/nodes/:id/settings', /^Node /],
-  ['/provider/nodes/:id/requests', /^Node /],
-])('%s has no error and is accessible, in both themes and on a phone', async (path, title) => {
-  const page = await (path === '/provider/log-in' ? scene.open() : open());
-  await page.goto(path.replace(':id', nodeId).replace(':failed', failedId));
-  await settled(page, title);
-  await expectAccessible(page);
-  await page.emulateMedia({ colorScheme: 'dark' });
-  await page.setViewportSize(PHONE);
-  await expectAccessible(page);
-  expect(page.problems).toEqual([]);
-  await page.context().close();
 });
 
 it('shows tenants with markup in their names as text', async () => {

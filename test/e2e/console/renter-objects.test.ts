@@ -11,8 +11,6 @@ const HOOK = 'https://hooks.example.com/<b>';
 
 let scene: ConsoleScene;
 let account: TestAccount;
-let podId: string;
-const ids = { volume: '', template: '', webhook: '' };
 
 beforeAll(async () => {
   scene = await createConsoleScene({ backupStorage: createFakeBackupStorage() });
@@ -24,16 +22,16 @@ beforeAll(async () => {
     return answer.body.id;
   };
   const node = await market.verifiedNode();
-  podId = (await market.rent(account, node.id)).body.id;
+  await market.rent(account, node.id);
   for (const ms of [2_000, 2_000, 30_000, 30_000]) {
     await market.sync();
     await market.clock.advance(ms);
   }
   await market.sync();
-  ids.volume = await create('/volumes', { name: 'datasets', description: MARKUP });
+  await create('/volumes', { name: 'datasets', description: MARKUP });
   const image = { docker_image: 'ubuntu', description: MARKUP, environment: { A: MARKUP } };
-  ids.template = await create('/templates', { name: 'mine', ...image });
-  ids.webhook = await create('/webhooks', { url: HOOK, description: MARKUP });
+  await create('/templates', { name: 'mine', ...image });
+  await create('/webhooks', { url: HOOK, description: MARKUP });
   await create('/secrets', { name: 'token', value: 'x' });
   await create('/docker-credentials', { docker_username: MARKUP, docker_password: 'x' });
 });
@@ -51,61 +49,23 @@ const button = (page: ConsolePage, name: string) => page.getByRole('button', { n
 /** The field for a name. */
 const named = (page: ConsolePage) => page.getByLabel('Name', { exact: true });
 
-describe('every page', () => {
-  const PAGES = (): [path: string, title: string][] => [
-    ['/volumes', 'Volumes'],
-    [`/volumes/${ids.volume}`, 'datasets'],
-    ['/templates?owner=own', 'Templates'],
-    ['/templates/new', 'Create a template'],
-    [`/templates/${ids.template}`, 'mine'],
-    ['/ssh-keys', 'SSH keys'],
-    ['/api-keys', 'API keys'],
-    ['/secrets', 'Secrets'],
-    ['/registry-logins', 'Registry logins'],
-    ['/webhooks', 'Webhooks'],
-    [`/webhooks/${ids.webhook}`, 'Webhook'],
-    ['/notifications', 'Notifications'],
-    ['/sessions-and-account', 'Sessions and account'],
-    ['/money', 'Money'],
-    [`/money/pods/${podId}`, 'Statement of a pod'],
-  ];
-
-  it.each([
-    ['light', false],
-    ['dark', true],
-  ] as const)(
-    'is accessible and has no error in the %s theme (phone: %s)',
-    async (theme, isPhone) => {
-      const page = await scene.open({ account, theme, isPhone });
-      for (const [path, title] of PAGES()) {
-        await page.goto(path);
-        await page.getByRole('heading', { name: title, exact: true, level: 1 }).waitFor();
-        await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
-        await expectAccessible(page);
-        expect([path, page.problems]).toEqual([path, []]);
-        expect(await page.title()).not.toBe('1');
-      }
-    },
+it('a failed or malformed answer, or a dropped connection, disables only its panel', async () => {
+  const page = await scene.open({ account });
+  await page.route('**/api/users/me/ledger**', (route) =>
+    route.fulfill({ status: 500, json: { code: 'internal_error', detail: 'It failed' } }),
   );
-
-  it('a failed or malformed answer, or a dropped connection, disables only its panel', async () => {
-    const page = await scene.open({ account });
-    await page.route('**/api/users/me/ledger**', (route) =>
-      route.fulfill({ status: 500, json: { code: 'internal_error', detail: 'It failed' } }),
-    );
-    await page.route('**/api/users/me/auto-top-up', (route) => route.fulfill({ body: '{"a' }));
-    await page.route('**/api/users/me/transfer-history', (route) => route.fulfill({ json: {} }));
-    await page.route('**/api/users/me/low-balance-threshold', (route) => route.abort());
-    await page.goto('/money');
-    await page.getByText('internal_error').waitFor();
-    await page.getByText('not JSON').waitFor();
-    await page.getByText('This part of the page failed').waitFor();
-    await page.getByText('unreachable').waitFor();
-    await page.getByText('The money lasts', { exact: true }).waitFor();
-    await page.unrouteAll();
-    await button(page, 'Try again').first().click();
-    await page.getByText('Credit for the sign-up').waitFor();
-  });
+  await page.route('**/api/users/me/auto-top-up', (route) => route.fulfill({ body: '{"a' }));
+  await page.route('**/api/users/me/transfer-history*', (route) => route.fulfill({ json: {} }));
+  await page.route('**/api/users/me/low-balance-threshold', (route) => route.abort());
+  await page.goto('/money');
+  await page.getByText('internal_error').waitFor();
+  await page.getByText('not JSON').waitFor();
+  await page.getByText('This part of the page failed').waitFor();
+  await page.getByText('unreachable').waitFor();
+  await page.getByText('The money lasts', { exact: true }).waitFor();
+  await page.unrouteAll();
+  await button(page, 'Try again').first().click();
+  await page.getByText('Credit for the sign-up').waitFor();
 });
 
 describe('keys', () => {

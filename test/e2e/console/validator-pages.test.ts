@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { createGatewayAgents } from '../../../validator/central/platform/adapters/gateway-agents.ts';
 import type { TestAccount } from '../../fakes/scenes/central-fixture.ts';
@@ -17,6 +17,7 @@ import {
 } from '../../fixtures/browser.ts';
 import { buildConsoleIn } from '../../fixtures/built-console.ts';
 
+const UNKNOWN_POD = '00000000-0000-4000-8000-0000000000aa';
 const LISTEN = { host: '127.0.0.1', port: 0 };
 
 let folder: string;
@@ -133,6 +134,44 @@ it('starts a proof of the ledger, and shows its result', async () => {
   expect(page.problems).toEqual([]);
 });
 
+it('removes an unknown pod only with a reason, and lists what the sync has found', async () => {
+  const { db } = scene.market.ports;
+  const found = { executor_id: scene.node.id, pod_id: UNKNOWN_POD };
+  const atMs = scene.market.clock.now();
+  await db
+    .insertInto('unknown_pods')
+    .values({
+      ...found,
+      kind: 'missing',
+      generation: 3,
+      image: 'image:<b>1</b>',
+      gpu_count: 1,
+      created_at: atMs,
+      found_at: atMs,
+      remove_requested_at: null,
+    })
+    .execute();
+  await db
+    .insertInto('drift')
+    .values({ ...found, kind: 'pod_unknown', at_ms: atMs })
+    .execute();
+  const page = await open();
+  await page.goto('/operator/differences');
+  await page.getByText('image:<b>1</b> · 1 GPU').waitFor();
+  await page.getByText('needs a decision').waitFor();
+  await page.getByText('It cannot be adopted').waitFor();
+  await expectAccessible(page);
+  await page.getByRole('button', { name: 'Remove' }).click();
+  const dialog = page.getByRole('alertdialog');
+  await dialog.getByRole('button', { name: 'Remove' }).click();
+  await dialog.getByRole('alert').waitFor();
+  page.problems.length = 0;
+  await dialog.getByLabel('Reason').fill('a copy of yesterday');
+  await dialog.getByRole('button', { name: 'Remove' }).click();
+  await page.getByText('The node was requested to remove it').waitFor();
+  expect(page.problems).toEqual([]);
+});
+
 it('finds an account with Ctrl-K by keyboard alone', async () => {
   const page = await open();
   await page.goto('/operator/audit');
@@ -154,39 +193,4 @@ it('an answer 500 disables only its panel', async () => {
   await page.goto('/validator/epochs/1');
   await page.getByText('internal_error').waitFor();
   await page.getByText('Verified by this browser against key').waitFor();
-});
-
-describe.each(['light', 'dark'] as const)('in the %s theme', (theme) => {
-  it.each([
-    ['/validator', 'Validator'],
-    ['/validator/cycles', 'Cycles'],
-    ['/validator/cycles/1', 'Cycle 1'],
-    ['/validator/nodes/NODE', 'Evidence of a node'],
-    ['/validator/evidence/EVIDENCE', 'Evidence'],
-    ['/validator/epochs', 'Epochs'],
-    ['/validator/epochs/1', 'Epoch 1'],
-    ['/validator/epochs/1/nodes/NODE', 'Why this weight'],
-    ['/validator/releases', 'Releases'],
-    ['/operator', 'Fleet'],
-    ['/operator/health', 'Health'],
-    ['/operator/accounts', 'Accounts'],
-    ['/operator/accounts/ACCOUNT', 'Account'],
-    ['/operator/providers', 'Providers'],
-    ['/operator/audit', 'Audit trail'],
-  ])('%s has no error and is accessible, also on a phone', async (path, title) => {
-    for (const isPhone of [false, true]) {
-      const page = await open({ theme, isPhone });
-      await page.goto(
-        path
-          .replace('NODE', scene.node.id)
-          .replace('EVIDENCE', evidenceId)
-          .replace('ACCOUNT', operator.id),
-      );
-      await page.getByRole('heading', { name: title, exact: true, level: 1 }).waitFor();
-      await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
-      await expectAccessible(page);
-      expect(page.problems).toEqual([]);
-      await page.context().close();
-    }
-  });
 });

@@ -29,6 +29,8 @@ export type CentralProcess = {
     path: string,
     sent?: { headers?: Record<string, string>; body?: unknown },
   ): Promise<CentralAnswer>;
+  /** Output so far. */
+  output(): string;
   /** Sends the signal and resolves with the exit code; null if the signal killed the process. */
   end(signal?: NodeJS.Signals): Promise<number | null>;
 };
@@ -38,11 +40,15 @@ export async function startCentralProcess(
   environment: Record<string, string>,
 ): Promise<CentralProcess> {
   const { first: port } = await freePorts(1);
-  const { child, end } = await startProgram('validator/central/main.ts', 'central API ready', {
-    CENTRAL_PORT: String(port),
-    ...CENTRAL_TEST_SETTINGS,
-    ...environment,
-  });
+  const { child, output, end } = await startProgram(
+    'validator/central/main.ts',
+    'central API ready',
+    {
+      CENTRAL_PORT: String(port),
+      ...CENTRAL_TEST_SETTINGS,
+      ...environment,
+    },
+  );
   const origin = `http://127.0.0.1:${port}`;
   return {
     child,
@@ -60,6 +66,7 @@ export async function startCentralProcess(
       const answer = (await response.json()) as Record<string, unknown>;
       return { status: response.status, headers: response.headers, body: answer };
     },
+    output,
     end,
   };
 }

@@ -129,6 +129,9 @@ export const OwnBilling = z.object({
   fee_usd: n,
   net_usd: n,
 });
+const earned = { seconds: i, gross_usd: n, fee_usd: n, net_usd: n };
+export const NodeEarnings = z.object({ executor_id: u, gpu_type: s, ...earned });
+export const EarningsSum = z.object(earned);
 /** Rows of other providers: public columns only. */
 export const ForeignBilling = z.object({
   ...billing,

@@ -167,6 +167,11 @@ export async function readEarnings(scene: DayScene): Promise<void> {
   const { headers } = await logIn(scene);
   const { hotkey } = scene.market.provider;
   await call('GET /billing', portal.many(portal.OwnBilling), { headers });
+  await call(
+    'GET /billing/nodes',
+    portal.many(portal.NodeEarnings).extend({ sum: portal.EarningsSum }),
+    { headers },
+  );
   const at = { params: { hotkey } };
   await call('GET /billing/{hotkey}', portal.many(portal.OwnBilling), { headers, ...at });
   const other = await logIn(scene, NEWCOMER);

@@ -28,7 +28,7 @@ export function registerFleet(api: HttpServer, fleet: Fleet): void {
         response: { 200: FleetPage },
       },
     },
-    ({ query }) => fleet.search({ ...query, offer: query.offer, free: query.free }),
+    ({ query }) => fleet.search(query),
   );
   api.get(
     '/operator/fleet/summary',

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
 import { CREATED_AT, LIMIT, PAGE, TOTAL } from '../platform/openapi/field-texts.ts';
 import { PageQuery } from '../platform/portal-answer.ts';
-import { NaiveTime, Usd } from '../platform/wire.ts';
+import { NaiveTime, queryNumber, Usd } from '../platform/wire.ts';
 import { NODE_OFFERS } from './fleet.store.ts';
 
 const MAX_QUERY_CHARS = 254;
@@ -17,14 +17,18 @@ export const FleetQuery = PageQuery.extend(
       q: z.string().max(MAX_QUERY_CHARS).default(''),
       offer: z.enum(NODE_OFFERS).optional(),
       free: z.stringbool().optional(),
+      min_check_age_minutes: queryNumber(z.int().min(1)).optional(),
     },
     {
       q: "Id or IP address of the node, hotkey of its provider, or a part of the GPU's name; absent for all nodes.",
       offer: `Only nodes with this offer: ${OFFER} Absent for all nodes except removed nodes.`,
       free: 'True: only nodes with free GPUs; false: only nodes without free GPUs; absent for both.',
+      min_check_age_minutes:
+        'Only nodes whose last check by a validator is at least this old, or which no validator has checked.',
     },
   ),
 ).meta({ example: { page: 1, limit: 20, free: true, offer: 'rentable' } });
+export type FleetQuery = z.output<typeof FleetQuery>;
 
 const Slot = z.object(
   described(

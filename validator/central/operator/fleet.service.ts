@@ -1,6 +1,6 @@
 /** Nodes and providers for operators: the pod on each GPU, and the free GPUs that cannot be rented. */
 import { microToUsd } from '#shared/api/money.ts';
-import { naiveUtc } from '#shared/runtime/clock.ts';
+import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { rentalObstacles } from '../market/executors/executor.service.ts';
 import {
   gpuTotalOf,
@@ -12,7 +12,7 @@ import { postedOf } from '../money/ledger/wallet.service.ts';
 import { providerAccount } from '../money/metering/settlement.plan.ts';
 import { reasonsOf } from '../platform/audit/audit.service.ts';
 import type { Database } from '../platform/database/tables.ts';
-import type { FleetPage, FleetSummary, OperatorProviderPage } from './fleet.schemas.ts';
+import type { FleetPage, FleetQuery, FleetSummary, OperatorProviderPage } from './fleet.schemas.ts';
 import {
   countFleet,
   countNodesOf,
@@ -26,11 +26,19 @@ import {
 
 export type Fleet = ReturnType<typeof createFleet>;
 
+const MINUTE_MS = 60_000;
 const NO_NODES = { nodes: 0, gpus: 0, free: 0 };
 
-export function createFleet(db: Database) {
+export function createFleet({ db, clock }: { db: Database; clock: Clock }) {
   return {
-    async search(search: FleetSearch): Promise<FleetPage> {
+    async search({ min_check_age_minutes: age, ...query }: FleetQuery): Promise<FleetPage> {
+      const uncheckedSinceMs = age === undefined ? undefined : clock.now() - age * MINUTE_MS;
+      const search: FleetSearch = {
+        ...query,
+        offer: query.offer,
+        free: query.free,
+        uncheckedSinceMs,
+      };
       const { total, rows } = await searchFleet(db, search);
       const ids = rows.map(({ id }) => id);
       const slots = Map.groupBy(await slotsOf(db, ids), ({ executor_id: id }) => id);

@@ -38,13 +38,15 @@ export type FleetSearch = {
   offer: NodeOffer | undefined;
   /** True for only nodes with free GPUs; false for only nodes without free GPUs. */
   free: boolean | undefined;
+  /** Only nodes without a verdict since this time. */
+  uncheckedSinceMs: number | undefined;
   page: number;
   limit: number;
 };
 
 type Joined = SelectQueryBuilder<Tables, 'executors' | 'providers', object>;
 
-function matching(db: Db, { q, offer, free }: FleetSearch): Joined {
+function matching(db: Db, { q, offer, free, uncheckedSinceMs }: FleetSearch): Joined {
   const text = q.trim();
   let found: Joined = db
     .selectFrom('executors')
@@ -60,6 +62,11 @@ function matching(db: Db, { q, offer, free }: FleetSearch): Joined {
     );
   }
   if (free !== undefined) found = found.where('slots_free', free ? '>' : '=', 0);
+  if (uncheckedSinceMs !== undefined) {
+    found = found.where((eb) =>
+      eb.or([eb('verdict_at', 'is', null), eb('verdict_at', '<=', uncheckedSinceMs)]),
+    );
+  }
   return offer === undefined ? found.where(PRESENT) : found.where(OFFER, '=', offer);
 }
 

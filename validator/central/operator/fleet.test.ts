@@ -103,6 +103,24 @@ it('lists a large fleet in pages, and the summary has the same numbers', async (
   );
 });
 
+it('finds nodes whose last check is old, or which were never checked', async () => {
+  await seed(3);
+  const { db } = market.ports;
+  const ids = (await readAll('', 100)).map(({ id }) => id);
+  const set = (id: string | undefined, verdict_at: number | null) =>
+    db
+      .updateTable('executors')
+      .set({ verdict_at })
+      .where('id', '=', id ?? '')
+      .execute();
+  const nowMs = market.clock.now();
+  await set(ids[0], nowMs - 3_600_000);
+  await set(ids[1], nowMs - 3_599_000);
+  await set(ids[2], null);
+  const old = await readAll('min_check_age_minutes=60', 100);
+  expect(old.map(({ id }) => id)).toEqual([ids[0], ids[2]]);
+});
+
 it('finds nodes by id, address, hotkey and a part of the name, and does not interpret wildcards', async () => {
   await seed(20);
   const total = async (q: string) => (await read(`/fleet?q=${encodeURIComponent(q)}`)).total;

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { TestAccount } from '../../../test/fakes/scenes/central-fixture.ts';
+import { testSigner } from '../../../test/fakes/scenes/market-fixture.ts';
 import {
   createMeteringScene,
   type MeteringScene,
@@ -168,8 +169,18 @@ it('does not change the billing history of the provider', async () => {
   const billing = async () => (await scene.market.portal('GET', '/billing', { token })).body.data;
   const before = await billing();
   expect(before).toMatchObject([{ status: 'pending', gross_usd: expect.any(Number) }]);
+  const byNode = async () => (await scene.market.portal('GET', '/billing/nodes', { token })).body;
+  const { executor_id, gpu_type, seconds, gross_usd, fee_usd, net_usd } = before[0];
+  const sum = { seconds, gross_usd, fee_usd, net_usd };
+  const sums = { data: [{ executor_id, gpu_type, ...sum }], sum, total: 1, page: 1 };
+  expect(gross_usd).toBeGreaterThan(net_usd);
+  expect(await byNode()).toMatchObject(sums);
   expect((await ask('POST', `/pods/${id}/refund`, { reason: 'goodwill' })).status).toBe(200);
   expect(await billing()).toEqual(before);
+  expect(await byNode()).toMatchObject(sums);
+  const stranger = await scene.market.logIn(testSigner(9));
+  const none = await scene.market.portal('GET', '/billing/nodes', { token: stranger });
+  expect(none.body).toMatchObject({ data: [], total: 0, sum: { seconds: 0, net_usd: 0 } });
 });
 
 it('returns at most the amount that the renter paid if the platform paid a part of the charge', async () => {

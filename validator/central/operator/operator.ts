@@ -44,7 +44,7 @@ export function registerOperator(
   registerRefunds(api, { refunds, idempotency, clock });
   registerBans(api, { db, clock, random, bans: createProviderBans({ clock }) });
   registerAudit(api, { db });
-  registerFleet(api, createFleet(db));
+  registerFleet(api, createFleet({ db, clock }));
   registerQueues(api, createQueues({ db, clock }));
   registerLedgerProof(api, proofs);
   registerClock(api, { db, clock, guard });

@@ -7,6 +7,8 @@ import type { Decision, UnknownPods } from '../market/pods/unknown-pods.ts';
 import { MAX_REASON_CHARS, requireReason } from '../platform/audit/audit.service.ts';
 import type { UnknownPod } from '../platform/database/tables.ts';
 import { userOf } from '../platform/identity.ts';
+import { PAGE } from '../platform/openapi/field-texts.ts';
+import { PageQuery } from '../platform/portal-answer.ts';
 import { NaiveTime, queryNumber } from '../platform/wire.ts';
 
 const tags = ['Operator'];
@@ -57,11 +59,14 @@ const MAX_LISTED = 1_000;
 const UnknownPodQuery = z
   .object(
     described(
-      { limit: queryNumber(z.int().min(1).max(MAX_LISTED).default(100)) },
-      { limit: 'Maximum number of listed pods, 1 to 1000; 100 by default.' },
+      {
+        page: PageQuery.shape.page,
+        limit: queryNumber(z.int().min(1).max(MAX_LISTED).default(100)),
+      },
+      { page: PAGE, limit: 'Maximum number of listed pods, 1 to 1000; 100 by default.' },
     ),
   )
-  .meta({ example: { limit: 20 } });
+  .meta({ example: { page: 1, limit: 20 } });
 
 const UnknownPodParams = z.object(
   described(
@@ -96,7 +101,7 @@ export function registerUnknownPods(api: HttpServer, unknownPods: UnknownPods): 
     },
     async ({ query }) => ({
       total: await unknownPods.count(),
-      pods: (await unknownPods.list(query.limit)).map(responseOf),
+      pods: (await unknownPods.list(query)).map(responseOf),
     }),
   );
   api.post(

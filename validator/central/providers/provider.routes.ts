@@ -119,7 +119,8 @@ export function registerProviderRoutes(portal: HttpServer, deps: ProviderRoutesD
       schema: {
         tags,
         summary: 'End the session',
-        description: 'Ends the session of this token.',
+        description:
+          'Ends the session of this token, and the sessions that its log-in tickets began.',
         errors: { bad_request: 'the caller used a provider token, which has no session' },
         retry: 'Safe: a repeat returns 401, because the session has ended.',
         response: { 200: portalAnswer(z.object({})) },

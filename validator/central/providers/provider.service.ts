@@ -136,9 +136,12 @@ export function createProviders(deps: ProvidersDeps) {
       });
     },
 
-    /** Ends the session. Throws 400 for a provider token, which has no session. */
-    async logOut({ credential }: PortalIdentity): Promise<void> {
-      if (credential.type === 'session') return sessions.revoke(db, credential.sessionId);
+    /** Ends the session, with the sessions that its tickets began. Throws 400 for a provider token, which has no session. */
+    async logOut({ providerId, credential }: PortalIdentity): Promise<void> {
+      if (credential.type === 'session') {
+        await sessions.revoke(db, 'portal', providerId, credential.sessionId);
+        return;
+      }
       throw new ApiError('bad_request', 'A provider token has no session to end', {
         hint: 'Delete the token with DELETE /auth/tokens/{id} instead.',
       });

@@ -228,7 +228,7 @@ export type ApiOperations = {
   'DELETE /webhooks/{id}': { params: { id: string }; query: Record<string, never>; body: undefined; response: Webhook };
   'POST /webhooks/{id}/rotate-secret': { params: { id: string }; query: Record<string, never>; body: undefined; response: WebhookWithSecret };
   'POST /webhooks/{id}/replay': { params: { id: string }; query: Record<string, never>; body: ReplayWebhook; response: Webhook };
-  'GET /webhooks/{id}/deliveries': { params: { id: string }; query: { limit?: number | undefined; state?: "waiting" | "delivered" | "failed" | null | undefined }; body: undefined; response: (WebhookDelivery)[] };
+  'GET /webhooks/{id}/deliveries': { params: { id: string }; query: { page?: number | undefined; limit?: number | undefined; state?: "waiting" | "delivered" | "failed" | null | undefined }; body: undefined; response: (WebhookDelivery)[] };
   'POST /webhooks/{id}/deliveries/{delivery_id}/replay': { params: { id: string; delivery_id: string }; query: Record<string, never>; body: undefined; response: WebhookDelivery };
   'POST /users/presigned-url': { params: Record<string, never>; query: Record<string, never>; body: FileInput; response: PresignedUpload };
   'GET /pods/{pod_id}/logs': { params: { pod_id: string }; query: { tail?: number | undefined; follow?: boolean | undefined; since?: string | undefined; format?: "events" | undefined; ticket?: string | undefined }; body: undefined; response: unknown };
@@ -236,12 +236,12 @@ export type ApiOperations = {
   'GET /users/me/events/stream': { params: Record<string, never>; query: { since?: string | null | undefined; pod_id?: string | null | undefined; ticket?: string | undefined }; body: undefined; response: unknown };
   'POST /pods/{id}/stream-ticket': { params: { id: string }; query: Record<string, never>; body: undefined; response: StreamTicketResponse };
   'POST /users/me/stream-ticket': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: StreamTicketResponse };
-  'GET /templates': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: (TemplateResponse)[] };
+  'GET /templates': { params: Record<string, never>; query: { q?: string | undefined; owner?: "official" | "own" | "shared" | undefined; page?: number | undefined; limit?: number | undefined }; body: undefined; response: (TemplateResponse)[] };
   'POST /templates': { params: Record<string, never>; query: Record<string, never>; body: CreateTemplate; response: TemplateResponse };
   'GET /templates/{id}': { params: { id: string }; query: Record<string, never>; body: undefined; response: TemplateResponse };
   'PUT /templates/{id}': { params: { id: string }; query: Record<string, never>; body: UpdateTemplate; response: TemplateResponse };
   'DELETE /templates/{id}': { params: { id: string }; query: Record<string, never>; body: undefined; response: TemplateResponse };
-  'GET /executors': { params: Record<string, never>; query: { machine_names?: string | undefined; price_lte?: number | undefined; price_gte?: number | undefined; gpu_count_lte?: number | undefined; gpu_count_gte?: number | undefined; country?: string | undefined; region?: string | undefined; lat?: number | undefined; lon?: number | undefined; max_distance_mile?: number | undefined; bookmarked?: boolean | undefined; machine_request_id?: string | undefined; collateral_deposited?: boolean | undefined; page?: number | undefined; size?: number | undefined; view?: "summary" | undefined; min_download_mbps?: number | undefined; nvlink?: boolean | undefined; gpu_type?: string | undefined; min_vram_gb?: number | undefined; min_cpus?: number | undefined; min_ram_gb?: number | undefined; min_disk_gb?: number | undefined; min_reliability?: number | undefined; price_per_hour_lte?: number | undefined; ids?: string | undefined; available?: boolean | undefined; sort?: "price" | "reliability" | undefined; explain?: boolean | undefined }; body: undefined; response: (ExecutorDetailResponse)[] | ExplainedExecutorList };
+  'GET /executors': { params: Record<string, never>; query: { machine_names?: string | undefined; price_lte?: number | undefined; price_gte?: number | undefined; gpu_count_lte?: number | undefined; gpu_count_gte?: number | undefined; country?: string | undefined; region?: string | undefined; lat?: number | undefined; lon?: number | undefined; max_distance_mile?: number | undefined; bookmarked?: boolean | undefined; machine_request_id?: string | undefined; collateral_deposited?: boolean | undefined; page?: number | undefined; size?: number | undefined; view?: "summary" | undefined; min_download_mbps?: number | undefined; nvlink?: boolean | undefined; gpu_type?: string | undefined; min_vram_gb?: number | undefined; min_cpus?: number | undefined; min_ram_gb?: number | undefined; min_disk_gb?: number | undefined; min_reliability?: number | undefined; price_per_hour_lte?: number | undefined; max_check_age_minutes?: number | undefined; ids?: string | undefined; available?: boolean | undefined; sort?: "price" | "reliability" | undefined; explain?: boolean | undefined }; body: undefined; response: (ExecutorDetailResponse)[] | ExplainedExecutorList };
   'GET /executors/{executor_uuid}': { params: { executor_uuid: string }; query: Record<string, never>; body: undefined; response: ExecutorDetailResponse };
   'GET /executors/count': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: { count: number } };
   'GET /executors/total-count': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: TotalCountExecutorResponse };
@@ -326,15 +326,15 @@ export type ApiOperations = {
   'GET /users/me/auto-top-up': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: AutoTopUp | null };
   'PUT /users/me/auto-top-up': { params: Record<string, never>; query: Record<string, never>; body: AutoTopUpUpdateDto; response: AutoTopUp };
   'POST /users/me/transfer-credits': { params: Record<string, never>; query: Record<string, never>; body: TransferCreditsDto; response: TransferResponse };
-  'GET /users/me/transfer-history': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: (TransferHistoryDto)[] };
-  'GET /users/me/transfer-credit-history': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: (TransferHistoryDto)[] };
+  'GET /users/me/transfer-history': { params: Record<string, never>; query: { page?: number | undefined; limit?: number | undefined }; body: undefined; response: (TransferHistoryDto)[] };
+  'GET /users/me/transfer-credit-history': { params: Record<string, never>; query: { page?: number | undefined; limit?: number | undefined }; body: undefined; response: (TransferHistoryDto)[] };
   'GET /operator/accounts': { params: Record<string, never>; query: { page?: number | undefined; limit?: number | undefined; q?: string | undefined }; body: undefined; response: OperatorAccountPage };
   'GET /operator/accounts/{id}': { params: { id: string }; query: { page?: number | undefined; limit?: number | undefined }; body: undefined; response: OperatorAccount };
   'POST /operator/pods/{id}/refund': { params: { id: string }; query: Record<string, never>; body: RefundPod; response: PodRefunded };
   'POST /operator/providers/{hotkey}/ban': { params: { hotkey: string }; query: Record<string, never>; body: ChangeBan; response: BanChanged };
   'POST /operator/providers/{hotkey}/unban': { params: { hotkey: string }; query: Record<string, never>; body: ChangeBan; response: BanChanged };
   'GET /operator/audit': { params: Record<string, never>; query: { subject_type?: "provider" | "pod" | "account" | undefined; subject_id?: string | undefined; before?: number | undefined; limit?: number | undefined }; body: undefined; response: AuditEntries };
-  'GET /operator/fleet': { params: Record<string, never>; query: { page?: number | undefined; limit?: number | undefined; q?: string | undefined; offer?: "rentable" | "provider_banned" | "node_paused_by_provider" | "node_not_verified" | "node_unavailable" | "gpu_count_invalid" | "removed" | undefined; free?: boolean | undefined }; body: undefined; response: FleetPage };
+  'GET /operator/fleet': { params: Record<string, never>; query: { page?: number | undefined; limit?: number | undefined; q?: string | undefined; offer?: "rentable" | "provider_banned" | "node_paused_by_provider" | "node_not_verified" | "node_unavailable" | "gpu_count_invalid" | "removed" | undefined; free?: boolean | undefined; min_check_age_minutes?: number | undefined }; body: undefined; response: FleetPage };
   'GET /operator/fleet/summary': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: FleetSummary };
   'GET /operator/providers': { params: Record<string, never>; query: { page?: number | undefined; limit?: number | undefined; q?: string | undefined; banned?: boolean | undefined }; body: undefined; response: OperatorProviderPage };
   'GET /operator/queues': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: Queues };
@@ -343,7 +343,7 @@ export type ApiOperations = {
   'POST /operator/ledger-proof': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: LedgerProof };
   'GET /operator/clock': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: OperatorClock };
   'POST /operator/clock/confirm': { params: Record<string, never>; query: Record<string, never>; body: { reason: string }; response: OperatorClock };
-  'GET /operator/unknown-pods': { params: Record<string, never>; query: { limit?: number | undefined }; body: undefined; response: UnknownPodList };
+  'GET /operator/unknown-pods': { params: Record<string, never>; query: { page?: number | undefined; limit?: number | undefined }; body: undefined; response: UnknownPodList };
   'POST /operator/executors/{id}/unknown-pods/{pod_id}/adopt': { params: { id: string; pod_id: string }; query: Record<string, never>; body: { reason: string }; response: UnknownPod };
   'POST /operator/executors/{id}/unknown-pods/{pod_id}/remove': { params: { id: string; pod_id: string }; query: Record<string, never>; body: { reason: string }; response: UnknownPod };
   'GET /operator/validator': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: ValidatorStatus };
@@ -358,3 +358,22 @@ export type ApiOperations = {
   'GET /operator/validator/releases': { params: Record<string, never>; query: { limit?: number | undefined }; body: undefined; response: ReleaseList };
   'GET /v1/shared-config': { params: Record<string, never>; query: Record<string, never>; body: undefined; response: SharedConfig };
 };
+
+/** Operations that accept an Idempotency-Key. */
+export const KEYED_API_OPERATIONS: ReadonlySet<string> = new Set([
+  'POST /webhooks/{id}/rotate-secret',
+  'POST /executors/{executor_uuid}/rent',
+  'POST /executors/rent-by-spec',
+  'POST /bookmark',
+  'POST /bookmarks',
+  'POST /machine-requests',
+  'POST /pods/{pod_id}/feedback',
+  'POST /pods/{id}/report',
+  'POST /volumes',
+  'POST /backup-configs',
+  'POST /pods/{pod_id}/backup',
+  'POST /backup-logs/{id}/verify',
+  'POST /pods/{pod_uuid}/restore',
+  'POST /users/me/transfer-credits',
+  'POST /operator/pods/{id}/refund',
+]);

@@ -4,8 +4,8 @@ import {
   ApiFailure,
   failureFrom,
   failureOf,
+  isRepeated,
   mayHaveSucceeded,
-  mayPass,
   unreachable,
 } from './failure.ts';
 
@@ -57,10 +57,11 @@ it('keeps the Idempotency-Key only while the failed request may have had its eff
   expect(mayHaveSucceeded(incomplete('Choose a template.'))).toBe(false);
 });
 
-it('repeats requests only after failures that may end by themselves', () => {
-  expect(mayPass(unreachable())).toBe(true);
-  expect(mayPass(failureFrom(503, {}, null))).toBe(true);
-  expect(mayPass(failureFrom(500, {}, null))).toBe(false);
-  expect(mayPass(failureFrom(409, {}, null))).toBe(false);
-  expect(mayPass(failureOf(new Error('odd')))).toBe(false);
+it('repeats a request twice, and only after failures that may end by themselves', () => {
+  expect(isRepeated(0, unreachable())).toBe(true);
+  expect(isRepeated(1, failureFrom(503, {}, null))).toBe(true);
+  expect(isRepeated(2, failureFrom(503, {}, null))).toBe(false);
+  expect(isRepeated(0, failureFrom(500, {}, null))).toBe(false);
+  expect(isRepeated(0, failureFrom(409, {}, null))).toBe(false);
+  expect(isRepeated(0, failureOf(new Error('odd')))).toBe(false);
 });

@@ -77,9 +77,14 @@ export function mayHaveSucceeded(error: unknown): boolean {
   return status < 400 || status >= 500 || code.startsWith('idempotency');
 }
 
-/** True for a failure that may end by itself: no answer, or one of a server that is starting or overloaded. */
-export function mayPass(error: unknown): boolean {
-  if (!(error instanceof ApiFailure)) return false;
+const MAX_RETRIES = 2;
+
+/**
+ * True if a request that had no earlier effect is repeated without asking: the server did not answer, or is starting or
+ * overloaded. `count` is the number of earlier repeats.
+ */
+export function isRepeated(count: number, error: unknown): boolean {
+  if (!(error instanceof ApiFailure) || count >= MAX_RETRIES) return false;
   const { status, code } = error.facts;
   return code === UNREACHABLE || status >= 502;
 }

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { load } from '../browser/load.ts';
 import { sha256Hex } from '../browser/sha256.ts';
+import { FailureNotice } from '../parts/failure-notice.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Status } from '../parts/status.tsx';
 import { useApi } from '../session/queries.tsx';
@@ -36,6 +37,9 @@ export function ProofPanel({ record, prove }: ProofPanelProps) {
               : 'Verified by this browser against key'}{' '}
             {signer === null ? null : <code>{signer}</code>}
           </p>
+          {validator.error === null ? null : (
+            <FailureNotice error={validator.error} retry={() => void validator.refetch()} />
+          )}
           {signer === null || validator.data === undefined ? null : (
             <p>
               {signer === validator.data.hotkey

@@ -11,7 +11,7 @@ import { LogPane, type LogPod } from './log-pane.tsx';
 import { LogSettingsBar, startOf, useLogSettings } from './log-settings.tsx';
 import { DEFAULT_START } from './log-start.ts';
 import { BadStart } from './pod-logs.tsx';
-import { addPod, MAX_PODS, podIdsIn } from './pods-of-page.ts';
+import { addPod, MAX_PODS, namesOf, podIdsIn } from './pods-of-page.ts';
 
 const DEFAULTS = { pods: '', view: 'side' };
 
@@ -22,8 +22,7 @@ export function LogsPage() {
   const [settings, changeSettings] = useLogSettings();
   const ids = podIdsIn(listed);
   const show = (next: readonly string[]) => change({ pods: next.join(',') });
-  const nameOf = (id: string) => pods.data?.find((pod) => pod.id === id)?.pod_name ?? id;
-  const chosen = ids.map((id) => ({ id, name: nameOf(id) }));
+  const chosen = namesOf(ids, Array.isArray(pods.data) ? pods.data : []);
   const isMerged = view === 'merged';
   return (
     <Page title="Logs" lead="Follow the logs of several pods at once.">

@@ -12,6 +12,19 @@ import { DEFAULT_START } from './log-start.ts';
 export function PodLogs({ pod }: { pod: PodDetailResponse }) {
   const [settings, change] = useLogSettings();
   const [attempt, setAttempt] = useState(0);
+  // Lines that were read before the deletion stay on the screen.
+  const [hasLog] = useState(pod.status !== 'DELETING' && pod.status !== 'DELETED');
+  if (!hasLog) {
+    return (
+      <Panel title="Log">
+        <p className="empty">
+          The pod was deleted, and its log with it.{' '}
+          <Link href={paths.pod(pod.id, 'events')}>Events</Link> and{' '}
+          <Link href={paths.pod(pod.id, 'cost')}>cost</Link> stay.
+        </p>
+      </Panel>
+    );
+  }
   return (
     <Panel title="Log" actions={<Link href={paths.logs([pod.id])}>Beside other pods</Link>}>
       <LogSettingsBar settings={settings} onChange={change} />

@@ -25,6 +25,7 @@ const NAMES: Record<string, string> = {
   min_reliability: 'Reliability',
   min_download_mbps: 'Download speed (Mbit/s)',
   max_distance_mile: 'Distance (miles)',
+  max_check_age_minutes: 'Age of the last check (minutes)',
   bookmarked: 'Bookmarked nodes only',
 };
 

@@ -94,12 +94,20 @@ type FieldsProps = { form: ReturnType<typeof useForm<FilterFields>> };
 function MoreFilters({ form }: FieldsProps) {
   return (
     <details>
-      <summary>More filters: place, processors, memory, disk</summary>
+      <summary>More filters: place, processors, memory, disk, last check</summary>
       <div className="filter-grid">
         <TextField form={form} name="region" label="Region" maxLength={200} />
         <NumberField form={form} name="min_cpus" label="Processors, at least" min={0} step={1} />
         <NumberField form={form} name="min_ram_gb" label="Memory, at least" unit="GB" min={0} />
         <NumberField form={form} name="min_disk_gb" label="Free disk, at least" unit="GB" min={0} />
+        <NumberField
+          form={form}
+          name="max_check_age_minutes"
+          label="Age of the last check, at most"
+          unit="minutes"
+          min={1}
+          step={1}
+        />
         <NumberField
           form={form}
           name="max_distance_mile"

@@ -14,6 +14,7 @@ export const NUMBER_FILTERS = [
   'min_cpus',
   'min_ram_gb',
   'min_disk_gb',
+  'max_check_age_minutes',
 ] as const;
 export const TEXT_FILTERS = ['gpu_type', 'country', 'region'] as const;
 
@@ -47,6 +48,7 @@ export const NO_FILTERS: UrlFilters = {
   min_cpus: '',
   min_ram_gb: '',
   min_disk_gb: '',
+  max_check_age_minutes: '',
   gpu_type: '',
   country: '',
   region: '',

@@ -1,9 +1,11 @@
+import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import type { RentBySpecRequest } from '../api/api.gen.ts';
+import type { RentBySpecRequest, TemplateResponse } from '../api/api.gen.ts';
 import { mayHaveSucceeded } from '../api/failure.ts';
 import { CheckboxField, NumberField, TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
 import { Panel } from '../parts/panel.tsx';
+import { useSettled } from '../parts/use-settled.tsx';
 import { paths } from '../paths.ts';
 import { useApi } from '../session/queries.tsx';
 import { TEMPLATE_PLACE } from './curl.ts';
@@ -18,7 +20,6 @@ import { SpecFields } from './spec-fields.tsx';
 import { StorageFields } from './storage-fields.tsx';
 import { useIdempotencyKey } from './use-idempotency-key.tsx';
 import { useRental } from './use-rental.tsx';
-import { useSettled } from './use-settled.tsx';
 
 type RentPodProps = {
   /** Null for a rental by specification. */
@@ -48,8 +49,6 @@ const INITIAL: RentValues = {
 /** The form of a rental, with its cost and the same request as a command. */
 export function RentPod({ node, state, onSpec }: RentPodProps) {
   const [, navigate] = useLocation();
-  const templates = useApi('GET /templates', {});
-  const account = useApi('GET /users/me', {});
   const keys = useApi('GET /ssh-keys', {});
   const { idempotencyKey, once, renew } = useIdempotencyKey();
   const rent = useRental(node, specOf(state));
@@ -58,10 +57,9 @@ export function RentPod({ node, state, onSpec }: RentPodProps) {
     if (id !== null) navigate(paths.pod(id));
   });
   const known = Array.isArray(keys.data) ? keys.data : [];
-  const rows = Array.isArray(templates.data) ? templates.data : [];
-  const wanted = form.values.template_id || account.data?.default_template_id;
-  const chosen =
-    rows.find(({ id }) => id === wanted) ?? rows.find(({ user_id: of }) => of === null);
+  const [picked, setPicked] = useState<TemplateResponse | null>(null);
+  const usual = useUsualTemplate();
+  const chosen = picked ?? usual;
   const filled = filledIn(form.values, node, chosen?.id ?? '');
   const template = oneTimeTemplate(filled, chosen);
   const obstacle = obstacleOf(filled);
@@ -77,7 +75,7 @@ export function RentPod({ node, state, onSpec }: RentPodProps) {
           <TextField form={form} name="pod_name" label="Name" maxLength={100} isRequired />
           {node === null ? <SpecFields form={form} state={state} onChange={onSpec} /> : null}
           <GpuField form={form} node={node} />
-          <ImageFields form={form} templates={templates} chosen={chosen} />
+          <ImageFields form={form} chosen={chosen} onChoose={setPicked} />
           <KeyField
             chosen={form.values.user_public_key}
             onChange={(ids) => form.set('user_public_key', ids)}
@@ -87,21 +85,21 @@ export function RentPod({ node, state, onSpec }: RentPodProps) {
           {form.failure !== null && mayHaveSucceeded(form.failure) ? (
             <Uncertain onRenew={renew} />
           ) : null}
+          {node === null ? (
+            <DrySpec
+              body={{ ...rentBody(filled, known), ...spec }}
+              obstacle={obstacle}
+              onRelax={relax}
+            />
+          ) : (
+            <NodeCost
+              node={node}
+              gpus={filled.gpu_count ?? node.gpu_count}
+              templateId={filled.source === 'template' ? filled.template_id : ''}
+            />
+          )}
         </Form>
       </Panel>
-      {node === null ? (
-        <DrySpec
-          body={{ ...rentBody(filled, known), ...spec }}
-          obstacle={obstacle}
-          onRelax={relax}
-        />
-      ) : (
-        <NodeCost
-          node={node}
-          gpus={filled.gpu_count ?? node.gpu_count}
-          templateId={filled.source === 'template' ? filled.template_id : ''}
-        />
-      )}
       <RentCommands
         path={node === null ? '/executors/rent-by-spec' : `/executors/${node.id}/rent`}
         body={{
@@ -113,6 +111,15 @@ export function RentPod({ node, state, onSpec }: RentPodProps) {
       />
     </>
   );
+}
+
+/** The default template of the account; without one, the first official template. */
+function useUsualTemplate(): TemplateResponse | undefined {
+  const account = useApi('GET /users/me', {});
+  const id = account.data?.default_template_id ?? '';
+  const usual = useApi('GET /templates/{id}', { params: { id } }, { enabled: id !== '' });
+  const official = useApi('GET /templates', { query: { owner: 'official', limit: 1 } });
+  return usual.data ?? (Array.isArray(official.data) ? official.data[0] : undefined);
 }
 
 function initialOf(node: Node | null, { gpu_count: count }: RentState): RentValues {

@@ -1,4 +1,5 @@
 import { Link } from 'wouter';
+import { ErrorBoundary } from '../parts/error-boundary.tsx';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { useUrlState } from '../parts/use-url-state.tsx';
@@ -31,7 +32,13 @@ function OnNode({ state, onSpec }: OnNodeProps) {
   const params = { executor_uuid: state.node };
   const node = useApi('GET /executors/{executor_uuid}', { params });
   // The form stays when a later read fails, so that typed input survives.
-  if (node.data !== undefined) return <RentPod node={node.data} state={state} onSpec={onSpec} />;
+  if (node.data !== undefined) {
+    return (
+      <ErrorBoundary onRetry={() => void node.refetch()} resetKey={node.data}>
+        <RentPod node={node.data} state={state} onSpec={onSpec} />
+      </ErrorBoundary>
+    );
+  }
   return (
     <QueryPanel title="Node" query={node}>
       {(_: Node) => null}

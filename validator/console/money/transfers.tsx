@@ -26,9 +26,10 @@ const COLUMNS: readonly Column<TransferHistoryDto>[] = [
 
 /** Transfers of credit to other accounts, and from them. */
 export function Transfers() {
-  const transfers = useApi('GET /users/me/transfer-history', {});
-  const editor = useEditor<never>();
   const [page, setPage] = useState(1);
+  const query = { page, limit: PAGE_SIZE };
+  const transfers = useApi('GET /users/me/transfer-history', { query });
+  const editor = useEditor<never>();
   return (
     <>
       <EditorPanel editor={editor} title="Transfer credit">
@@ -37,23 +38,18 @@ export function Transfers() {
       <QueryPanel
         title="Transfers"
         query={transfers}
-        isEmpty={({ length }) => length === 0}
+        isEmpty={({ length }) => length === 0 && page === 1}
         empty="You have neither sent nor received a transfer."
       >
         {(rows) => (
           <>
             <DataTable
               caption="Transfers"
-              rows={rows.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE)}
+              rows={rows}
               rowKey={({ id, direction }) => `${id} ${direction}`}
               columns={COLUMNS}
             />
-            <Pager
-              page={page}
-              hasNext={rows.length > page * PAGE_SIZE}
-              total={rows.length}
-              onPage={setPage}
-            />
+            <Pager page={page} hasNext={rows.length === PAGE_SIZE} onPage={setPage} />
           </>
         )}
       </QueryPanel>

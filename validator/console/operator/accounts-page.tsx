@@ -2,11 +2,11 @@ import { Link } from 'wouter';
 import { DataTable, Pager } from '../parts/data-table.tsx';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
+import { SearchField } from '../parts/search-field.tsx';
 import { Time } from '../parts/time.tsx';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { paths } from '../paths.ts';
 import { useApi } from '../session/queries.tsx';
-import { SearchField } from './search-field.tsx';
 
 const PAGE_SIZE = 50;
 const DEFAULTS = { page: 1, q: '' };

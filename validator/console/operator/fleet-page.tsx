@@ -5,17 +5,23 @@ import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
 import { wordsOf } from '../parts/format.ts';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
+import { SearchField } from '../parts/search-field.tsx';
 import { SimulatedMark, Status } from '../parts/status.tsx';
 import { Time } from '../parts/time.tsx';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { useApi } from '../session/queries.tsx';
-import { SearchField } from './search-field.tsx';
 
 type FleetNode = Fleet['nodes'][number];
 type Offer = FleetNode['offer'];
 
 const PAGE_SIZE = 50;
-const DEFAULTS = { page: 1, q: '', offer: '', free: false };
+const DEFAULTS = { page: 1, q: '', offer: '', free: false, unchecked: 0 };
+/** Minutes without a check. */
+const UNCHECKED = [
+  { minutes: 60, label: 'not for 1 h' },
+  { minutes: 360, label: 'not for 6 h' },
+  { minutes: 1_440, label: 'not for 1 d' },
+];
 const OFFERS: readonly Offer[] = [
   'rentable',
   'provider_banned',
@@ -122,7 +128,7 @@ const COLUMNS: readonly Column<FleetNode>[] = [
 ];
 
 function Nodes() {
-  const [{ page, q, offer, free }, change] = useUrlState(DEFAULTS);
+  const [{ page, q, offer, free, unchecked }, change] = useUrlState(DEFAULTS);
   const chosen = OFFERS.find((name) => name === offer);
   const fleet = useApi('GET /operator/fleet', {
     query: {
@@ -131,6 +137,7 @@ function Nodes() {
       ...(q === '' ? {} : { q }),
       ...(chosen === undefined ? {} : { offer: chosen }),
       ...(free ? { free } : {}),
+      ...(unchecked > 0 ? { min_check_age_minutes: Math.trunc(unchecked) } : {}),
     },
   });
   return (
@@ -160,6 +167,20 @@ function Nodes() {
               onChange={({ target }) => change({ free: target.checked })}
             />
             With free GPUs
+          </label>
+          <label className="row">
+            Checked
+            <select
+              value={unchecked}
+              onChange={({ target }) => change({ unchecked: Number(target.value) })}
+            >
+              <option value={0}>at any time</option>
+              {UNCHECKED.map(({ minutes, label }) => (
+                <option key={minutes} value={minutes}>
+                  {label}
+                </option>
+              ))}
+            </select>
           </label>
         </>
       }

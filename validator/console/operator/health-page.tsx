@@ -86,6 +86,9 @@ function LedgerProof() {
           <p className="empty">No proof has run. Start one to check all balances.</p>
         ) : (
           <>
+            {data.state === 'running' ? (
+              <p className="hint">A proof runs. Another can start when it has ended.</p>
+            ) : null}
             <Facts
               facts={[
                 ['State', <Status key="state" name={data.state} tone={PROOF_TONES[data.state]} />],

@@ -3,11 +3,11 @@ import { Money } from '../parts/amounts.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
+import { SearchField } from '../parts/search-field.tsx';
 import { Status } from '../parts/status.tsx';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { useAction, useApi } from '../session/queries.tsx';
 import { ReasonDialog } from './reason-dialog.tsx';
-import { SearchField } from './search-field.tsx';
 
 type ProviderRow = OperatorProviderPage['providers'][number];
 

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 import type uPlot from 'uplot';
+import { followTheme } from '../browser/follow-theme.ts';
 import { load } from '../browser/load.ts';
 import { summaryOf } from './chart-summary.ts';
 import { FailureNotice } from './failure-notice.tsx';
@@ -40,10 +41,13 @@ export function Chart(props: ChartProps) {
         load(() => import('uplot/dist/uPlot.min.css')),
       ]);
       if (isGone || place.current === null || labels === '') return;
+      plot.current?.destroy();
       const options = optionsOf(latest.current, place.current);
       plot.current = new UPlot(options, dataOf(latest.current), place.current);
     };
     draw().catch(setError);
+    // The chart copies the colours of the theme.
+    const endTheme = followTheme(() => void draw().catch(setError));
     const observer = new ResizeObserver(([entry]) => {
       plot.current?.setSize({ width: entry?.contentRect.width ?? 0, height: HEIGHT_PX });
     });
@@ -51,6 +55,7 @@ export function Chart(props: ChartProps) {
     return () => {
       isGone = true;
       observer.disconnect();
+      endTheme();
       plot.current?.destroy();
       plot.current = null;
     };

@@ -93,7 +93,9 @@ export function Pager({ page, hasNext, total, onPage }: PagerProps) {
       </button>
       <span>
         Page {page}
-        {total === undefined ? null : ` · ${total.toLocaleString('en-US')} entries`}
+        {total === undefined
+          ? null
+          : ` · ${total.toLocaleString('en-US')} ${total === 1 ? 'entry' : 'entries'}`}
       </span>
       <button type="button" disabled={!hasNext} onClick={() => onPage(page + 1)}>
         Next

@@ -66,6 +66,8 @@ export function Form<Values extends FormValues>({
   const { failure, isPending } = form;
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
+    // The event of a form in a dialog also reaches the form that contains the dialog's button, and would send it too.
+    event.stopPropagation();
     if (!isPending) void form.submit();
   };
   return (

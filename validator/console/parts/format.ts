@@ -1,14 +1,23 @@
 /** Formats of values that pages show. Pure; times are milliseconds since the epoch. */
 
-const USD = new Intl.NumberFormat('en-US', {
-  style: 'currency',
-  currency: 'USD',
-  minimumFractionDigits: 2,
-  maximumFractionDigits: 4,
-});
+const CENT_DIGITS = 2;
+const FINE_DIGITS = 4;
+const CENTS = usdFormat(CENT_DIGITS);
+const FINE = usdFormat(FINE_DIGITS);
 
+function usdFormat(digits: number): Intl.NumberFormat {
+  return new Intl.NumberFormat('en-US', {
+    style: 'currency',
+    currency: 'USD',
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
+}
+
+/** Returns an amount with two decimals, or with four if it has parts of a cent, so that columns of amounts align. */
 export function formatUsd(usd: number): string {
-  return USD.format(usd);
+  const isWhole = Number(usd.toFixed(FINE_DIGITS)) === Number(usd.toFixed(CENT_DIGITS));
+  return (isWhole ? CENTS : FINE).format(usd);
 }
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];

@@ -1,4 +1,3 @@
-import './objects.css';
 import type { ReactNode } from 'react';
 
 /** Shows the result of an action. The element exists before its text, so that screen readers announce it. */

@@ -55,7 +55,7 @@ export function QueryContent<Data>(props: Omit<QueryPanelProps<Data>, 'title' | 
     <>
       {error === null ? null : <FailureNotice error={error} retry={retry} />}
       {data === undefined ? null : (
-        <ErrorBoundary onRetry={retry}>
+        <ErrorBoundary onRetry={retry} resetKey={data}>
           <QueryData data={data} isEmpty={isEmpty} empty={empty}>
             {children}
           </QueryData>

@@ -24,8 +24,8 @@ export function ThemeSelect() {
   };
   return (
     <label className="row small">
-      Theme
-      <select value={theme} onChange={({ target }) => choose(target.value)}>
+      <span>Theme</span>
+      <select aria-label="Theme" value={theme} onChange={({ target }) => choose(target.value)}>
         {THEMES.map((each) => (
           <option key={each} value={each}>
             {each}

@@ -21,6 +21,8 @@ export function PodCost({ pod }: PodTabProps) {
     { params: { id: pod.id } },
     { refetchMs: REFETCH_MS },
   );
+  // The panel shows an error for an answer without lines.
+  const isEmpty = (statement.data?.lines ?? []).length === 0;
   return (
     <QueryPanel
       title="Statement"
@@ -30,7 +32,7 @@ export function PodCost({ pod }: PodTabProps) {
       actions={
         <button
           type="button"
-          disabled={statement.data === undefined || statement.data.lines.length === 0}
+          disabled={isEmpty}
           onClick={() =>
             statement.data && saveFile(`statement-${pod.id}.csv`, [statementCsv(statement.data)])
           }

@@ -2,12 +2,13 @@ import { useState } from 'react';
 import type { CustomTemplateRequest, TemplateResponse } from '../api/api.gen.ts';
 import { ApiFailure } from '../api/failure.ts';
 import { Dialog } from '../parts/dialog.tsx';
-import { SelectField, TextArea, TextField } from '../parts/fields.tsx';
+import { TextArea, TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
-import { Panel, QueryContent } from '../parts/panel.tsx';
+import { Panel } from '../parts/panel.tsx';
+import { TemplatePicker } from '../parts/template-picker.tsx';
 import { mayDo } from '../renter/pod-actions.ts';
 import type { PodTabProps } from '../renter/pod-page.tsx';
-import { useAction, useApi } from '../session/queries.tsx';
+import { useAction } from '../session/queries.tsx';
 import { Outcome, type OutcomeState, useOutcome } from './outcome.tsx';
 import { environmentText, type Parsed, parseEnvironment, parsePorts } from './template-text.ts';
 
@@ -132,46 +133,29 @@ function parsedValue<Value>(field: string, parsed: Parsed<Value>): Value {
   });
 }
 
-function SwitchForm(props: FormProps) {
-  const templates = useApi('GET /templates', {});
-  const others = (rows: readonly TemplateResponse[]) =>
-    rows.filter(({ id }) => id !== props.pod.template_id);
-  return (
-    <QueryContent
-      query={templates}
-      isEmpty={(rows) => others(rows).length === 0}
-      empty="There is no other template. Create one under Templates."
-    >
-      {(rows) => <SwitchFields {...props} templates={others(rows)} />}
-    </QueryContent>
-  );
-}
-
-function SwitchFields({
-  pod,
-  onDone,
-  templates,
-}: FormProps & { templates: readonly TemplateResponse[] }) {
+function SwitchForm({ pod, onDone }: FormProps) {
   const change = useAction('PUT /pods/{id}/switch-template');
-  const form = useForm({ template_id: templates[0]?.id ?? '' }, async (body) => {
-    await change.mutateAsync({ params: { id: pod.id }, body });
+  const [chosen, setChosen] = useState<TemplateResponse | null>(null);
+  const form = useForm({}, async () => {
+    if (chosen === null) throw noTemplate();
+    await change.mutateAsync({ params: { id: pod.id }, body: { template_id: chosen.id } });
     onDone('The template is changed. The container restarts.');
   });
-  const chosen = templates.find(({ id }) => id === form.values.template_id);
   const kept = pod.template.volumes.filter((path) => chosen?.volumes.includes(path));
   return (
     <Form form={form} action="Switch and restart">
       <Losses kept={kept} />
-      <SelectField
-        form={form}
-        name="template_id"
-        label="Template"
-        isRequired
-        options={templates.map(({ id, name, docker_image: image }) => ({
-          value: id,
-          label: `${name} (${image})`,
-        }))}
-      />
+      <TemplatePicker chosenId={chosen?.id ?? ''} onChoose={setChosen} exceptId={pod.template_id} />
     </Form>
   );
+}
+
+function noTemplate(): ApiFailure {
+  return new ApiFailure('No template is chosen', {
+    status: 0,
+    code: 'field_malformed',
+    hint: 'Choose a template. Nothing was sent.',
+    requestId: null,
+    problems: [],
+  });
 }

@@ -1,6 +1,7 @@
 import './provider.css';
 import { useLocation } from 'wouter';
 import type { SharedConfig } from '../api/portal.gen.ts';
+import { CommandBlock } from '../parts/command-block.tsx';
 import { NumberField, SelectField, TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
 import { formatUsd } from '../parts/format.ts';
@@ -8,6 +9,7 @@ import { Page } from '../parts/page.tsx';
 import { Panel, QueryContent } from '../parts/panel.tsx';
 import { paths } from '../paths.ts';
 import { usePortal, usePortalAction } from '../session/queries.tsx';
+import { doctorCommand } from './doctor-command.ts';
 import { priceProblem, priceRange } from './price-advice.ts';
 import { PricePanels } from './price-panel.tsx';
 
@@ -122,7 +124,24 @@ function AddNodeForm({ config }: { config: SharedConfig }) {
       {range === null || problem !== null || !isCount(gpuCount) ? null : (
         <PricePanels gpuType={gpuType} gpuCount={gpuCount} price={price} range={range} />
       )}
+      <TestHost address={form.values.ip_address} />
     </>
+  );
+}
+
+function TestHost({ address }: { address: string }) {
+  return (
+    <Panel title="Test the host before you add it">
+      <p>
+        The marketplace can check a node only after you have added it. This command tests the host
+        with the same limits: Docker, GPUs, firewall, ports, disks and clock. It names a remedy for
+        each problem.
+      </p>
+      <CommandBlock
+        label="Run it on the host, as the user of the agent"
+        command={doctorCommand(address, window.location.origin)}
+      />
+    </Panel>
   );
 }
 

@@ -1,7 +1,8 @@
 import { Link } from 'wouter';
-import type { BillingRow } from '../api/portal.gen.ts';
+import type { BillingRow, NodeEarnings } from '../api/portal.gen.ts';
 import { Money } from '../parts/amounts.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
+import { Facts } from '../parts/facts.tsx';
 import { formatDuration } from '../parts/format.ts';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
@@ -11,10 +12,11 @@ import type { Tone } from '../parts/tone.ts';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { paths } from '../paths.ts';
 import { usePortal } from '../session/queries.tsx';
-import { earningsByNode, type NodeEarnings } from './earnings.ts';
 
 const PAGE_SIZE = 100;
-const DEFAULTS = { page: 1 };
+const FIRST_PAGE = { page: 1 };
+/** Page of the list of nodes. */
+const FIRST_NODES = { nodes: 1 };
 const TONES: Record<BillingRow['status'], Tone> = {
   pending: 'busy',
   paid: 'good',
@@ -67,7 +69,8 @@ const ROW_COLUMNS: readonly Column<BillingRow>[] = [
 ];
 
 const SUM_COLUMNS: readonly Column<NodeEarnings>[] = [
-  { key: 'node', title: 'Node', cell: ({ nodeId }) => <NodeLink id={nodeId} /> },
+  { key: 'node', title: 'Node', cell: ({ executor_id: id }) => <NodeLink id={id} /> },
+  { key: 'type', title: 'GPU', cell: ({ gpu_type: type }) => type },
   {
     key: 'seconds',
     title: 'Rented',
@@ -78,58 +81,84 @@ const SUM_COLUMNS: readonly Column<NodeEarnings>[] = [
     key: 'gross',
     title: 'Renters paid',
     isNumber: true,
-    cell: ({ gross }) => <Money usd={gross} />,
+    cell: ({ gross_usd: usd }) => <Money usd={usd} />,
   },
-  { key: 'fee', title: 'Fee', isNumber: true, cell: ({ fee }) => <Money usd={fee} /> },
-  { key: 'net', title: 'Earned', isNumber: true, cell: ({ net }) => <Money usd={net} /> },
+  { key: 'fee', title: 'Fee', isNumber: true, cell: ({ fee_usd: usd }) => <Money usd={usd} /> },
+  { key: 'net', title: 'Earned', isNumber: true, cell: ({ net_usd: usd }) => <Money usd={usd} /> },
 ];
 
-/** The provider's statement: one row per pod and day, with its payout. */
+/** The provider's earnings: their sum, by node, and one row per pod and day with its payout. */
 export function EarningsPage() {
-  const [{ page }, change] = useUrlState(DEFAULTS);
-  const rows = usePortal('GET /billing', { query: { page, limit: PAGE_SIZE } });
-  const noRows =
-    'You have not earned anything yet. Earnings begin with the first rental of a node.';
   return (
     <Page title="Earnings">
-      <QueryPanel
-        title="By node, for the rows of this page"
-        query={rows}
-        isEmpty={({ total }) => total === 0}
-        empty={noRows}
-      >
-        {({ data }) => (
+      <ByNode />
+      <Statement />
+    </Page>
+  );
+}
+
+const NO_ROWS = 'You have not earned anything yet. Earnings begin with the first rental of a node.';
+
+function ByNode() {
+  const [{ nodes: page }, change] = useUrlState(FIRST_NODES);
+  const nodes = usePortal('GET /billing/nodes', { query: { page, limit: PAGE_SIZE } });
+  return (
+    <QueryPanel
+      title="Since the first rental"
+      query={nodes}
+      isEmpty={({ total }) => total === 0}
+      empty={NO_ROWS}
+    >
+      {({ data, sum, total, pagination }) => (
+        <>
+          <Facts
+            facts={[
+              ['Earned', <Money key="net" usd={sum.net_usd} />],
+              ['Renters paid', <Money key="gross" usd={sum.gross_usd} />],
+              ['Fee', <Money key="fee" usd={sum.fee_usd} />],
+              ['Rented', formatDuration(sum.seconds * 1_000)],
+            ]}
+          />
+          <p className="hint">Use is added once an hour, so the newest use is missing.</p>
           <DataTable
             caption="Earnings by node"
             columns={SUM_COLUMNS}
-            rows={earningsByNode(data)}
-            rowKey={({ nodeId }) => nodeId}
+            rows={data}
+            rowKey={({ executor_id: id }) => id}
           />
-        )}
-      </QueryPanel>
-      <QueryPanel
-        title="Statement"
-        query={rows}
-        isEmpty={({ total }) => total === 0}
-        empty={noRows}
-      >
-        {({ data, total, pagination }) => (
-          <>
-            <DataTable
-              caption="Statement"
-              columns={ROW_COLUMNS}
-              rows={data}
-              rowKey={({ id }) => id}
-            />
-            <Pager
-              page={page}
-              hasNext={page < pagination.total_pages}
-              total={total}
-              onPage={(next) => change({ page: next })}
-            />
-          </>
-        )}
-      </QueryPanel>
-    </Page>
+          <Pager
+            page={page}
+            hasNext={page < pagination.total_pages}
+            total={total}
+            onPage={(next) => change({ nodes: next })}
+          />
+        </>
+      )}
+    </QueryPanel>
+  );
+}
+
+function Statement() {
+  const [{ page }, change] = useUrlState(FIRST_PAGE);
+  const rows = usePortal('GET /billing', { query: { page, limit: PAGE_SIZE } });
+  return (
+    <QueryPanel title="Statement" query={rows} isEmpty={({ total }) => total === 0} empty={NO_ROWS}>
+      {({ data, total, pagination }) => (
+        <>
+          <DataTable
+            caption="Statement"
+            columns={ROW_COLUMNS}
+            rows={data}
+            rowKey={({ id }) => id}
+          />
+          <Pager
+            page={page}
+            hasNext={page < pagination.total_pages}
+            total={total}
+            onPage={(next) => change({ page: next })}
+          />
+        </>
+      )}
+    </QueryPanel>
   );
 }

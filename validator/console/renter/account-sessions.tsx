@@ -52,6 +52,7 @@ export function AccountSessions() {
     >
       {({ sessions: rows, total }) => (
         <>
+          {total > 1 ? null : <p className="hint">There is no other session to end.</p>}
           <DataTable caption="Sessions" rows={rows} rowKey={({ id }) => id} columns={COLUMNS} />
           <Pager
             page={page}

@@ -1,6 +1,7 @@
 import type { ApiKey } from '../api/api.gen.ts';
 import { localFieldOf, parseApiTime } from '../browser/clock.ts';
 import { CancelButton, type Editor } from '../parts/editor.tsx';
+import { FailureNotice } from '../parts/failure-notice.tsx';
 import { CheckboxField, NumberField, TextField } from '../parts/fields.tsx';
 import { Form, type FormState, useForm } from '../parts/form.tsx';
 import { timeOfField } from '../parts/local-time.ts';
@@ -87,6 +88,9 @@ function ScopeFields({ form }: { form: FormState<NewKey> }) {
           />
         );
       })}
+      {catalogue.error === null ? null : (
+        <FailureNotice error={catalogue.error} retry={() => void catalogue.refetch()} />
+      )}
     </fieldset>
   );
 }

@@ -55,7 +55,7 @@ function entryOf(event: AccountEvent): TimelineEntry {
         {wordsOf(type)}
         {podId === null ? null : (
           <>
-            : <Link href={paths.pod(podId)}>{name}</Link>
+            : <Link href={paths.pod(podId)}>{name ?? podId}</Link>
           </>
         )}
       </>

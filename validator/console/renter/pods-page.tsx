@@ -106,7 +106,8 @@ export function PodsPage() {
 function DeletedPods() {
   const [{ page }, change] = useUrlState(DEFAULTS);
   const query = { page, limit: PAGE_SIZE };
-  const history = useApi('GET /pods/history', { query });
+  // A pod arrives here when its node has removed it, seconds after the request.
+  const history = useApi('GET /pods/history', { query }, { refetchMs: STEADY_MS });
   return (
     <QueryPanel
       title="Deleted pods"

@@ -1,3 +1,4 @@
+import { FailureNotice } from '../parts/failure-notice.tsx';
 import { CheckboxField, SelectField, TextArea, TextField } from '../parts/fields.tsx';
 import type { FormState } from '../parts/form.tsx';
 import { wordsOf } from '../parts/format.ts';
@@ -64,7 +65,7 @@ export function TemplateFields({ form }: TemplateForm) {
 
 function ImageFields({ form }: TemplateForm) {
   const logins = useApi('GET /docker-credentials', {});
-  const rows = logins.data ?? [];
+  const rows = Array.isArray(logins.data) ? logins.data : [];
   return (
     <>
       <TextField
@@ -93,6 +94,9 @@ function ImageFields({ form }: TemplateForm) {
           ...rows.map((login) => ({ value: login.id, label: loginName(login) })),
         ]}
       />
+      {logins.error === null ? null : (
+        <FailureNotice error={logins.error} retry={() => void logins.refetch()} />
+      )}
     </>
   );
 }

@@ -1,4 +1,4 @@
-/** Selects the templates that a page shows. Pure. The API returns all templates of the account at once. */
+/** Owner, check and image of a template. Pure. */
 import type { TemplateResponse } from '../api/api.gen.ts';
 import type { Tone } from '../parts/tone.ts';
 
@@ -8,19 +8,6 @@ export type Owner = (typeof OWNERS)[number];
 export function ownerOf({ user_id: userId }: TemplateResponse, accountId: string): Owner {
   if (userId === null) return 'official';
   return userId === accountId ? 'own' : 'shared';
-}
-
-/** Templates whose name, image, description or tags have all words of `q`. */
-export function findTemplates(
-  templates: readonly TemplateResponse[],
-  { q, owner, accountId }: { q: string; owner: Owner; accountId: string },
-): TemplateResponse[] {
-  const words = q.toLowerCase().split(/\s+/);
-  return templates.filter((template) => {
-    const { name, docker_image: image, description, tags } = template;
-    const text = [name, image, description, ...tags].join(' ').toLowerCase();
-    return ownerOf(template, accountId) === owner && words.every((word) => text.includes(word));
-  });
 }
 
 export const CHECK_TONES: Record<TemplateResponse['status'], Tone> = {

@@ -1,11 +1,11 @@
 import { type ReactNode, useState } from 'react';
 import { Link, useLocation, useParams, useSearch } from 'wouter';
-import type { TemplateResponse } from '../api/api.gen.ts';
+import type { TemplateResponse, User } from '../api/api.gen.ts';
 import { Facts } from '../parts/facts.tsx';
 import { Form, useForm } from '../parts/form.tsx';
 import { Outcome } from '../parts/outcome.tsx';
 import { Page } from '../parts/page.tsx';
-import { Panel, QueryPanel } from '../parts/panel.tsx';
+import { Panel, QueryContent, QueryPanel } from '../parts/panel.tsx';
 import { Status } from '../parts/status.tsx';
 import { paths } from '../paths.ts';
 import { useAction, useApi } from '../session/queries.tsx';
@@ -67,12 +67,22 @@ export function TemplatePage() {
       <QueryPanel title="Template" query={template}>
         {(data) => <TemplateFacts template={data} />}
       </QueryPanel>
-      {template.data && template.data.user_id === user.data?.id ? (
-        <Panel title="Change the template">
-          <ChangeTemplate key={id} template={template.data} />
-        </Panel>
-      ) : null}
+      {template.data === undefined ? null : (
+        <QueryContent query={user}>
+          {(reader) => <OwnTemplate key={id} template={template.data} reader={reader} />}
+        </QueryContent>
+      )}
     </Page>
+  );
+}
+
+/** Shown only to the owner. */
+function OwnTemplate({ template, reader }: { template: TemplateResponse; reader: User }) {
+  if (template.user_id !== reader.id) return null;
+  return (
+    <Panel title="Change the template">
+      <ChangeTemplate template={template} />
+    </Panel>
   );
 }
 

@@ -5,11 +5,12 @@ import { DeleteButton } from '../parts/delete-button.tsx';
 import { wordsOf } from '../parts/format.ts';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
+import { SearchField } from '../parts/search-field.tsx';
 import { Status } from '../parts/status.tsx';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { paths } from '../paths.ts';
 import { useAction, useApi } from '../session/queries.tsx';
-import { CHECK_TONES, findTemplates, imageOf, OWNERS, ownerOf } from './template-list.ts';
+import { CHECK_TONES, imageOf, OWNERS, ownerOf } from './template-list.ts';
 
 const PAGE_SIZE = 50;
 const DEFAULTS = { owner: 'official', q: '', page: 1 };
@@ -17,11 +18,9 @@ const DEFAULTS = { owner: 'official', q: '', page: 1 };
 export function TemplatesPage() {
   const [chosen, change] = useUrlState(DEFAULTS);
   const owner = OWNERS.find((name) => name === chosen.owner) ?? 'official';
-  const templates = useApi('GET /templates', {});
+  const { page, q } = chosen;
+  const templates = useApi('GET /templates', { query: { owner, q, page, limit: PAGE_SIZE } });
   const { data: user } = useApi('GET /users/me', {});
-  const accountId = user?.id ?? '';
-  const select = (rows: readonly TemplateResponse[]) =>
-    findTemplates(rows, { q: chosen.q, owner, accountId });
   return (
     <Page
       title="Templates"
@@ -41,17 +40,10 @@ export function TemplatesPage() {
                 ))}
               </select>
             </label>
-            <label className="row">
-              Search
-              <input
-                type="search"
-                value={chosen.q}
-                onChange={({ target }) => change({ q: target.value })}
-              />
-            </label>
+            <SearchField label="Name or image" value={q} onSearch={(text) => change({ q: text })} />
           </>
         }
-        isEmpty={(rows) => select(rows).length === 0}
+        isEmpty={({ length }) => length === 0 && page === 1}
         empty={
           <p>
             No template matches. Change the search, or{' '}
@@ -61,10 +53,10 @@ export function TemplatesPage() {
       >
         {(rows) => (
           <TemplateTable
-            rows={select(rows)}
-            page={chosen.page}
-            accountId={accountId}
-            onPage={(page) => change({ page })}
+            rows={rows}
+            page={page}
+            accountId={user?.id ?? ''}
+            onPage={(next) => change({ page: next })}
           />
         )}
       </QueryPanel>
@@ -84,7 +76,7 @@ function TemplateTable({ rows, page, accountId, onPage }: TemplateTableProps) {
     <>
       <DataTable
         caption="Templates"
-        rows={rows.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE)}
+        rows={rows}
         rowKey={({ id }) => id}
         columns={[
           {
@@ -117,12 +109,7 @@ function TemplateTable({ rows, page, accountId, onPage }: TemplateTableProps) {
           },
         ]}
       />
-      <Pager
-        page={page}
-        hasNext={rows.length > page * PAGE_SIZE}
-        total={rows.length}
-        onPage={onPage}
-      />
+      <Pager page={page} hasNext={rows.length === PAGE_SIZE} onPage={onPage} />
     </>
   );
 }

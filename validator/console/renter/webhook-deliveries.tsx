@@ -1,6 +1,6 @@
 import type { WebhookDelivery } from '../api/api.gen.ts';
 import { ActionButton } from '../parts/action-button.tsx';
-import { type Column, DataTable } from '../parts/data-table.tsx';
+import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Status } from '../parts/status.tsx';
 import { Time } from '../parts/time.tsx';
@@ -9,16 +9,16 @@ import { useAction, useApi } from '../session/queries.tsx';
 import { DELIVERY_TONES } from './webhook.ts';
 
 const REFETCH_MS = 5_000;
-/** Limit of the API, which has no further pages. */
-const SHOWN = 100;
+const PAGE_SIZE = 50;
 const STATES = ['waiting', 'delivered', 'failed'] as const;
-const DEFAULTS = { state: '' };
+const DEFAULTS = { state: '', page: 1 };
 
-/** The newest deliveries of a webhook. */
+/** The deliveries of a webhook, newest first. */
 export function WebhookDeliveries({ id }: { id: string }) {
   const [chosen, change] = useUrlState(DEFAULTS);
   const state = STATES.find((name) => name === chosen.state);
-  const query = state === undefined ? { limit: SHOWN } : { limit: SHOWN, state };
+  const { page } = chosen;
+  const query = { page, limit: PAGE_SIZE, ...(state === undefined ? {} : { state }) };
   const request = { params: { id }, query };
   const deliveries = useApi('GET /webhooks/{id}/deliveries', request, { refetchMs: REFETCH_MS });
   return (
@@ -36,7 +36,7 @@ export function WebhookDeliveries({ id }: { id: string }) {
           </select>
         </label>
       }
-      isEmpty={({ length }) => length === 0}
+      isEmpty={({ length }) => length === 0 && page === 1}
       empty={
         state === undefined
           ? 'Nothing was sent yet. The next event of your account is sent to the address.'
@@ -51,9 +51,11 @@ export function WebhookDeliveries({ id }: { id: string }) {
             rowKey={(row) => row.id}
             columns={columnsOf(id)}
           />
-          {rows.length === SHOWN ? (
-            <p className="small faint">The newest {SHOWN} deliveries are shown.</p>
-          ) : null}
+          <Pager
+            page={page}
+            hasNext={rows.length === PAGE_SIZE}
+            onPage={(next) => change({ page: next })}
+          />
         </>
       )}
     </QueryPanel>

@@ -8,10 +8,10 @@ import {
   useQueryClient,
 } from '@tanstack/react-query';
 import { useRef } from 'react';
-import type { ApiOperations } from '../api/api.gen.ts';
+import { type ApiOperations, KEYED_API_OPERATIONS } from '../api/api.gen.ts';
 import type { RequestOf } from '../api/client.ts';
-import { mayHaveSucceeded } from '../api/failure.ts';
-import type { PortalOperations } from '../api/portal.gen.ts';
+import { isRepeated, mayHaveSucceeded } from '../api/failure.ts';
+import { KEYED_PORTAL_OPERATIONS, type PortalOperations } from '../api/portal.gen.ts';
 import { randomKey } from '../browser/random.ts';
 import { useClient } from './session.tsx';
 import type { SessionKind } from './session-store.ts';
@@ -52,14 +52,14 @@ export function usePortal<Of extends Name<PortalOperations>>(
 }
 
 /**
- * Changes data. After a success, everything that the page shows is read again. A repeat after a lost answer has no
- * second effect.
+ * Changes data. After a success, everything that the page shows is read again. If the operation accepts an
+ * Idempotency-Key, it is repeated after a lost answer, without a second effect.
  */
 export function useAction<Of extends Name<ApiOperations>>(
   operation: Of,
 ): UseMutationResult<Answer<ApiOperations, Of>, Error, Request<ApiOperations, Of>> {
   const { api } = useClient('user');
-  return useChange(api as Send<ApiOperations, Of>, operation);
+  return useChange(api as Send<ApiOperations, Of>, operation, KEYED_API_OPERATIONS);
 }
 
 /** Like `useAction`, for the provider portal. */
@@ -67,7 +67,7 @@ export function usePortalAction<Of extends Name<PortalOperations>>(
   operation: Of,
 ): UseMutationResult<Answer<PortalOperations, Of>, Error, Request<PortalOperations, Of>> {
   const { portal } = useClient('portal');
-  return useChange(portal as Send<PortalOperations, Of>, operation);
+  return useChange(portal as Send<PortalOperations, Of>, operation, KEYED_PORTAL_OPERATIONS);
 }
 
 /** A client's call with the types of one operation. */
@@ -87,20 +87,34 @@ function useOperation<Of extends string, Given extends object, Data>(
     queryKey: [kind, operation, request],
     queryFn: ({ signal }) => send(operation, { ...request, signal }),
     enabled,
-    refetchInterval:
-      typeof refetchMs === 'function' ? ({ state }) => refetchMs(state.data) : (refetchMs ?? false),
+    refetchInterval: ({ state }) => intervalOf(refetchMs, state.data),
     placeholderData: keepPreviousData,
   });
+}
+
+/** A malformed answer may have no interval. It must not end the page: the panel that shows the data shows the error. */
+function intervalOf<Data>(
+  refetchMs: QueryOptions<Data>['refetchMs'],
+  data: Data | undefined,
+): number | false {
+  try {
+    return (typeof refetchMs === 'function' ? refetchMs(data) : refetchMs) ?? false;
+  } catch {
+    return false;
+  }
 }
 
 function useChange<Of extends string, Given extends Keyed, Data>(
   send: (operation: Of, request: Given) => Promise<Data>,
   operation: Of,
+  keyed: ReadonlySet<string>,
 ): UseMutationResult<Data, Error, Given> {
   const queries = useQueryClient();
   const once = useOnce(send);
+  const isKeyed = keyed.has(operation);
   return useMutation({
-    mutationFn: (request: Given) => once(operation, request),
+    mutationFn: (request: Given) => (isKeyed ? once : send)(operation, request),
+    retry: (count, error) => isKeyed && isRepeated(count, error),
     onSuccess: () => queries.invalidateQueries(),
   });
 }

@@ -9,7 +9,7 @@ import {
   useSyncExternalStore,
 } from 'react';
 import { type Client, createClient } from '../api/client.ts';
-import { mayPass } from '../api/failure.ts';
+import { isRepeated } from '../api/failure.ts';
 import {
   createSessionStore,
   type Session,
@@ -24,7 +24,6 @@ type Sessions = Record<SessionKind, Caller>;
 const SessionContext = createContext<Sessions | null>(null);
 
 const STALE_MS = 5_000;
-const MAX_RETRIES = 2;
 
 export function SessionProvider({ children }: { children: ReactNode }) {
   const [sessions] = useState(createSessions);
@@ -76,14 +75,14 @@ function callerOf(kind: SessionKind): Caller {
   return { store, client };
 }
 
-/** Retries only failures that may end by themselves. Works also if the browser considers itself offline. */
+/** Works also if the browser considers itself offline. */
 function createQueries(): QueryClient {
-  const requests = {
-    networkMode: 'always',
-    retry: (count: number, error: Error) => count < MAX_RETRIES && mayPass(error),
-  } as const;
+  const networkMode = 'always';
   return new QueryClient({
-    defaultOptions: { queries: { ...requests, staleTime: STALE_MS }, mutations: requests },
+    defaultOptions: {
+      queries: { networkMode, staleTime: STALE_MS, retry: isRepeated },
+      mutations: { networkMode },
+    },
   });
 }
 

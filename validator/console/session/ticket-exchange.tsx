@@ -4,49 +4,54 @@ import { FailureNotice } from '../parts/failure-notice.tsx';
 import { lazyPart } from '../parts/lazy-part.tsx';
 import { Loading } from '../parts/panel.tsx';
 import { useClient, useSession } from './session.tsx';
-import type { Session } from './session-store.ts';
-import { takeTicket } from './ticket.ts';
+import type { Session, SessionKind } from './session-store.ts';
+import { type FoundTicket, sessionIn, takeTicket } from './ticket.ts';
 
 const SwitchDialog = lazyPart(() =>
   import('./switch-dialog.tsx').then((module) => module.SwitchDialog),
 );
 
+const PATHS: Record<SessionKind, string> = { user: '/api/auth', portal: '/portal/auth' };
+
 /**
  * Exchanges the ticket in the address for a session before the page is shown. Replaces the session of another account
- * only after a confirmation, because an attacker could send a link to the attacker's account.
+ * or provider only after a confirmation, because an attacker could send a link to the attacker's account.
  */
 export function TicketExchange({ children }: { children: ReactNode }) {
-  const { open } = useClient();
-  const { session, start } = useSession();
-  const [ticket] = useState(removeTicket);
-  const [isPending, setIsPending] = useState(ticket !== null);
+  const [found] = useState(removeTicket);
+  return found === null ? children : <Exchange found={found}>{children}</Exchange>;
+}
+
+function Exchange({ found, children }: { found: FoundTicket; children: ReactNode }) {
+  const { kind, ticket } = found;
+  const { open } = useClient(kind);
+  const { session, start } = useSession(kind);
+  const [isPending, setIsPending] = useState(true);
   const [error, setError] = useState<unknown>(null);
   const [offered, setOffered] = useState<Session | null>(null);
   // Once: a ticket is valid for one exchange. `start` changes with each render.
-  const [exchange] = useState(() => async (code: string) => {
-    const response = await open('/api/auth/exchange-ticket', {
+  const [exchange] = useState(() => async () => {
+    const response = await open(`${PATHS[kind]}/exchange-ticket`, {
       method: 'POST',
       // A rejected ticket must not end the session that the browser has.
       credentials: 'omit',
       headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ ticket: code }),
+      body: JSON.stringify({ ticket }),
     });
-    const body: unknown = await response.json();
-    if (!isLogIn(body)) throw failureFrom(response.status, null, null);
-    const next = { token: body.token, name: body.user.email };
+    const next = sessionIn(kind, await response.json());
+    if (next === null) throw failureFrom(response.status, null, null);
     if (session === null || session.name === next.name) start(next);
     else setOffered(next);
   });
   useEffect(() => {
-    if (ticket === null) return;
-    exchange(ticket)
+    exchange()
       .catch(setError)
       .finally(() => setIsPending(false));
-  }, [ticket, exchange]);
+  }, [exchange]);
   function stay({ token }: Session): void {
     setOffered(null);
     const headers = { Authorization: `Bearer ${token}` };
-    open('/api/auth/logout', { method: 'POST', credentials: 'omit', headers }).catch(setError);
+    open(`${PATHS[kind]}/logout`, { method: 'POST', credentials: 'omit', headers }).catch(setError);
   }
   if (isPending) return <Loading />;
   return (
@@ -71,15 +76,10 @@ export function TicketExchange({ children }: { children: ReactNode }) {
 }
 
 /** Removes the ticket from the address bar and the history before it is sent. */
-function removeTicket(): string | null {
+function removeTicket(): FoundTicket | null {
   const taken = takeTicket(window.location.hash);
   if (taken === null) return null;
   const { pathname, search } = window.location;
   window.history.replaceState(null, '', pathname + search + taken.rest);
-  return taken.ticket;
-}
-
-function isLogIn(body: unknown): body is { token: string; user: { email: string } } {
-  const { token, user } = body as { token?: unknown; user?: { email?: unknown } };
-  return typeof token === 'string' && typeof user?.email === 'string';
+  return taken;
 }

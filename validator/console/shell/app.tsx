@@ -4,10 +4,11 @@ import { Link, Redirect, Route, Switch, useLocation, useSearch } from 'wouter';
 import { ErrorBoundary } from '../parts/error-boundary.tsx';
 import { lazyPart } from '../parts/lazy-part.tsx';
 import { Page } from '../parts/page.tsx';
-import { Loading, Panel } from '../parts/panel.tsx';
+import { Loading, Panel, QueryPanel } from '../parts/panel.tsx';
 import { ThemeSelect } from '../parts/theme.tsx';
 import { paths } from '../paths.ts';
 import { type PageRoute, ROUTES } from '../routes.tsx';
+import { useApi } from '../session/queries.tsx';
 import { SessionProvider, useSession } from '../session/session.tsx';
 import { TicketExchange } from '../session/ticket-exchange.tsx';
 import { useAudiences } from './audiences.tsx';
@@ -124,15 +125,21 @@ function Allowed({ route }: { route: PageRoute }) {
   if (audience === 'provider')
     return <Redirect to={`${paths.providerLogIn}?from=${from}`} replace />;
   if (session === null) return <Redirect to={`${paths.logIn}?from=${from}`} replace />;
-  return <ForbiddenPage />;
+  return <ForbiddenPage title={route.title} />;
 }
 
-function ForbiddenPage() {
+/** A page for operators. The role of the visitor is unknown until the account has been read. */
+function ForbiddenPage({ title }: { title: string }) {
+  const account = useApi('GET /users/me', {});
+  const isKnown = account.data !== undefined;
   return (
-    <Page title="Operators only">
-      <Panel title="Your account may not see this page">
-        <p>An operator of the marketplace can set the role of your account.</p>
-      </Panel>
+    <Page title={isKnown ? 'Operators only' : title}>
+      <QueryPanel
+        title={isKnown ? 'Your account may not see this page' : 'Your account'}
+        query={account}
+      >
+        {() => <p>An operator of the marketplace can set the role of your account.</p>}
+      </QueryPanel>
     </Page>
   );
 }

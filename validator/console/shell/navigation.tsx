@@ -2,6 +2,7 @@ import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { type NavGroup, type PageRoute, ROUTES } from '../routes.tsx';
 import { useAudiences, visibleIn } from './audiences.tsx';
+import { sectionOf } from './section.ts';
 
 const GROUPS: readonly NavGroup[] = ['Rent', 'Account', 'Provide', 'Validator', 'Operate'];
 
@@ -10,6 +11,10 @@ export function Navigation() {
   const [isOpen, setIsOpen] = useState(false);
   const [path] = useLocation();
   const shown = visibleIn(ROUTES, useAudiences());
+  const current = sectionOf(
+    shown.map((route) => route.path),
+    path,
+  );
   if (shown.length === 0) return null;
   return (
     <nav className="nav" aria-label="Pages">
@@ -27,7 +32,7 @@ export function Navigation() {
             key={group}
             group={group}
             routes={shown.filter((route) => route.group === group)}
-            path={path}
+            current={current}
             onChoose={() => setIsOpen(false)}
           />
         ))}
@@ -39,11 +44,12 @@ export function Navigation() {
 type GroupProps = {
   group: NavGroup;
   routes: readonly PageRoute[];
-  path: string;
+  /** Path of the section of the open page. */
+  current: string | null;
   onChoose: () => void;
 };
 
-function Group({ group, routes, path, onChoose }: GroupProps) {
+function Group({ group, routes, current, onChoose }: GroupProps) {
   if (routes.length === 0) return null;
   return (
     <section>
@@ -53,7 +59,7 @@ function Group({ group, routes, path, onChoose }: GroupProps) {
           <li key={route.path}>
             <Link
               href={route.path}
-              aria-current={isCurrent(route.path, path) ? 'page' : undefined}
+              aria-current={route.path === current ? 'page' : undefined}
               onClick={onChoose}
             >
               {route.title}
@@ -63,8 +69,4 @@ function Group({ group, routes, path, onChoose }: GroupProps) {
       </ul>
     </section>
   );
-}
-
-function isCurrent(route: string, path: string): boolean {
-  return route === path || (route !== '/' && path.startsWith(`${route}/`));
 }

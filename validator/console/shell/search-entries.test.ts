@@ -10,6 +10,20 @@ it('finds pages by a part of their title', () => {
   expect(pageEntries(pages, '')).toHaveLength(2);
 });
 
+it('leads to the page of each object', () => {
+  const results = {
+    pods: [],
+    volumes: [{ id: 'v', name: 'data' }],
+    templates: [{ id: 't', name: 'train', docker_image: 'image' }],
+    nodes: [{ id: 'n', huid: 'h', machine_name: 'm', executor_ip_address: '192.0.2.1' }],
+  };
+  expect(resultEntries(results).map(({ path }) => path)).toEqual([
+    '/volumes/v',
+    '/templates/t',
+    '/market/n',
+  ]);
+});
+
 it('limits the entries, and has each once', () => {
   const pod = { id: 'a', pod_name: 'first', status: 'RUNNING', executor_id: 'n' } as const;
   const results = { pods: [pod], volumes: [{ id: 'v', name: 'data' }], templates: [], nodes: [] };

@@ -38,10 +38,10 @@ export function firstEntries(entries: readonly Found[], limit: number): Found[] 
 export function resultEntries({ pods, volumes, templates, nodes }: SearchResults): Found[] {
   return [
     ...pods.map(({ id, pod_name: name }) => entry('Pod', id, name, paths.pod(id))),
-    ...volumes.map(({ id, name }) => entry('Volume', id, name, paths.volumes)),
-    ...templates.map(({ id, name }) => entry('Template', id, name, paths.templates)),
+    ...volumes.map(({ id, name }) => entry('Volume', id, name, paths.volume(id))),
+    ...templates.map(({ id, name }) => entry('Template', id, name, paths.template(id))),
     ...nodes.map(({ id, huid, executor_ip_address: address }) =>
-      entry('Node', id, `${huid} · ${address}`, `${paths.market}/${encodeURIComponent(id)}`),
+      entry('Node', id, `${huid} · ${address}`, paths.node(id)),
     ),
   ];
 }

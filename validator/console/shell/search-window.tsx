@@ -1,9 +1,9 @@
 import { Autocomplete } from '@base-ui/react/autocomplete';
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import { useLocation } from 'wouter';
-import { after } from '../browser/clock.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { FailureNotice } from '../parts/failure-notice.tsx';
+import { useSettled } from '../parts/use-settled.tsx';
 import { ROUTES } from '../routes.tsx';
 import { useApi } from '../session/queries.tsx';
 import { useAudiences, visibleIn } from './audiences.tsx';
@@ -17,7 +17,7 @@ import {
   resultEntries,
 } from './search-entries.ts';
 
-const DEBOUNCE_MS = 200;
+const SETTLED_MS = 200;
 /** Entries of each kind. */
 const LIMIT = 8;
 const MAX_ENTRIES = 40;
@@ -73,7 +73,7 @@ function SearchList({ onChoose }: { onChoose: () => void }) {
 /** Searches on the server when the typing pauses. */
 function useFound(text: string): { items: Found[]; error: Error | null } {
   const audiences = useAudiences();
-  const q = useDebounced(text.trim());
+  const q = useSettled(text.trim(), SETTLED_MS);
   const isOperator = q !== '' && audiences.has('operator');
   const query = { q, limit: LIMIT };
   const isRenter = audiences.has('renter');
@@ -92,10 +92,4 @@ function useFound(text: string): { items: Found[]; error: Error | null } {
     items: firstEntries(entries, MAX_ENTRIES),
     error: pods.error ?? results.error ?? accounts.error ?? providers.error,
   };
-}
-
-function useDebounced(text: string): string {
-  const [settled, setSettled] = useState(text);
-  useEffect(() => after(DEBOUNCE_MS, () => setSettled(text)), [text]);
-  return settled;
 }

@@ -1,6 +1,7 @@
 import type { ITheme, Terminal } from '@xterm/xterm';
 import { type RefObject, useEffect, useRef, useState } from 'react';
 import { openPodSocket } from '../api/pod-socket.ts';
+import { followTheme } from '../browser/follow-theme.ts';
 import { load } from '../browser/load.ts';
 import { permitStyles } from '../browser/permitted-styles.ts';
 import { openSocket } from '../browser/socket.ts';
@@ -173,17 +174,5 @@ function themeOf(element: HTMLElement): ITheme {
     brightMagenta: colour('--series-4'),
     brightCyan: colour('--series-1'),
     brightWhite: colour('--text'),
-  };
-}
-
-/** Calls `onChange` when the reader or the system chooses another theme; returns the function that ends this. */
-function followTheme(onChange: () => void): () => void {
-  const observer = new MutationObserver(onChange);
-  observer.observe(document.documentElement, { attributeFilter: ['data-theme'] });
-  const system = window.matchMedia('(prefers-color-scheme: dark)');
-  system.addEventListener('change', onChange);
-  return () => {
-    observer.disconnect();
-    system.removeEventListener('change', onChange);
   };
 }

@@ -4,6 +4,7 @@ import { readArguments, requireNone } from '#shared/runtime/arguments.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import { requirePrivate } from '#shared/runtime/files.ts';
 import type { MoveRecord } from '../move-record.ts';
 import { databaseProblems, isFileAddress, isPostgresAddress } from '../open-database.ts';
 import { type DatabaseLocation, KINDS } from '../ownership.ts';
@@ -98,6 +99,7 @@ function addressIn(address: string): Target {
 function addressInFile(path: string): Target {
   const variable = '--to-file';
   try {
+    requirePrivate(path);
     const text = statSync(path).size > MAX_ADDRESS_BYTES ? '' : readFileSync(path, 'utf8').trim();
     return requireServer({ address: text, variable });
   } catch (cause) {

@@ -1,5 +1,5 @@
 /** Moves of an evidence store to the tests' PostgreSQL server. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
@@ -106,8 +106,10 @@ it('moves a store, whose file then starts no more, until the move is undone', as
   await expect(lockDatabaseFile(location())).rejects.toThrow(problem);
   await expect(openEvidenceStore(path, 'PLACE')).rejects.toThrow(problem);
   await expect(withStore(location(), 'read', async () => undefined)).rejects.toThrow(
-    'npm run validator -- move --undo',
+    `npm run validator -- move --undo --ledger ${path}`,
   );
+  const byOption = { ...location(), variable: '--home' };
+  await expect(lockDatabaseFile(byOption)).rejects.toThrow('Set VALIDATOR_DATABASE to the address');
   await expect(restoreDatabase(location(), path, 0)).rejects.toThrow(
     `nothing was restored, because ${problem}`,
   );
@@ -132,7 +134,9 @@ it('moves a store, whose file then starts no more, until the move is undone', as
 
 it('reads the address from a file, and rejects a password in the arguments', async () => {
   const file = join(folder, 'address');
-  writeFileSync(file, `${url}\n`);
+  writeFileSync(file, `${url}\n`, { mode: 0o644 });
+  await expect(move('--to-file', file)).rejects.toThrow(`mode 644): chmod 600 ${file}`);
+  chmodSync(file, 0o600);
   for (const address of ['postgres://me:hush@there/x', 'postgres://me@there/x?password=hush']) {
     await expect(move('--to', address)).rejects.toMatchObject(
       isRefused('password_in_arguments', '--to-file'),

@@ -94,7 +94,7 @@ export function registerSessionRoutes(api: HttpServer, deps: SessionRoutesDeps):
         tags,
         summary: 'End a session',
         description:
-          'Ends one session of the account. Its token and the log-in tickets that it created become invalid at once.',
+          'Ends one session of the account, and the sessions that its log-in tickets began. Their tokens and unused tickets become invalid at once.',
         errors: { forbidden, not_found: 'the account has no valid session with this id' },
         retry: 'Safe: a repeat returns 404, because the session has ended.',
         params: SessionParams,
@@ -103,7 +103,7 @@ export function registerSessionRoutes(api: HttpServer, deps: SessionRoutesDeps):
     },
     async (request) => {
       const { accountId } = userOf(request);
-      if (await sessions.revokeOf(db, 'user', accountId, request.params.id)) return ended;
+      if (await sessions.revoke(db, 'user', accountId, request.params.id)) return ended;
       throw new ApiError('not_found', 'Session not found', {
         hint: 'List the sessions with GET /users/me/sessions.',
       });
@@ -116,14 +116,16 @@ export function registerSessionRoutes(api: HttpServer, deps: SessionRoutesDeps):
       schema: {
         tags,
         summary: 'Log out',
-        description: 'Ends the session of this request.',
+        description:
+          'Ends the session of this request, and the sessions that its log-in tickets began.',
         errors: { forbidden },
         retry: 'Safe: a repeat returns 401, because the session has ended.',
         response,
       },
     },
     async (request) => {
-      await sessions.revoke(db, sessionOf(request).sessionId);
+      const { accountId, sessionId } = sessionOf(request);
+      await sessions.revoke(db, 'user', accountId, sessionId);
       return ended;
     },
   );

@@ -22,6 +22,14 @@ async function logIn(client?: string) {
   return { authorization: `Bearer ${body.token}` };
 }
 
+/** Begins a session with a ticket of another session. */
+async function byTicketOf(headers: Record<string, string>) {
+  await central.clock.advance(1);
+  const { ticket } = (await central.call('POST', '/auth/tickets', { headers })).body;
+  const { body } = await central.call('POST', '/auth/exchange-ticket', { body: { ticket } });
+  return { authorization: `Bearer ${body.token}` };
+}
+
 const list = async (headers: Record<string, string>, query = '') =>
   (await central.call('GET', `/users/me/sessions${query}`, { headers })).body;
 const statusOf = async (headers: Record<string, string>) =>
@@ -57,6 +65,40 @@ it('ends a session, all other sessions, and the session of the request', async (
 
   expect((await central.call('POST', '/auth/logout', { headers: tablet })).status).toBe(200);
   expect(await statusOf(tablet)).toBe(401);
+});
+
+it('ends the sessions that tickets of a session began, also through each other, and no others', async () => {
+  const phone = await logIn('phone');
+  const child = await byTicketOf(phone);
+  const grandchild = await byTicketOf(child);
+  const other = await byTicketOf(account.session);
+  const { sessions } = await list(phone);
+  const { id } = sessions.find(({ client }: { client: string | null }) => client === 'phone');
+  const end = () =>
+    central.call('DELETE', `/users/me/sessions/${id}`, { headers: account.session });
+  expect((await list(child)).total).toBe(5);
+  expect((await end()).status).toBe(200);
+  expect((await end()).status).toBe(404);
+  for (const ended of [phone, child, grandchild]) expect(await statusOf(ended)).toBe(401);
+  expect([await statusOf(account.session), await statusOf(other)]).toEqual([200, 200]);
+
+  expect((await central.call('POST', '/auth/logout', { headers: other })).status).toBe(200);
+  expect([await statusOf(account.session), await statusOf(other)]).toEqual([200, 401]);
+  const last = await byTicketOf(account.session);
+  await central.call('POST', '/auth/logout', { headers: account.session });
+  expect(await statusOf(last)).toBe(401);
+});
+
+it('leaves no session of a ticket that is exchanged while its creator ends', async () => {
+  for (let round = 0; round < 10; round += 1) {
+    const creator = await logIn();
+    const { ticket } = (await central.call('POST', '/auth/tickets', { headers: creator })).body;
+    const [{ body, status }] = await Promise.all([
+      central.call('POST', '/auth/exchange-ticket', { body: { ticket } }),
+      central.call('POST', '/auth/logout', { headers: creator }),
+    ]);
+    if (status === 200) expect(await statusOf({ authorization: `Bearer ${body.token}` })).toBe(401);
+  }
 });
 
 it('does not let an API key read or end sessions', async () => {

@@ -166,7 +166,7 @@ describe('portal', () => {
     await clock.advance(SEVEN_DAYS_MS);
     expect(await statusFor(`Bearer ${token}`)).toEqual([419, 'client_error']);
     const fresh = await sessions.issue(db, 'portal', PROVIDER_ID);
-    await sessions.revoke(db, fresh.sessionId);
+    expect(await sessions.revoke(db, 'portal', PROVIDER_ID, fresh.sessionId)).toBe(true);
     expect(await statusFor(`Bearer ${fresh.token}`)).toEqual([401, 'unauthorized']);
     expect(fresh.sessionId).not.toBe(sessionId);
   });

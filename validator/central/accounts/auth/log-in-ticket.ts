@@ -1,6 +1,7 @@
 /**
  * Tickets that begin a session: single-use, and valid for an hour, but no longer than the session that created them.
- * They let a link open a page in a browser without a password. Only their hashes are stored.
+ * They let a link open a page in a browser without a password. Only their hashes are stored. A session that a ticket
+ * began ends with the session that created the ticket: a person who steals a session can make tickets.
  */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
@@ -15,18 +16,13 @@ import {
   insertLogInTicket,
   useLogInTicket,
 } from './log-in-ticket.store.ts';
-import type { SessionKind, Sessions, SignedSession } from './session.ts';
+import { type SessionKind, type Sessions, type SignedSession, SUBJECTS } from './session.ts';
 
 export const LOG_IN_TICKET_LIFETIME_MS = 3_600_000;
 /** Maximum number of unused tickets of an account or provider. A further ticket replaces the oldest. */
 export const MAX_LOG_IN_TICKETS = 10;
 const TICKET_BYTES = 32;
 const MS_PER_SECOND = 1_000;
-
-const OWNERS = { user: 'accounts', portal: 'providers' } as const satisfies Record<
-  SessionKind,
-  string
->;
 
 /** Session that creates a ticket, and its account or provider. */
 export type TicketCreator = { subjectId: string; sessionId: string };
@@ -49,7 +45,7 @@ export function createLogInTickets(deps: {
       const expiresAtMs = nowMs + LOG_IN_TICKET_LIFETIME_MS;
       await db.transaction().execute(async (tx) => {
         // Concurrent requests of one owner wait for each other, so that none counts the same tickets.
-        await lockRow(tx, OWNERS[kind], subjectId);
+        await lockRow(tx, SUBJECTS[kind], subjectId);
         await deleteOlderTickets(tx, { kind, subject_id: subjectId }, MAX_LOG_IN_TICKETS - 1);
         await insertLogInTicket(tx, {
           ticket_hash: sha256Hex(ticket),
@@ -80,10 +76,10 @@ export function createLogInTickets(deps: {
       const found = await findLogInTicket(db, kind, hash);
       if (found === undefined || found.expires_at <= clock.now()) throw invalidTicket();
       const { subject_id: subjectId, session_id: creator } = found;
-      const session = await sessions.sign(kind, subjectId, client);
+      const session = await sessions.sign(kind, subjectId, client, creator);
       await db.transaction().execute(async (tx) => {
         // A concurrent change of password or removal of the account ends its sessions under the same lock.
-        await lockRow(tx, OWNERS[kind], subjectId);
+        await lockRow(tx, SUBJECTS[kind], subjectId);
         if (!(await useLogInTicket(tx, hash))) throw invalidTicket();
         if ((await sessions.listLive(tx, [creator])).length === 0) throw invalidTicket();
         await session.store(tx);

@@ -63,32 +63,38 @@ export async function listSessions(
   return { rows, total };
 }
 
-/** Revokes a valid session of the subject. Returns false if there is none with this id. */
-export async function revokeSessionOf(
-  db: Db,
+/**
+ * Revokes a valid session of the subject, and the sessions that its tickets began, directly or through each other.
+ * Returns false if the subject has no such session.
+ */
+export async function revokeSession(
+  tx: Db,
   { kind, subject_id }: SessionSubject,
   { id, nowMs }: { id: string; nowMs: number },
 ): Promise<boolean> {
-  const done = await db
+  const done = await tx
+    .withRecursive('ended(id)', (db) =>
+      db
+        .selectFrom('sessions')
+        .select('id')
+        .where('id', '=', id)
+        .where('kind', '=', kind)
+        .where('subject_id', '=', subject_id)
+        .where('revoked_at', 'is', null)
+        .where('expires_at', '>', nowMs)
+        .union(
+          db
+            .selectFrom('sessions')
+            .innerJoin('ended', 'ended.id', 'sessions.creator_session_id')
+            .select('sessions.id'),
+        ),
+    )
     .updateTable('sessions')
     .set({ revoked_at: nowMs })
-    .where('id', '=', id)
-    .where('kind', '=', kind)
-    .where('subject_id', '=', subject_id)
+    .where('id', 'in', (db) => db.selectFrom('ended').select('id'))
     .where('revoked_at', 'is', null)
-    .where('expires_at', '>', nowMs)
     .executeTakeFirst();
   return done.numUpdatedRows > 0n;
-}
-
-/** Revokes a session. Has no effect if it is already revoked. */
-export async function revokeSession(db: Db, id: string, nowMs: number): Promise<void> {
-  await db
-    .updateTable('sessions')
-    .set({ revoked_at: nowMs })
-    .where('id', '=', id)
-    .where('revoked_at', 'is', null)
-    .execute();
 }
 
 /** Revokes every session of a subject except `exceptId`. */

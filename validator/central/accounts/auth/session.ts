@@ -3,7 +3,8 @@ import { CompactSign, compactVerify } from 'jose';
 import { z } from 'zod';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { Random } from '#shared/runtime/random.ts';
-import type { Db } from '../../platform/database/tables.ts';
+import type { Database, Db } from '../../platform/database/tables.ts';
+import { lockRow } from '../../platform/database/transactions.ts';
 import { deriveKey } from './derived-key.ts';
 import {
   deleteExpiredSessions,
@@ -12,12 +13,17 @@ import {
   listLiveSessionIds,
   listSessions,
   revokeSession,
-  revokeSessionOf,
   revokeSessions,
 } from './session.store.ts';
 
 /** The JWT's audience: `user` for accounts, `portal` for providers. */
 export type SessionKind = 'user' | 'portal';
+
+/** Tables of the subjects, whose rows are locked while their sessions begin or end. */
+export const SUBJECTS = { user: 'accounts', portal: 'providers' } as const satisfies Record<
+  SessionKind,
+  string
+>;
 
 /** A signed token, which becomes valid when the transaction of `store` commits. */
 export type SignedSession = {
@@ -54,13 +60,14 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
   const key = deriveKey(deps.secret, 'session-token');
 
   /**
-   * `client` is the User-Agent of the request. Do not call it in a transaction: signing would hold the database's
-   * connection.
+   * `client` is the User-Agent of the request, `creatorId` the session whose ticket begins this one. Do not call it in a
+   * transaction: signing would hold the database's connection.
    */
   async function sign(
     kind: SessionKind,
     subjectId: string,
     client: string | null,
+    creatorId: string | null = null,
   ): Promise<SignedSession> {
     const nowMs = clock.now();
     const sessionId = random.uuid();
@@ -83,6 +90,7 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
       expires_at: expiresAtMs,
       revoked_at: null,
       client: client?.slice(0, MAX_CLIENT_CHARS) ?? null,
+      creator_session_id: creatorId,
     };
     return { token, sessionId, expiresAtMs, store: (db) => insertSession(db, row) };
   }
@@ -127,13 +135,17 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
       page: { offset: number; limit: number },
     ) => listSessions(db, { kind, subject_id: subjectId }, { ...page, nowMs: clock.now() }),
 
-    /** Revokes a session of the subject. Returns false if the subject has no such valid session. */
-    revokeOf: (db: Db, kind: SessionKind, subjectId: string, sessionId: string) =>
-      revokeSessionOf(db, { kind, subject_id: subjectId }, { id: sessionId, nowMs: clock.now() }),
-
-    async revoke(db: Db, sessionId: string): Promise<void> {
-      await revokeSession(db, sessionId, clock.now());
-    },
+    /**
+     * Ends a session of the subject, with the sessions that its tickets began. Returns false if the subject has no such
+     * valid session.
+     */
+    revoke: (db: Database, kind: SessionKind, subjectId: string, sessionId: string) =>
+      db.transaction().execute(async (tx) => {
+        // A concurrent exchange of a ticket stores its session under the same lock.
+        await lockRow(tx, SUBJECTS[kind], subjectId);
+        const session = { id: sessionId, nowMs: clock.now() };
+        return revokeSession(tx, { kind, subject_id: subjectId }, session);
+      }),
 
     /** Ends every session of a subject except `exceptId`, for example after a change of password. */
     async revokeAll(db: Db, kind: SessionKind, subjectId: string, exceptId: string | null) {

@@ -59,12 +59,12 @@ const objectPath = `data/${NAME}`;
 it('stores, lists, serves in parts and removes objects with the names that restic uses', async () => {
   expect(await create()).toBe(200);
   for (let at = 0; at < 5; at += 1) {
-    const body = Buffer.alloc(10, String(at));
-    expect(await statusOf('POST', `keys/${sha256(body)}`, { body })).toBe(200);
+    const body = Buffer.alloc(100, String(at));
+    expect(await statusOf('POST', `locks/${sha256(body)}`, { body })).toBe(200);
   }
   expect(await statusOf('POST', objectPath, { body: PACK })).toBe(200);
   expect(keys()).toContain(`${id}/data/${NAME.slice(0, 2)}/${NAME}`);
-  expect(JSON.parse((await send('GET', 'keys/')).body.toString())).toHaveLength(5);
+  expect(JSON.parse((await send('GET', 'locks/')).body.toString())).toHaveLength(5);
   const v2 = { headers: { accept: 'application/vnd.x.restic.rest.v2' } };
   expect(JSON.parse((await send('GET', 'data/', v2)).body.toString())).toEqual([
     { name: NAME, size: PACK.length },
@@ -86,11 +86,11 @@ it('stores, lists, serves in parts and removes objects with the names that resti
 
 it('accepts a repeat, rejects other content, and overwrites nothing', async () => {
   await create();
-  const config = (text: string) => statusOf('POST', 'config', { body: Buffer.from(text) });
+  const config = (text: string) => statusOf('POST', 'config', { body: Buffer.alloc(40, text) });
   expect([await config('mine'), await config('mine'), await config('yours')]).toEqual([
     200, 200, 403,
   ]);
-  expect((await send('GET', 'config')).body.toString()).toBe('mine');
+  expect((await send('GET', 'config')).body.toString()).toBe('mine'.repeat(10));
   expect(await statusOf('POST', objectPath, { body: OTHER })).toBe(400);
   expect(await statusOf('POST', objectPath, { body: PACK })).toBe(200);
   expect(await statusOf('POST', objectPath, { body: PACK })).toBe(200);

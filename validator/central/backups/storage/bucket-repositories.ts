@@ -11,6 +11,7 @@ import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { ObjectBucket } from '../../platform/ports.ts';
+import { type RepositoryKeys, storeWithOnlyKey } from './only-key.ts';
 import type { RepositoryService } from './repository.service.ts';
 import { assertMayRemove, type Grant } from './repository-credentials.ts';
 import { pathOf, unlessAbsent } from './repository-folder.ts';
@@ -102,6 +103,21 @@ export function createBucketRepositories(deps: BucketDeps): RepositoryService {
     return Buffer.concat(await stream.toArray()).equals(await readFile(file));
   }
 
+  function keysOf(grant: Grant): RepositoryKeys {
+    const prefix = `${grant.repositoryId}/keys/`;
+    return {
+      isInitialised: async () => (await bucket.size(keyOf(grant, 'config'))) !== null,
+      async names() {
+        const names: string[] = [];
+        for await (const objects of bucket.list(prefix)) {
+          names.push(...objects.map(({ key }) => lastPart(key)));
+        }
+        return names;
+      },
+      remove: (name) => bucket.remove(prefix + name),
+    };
+  }
+
   async function* listing({ repositoryId }: Grant, type: ObjectType, withSizes: boolean) {
     let lead = '[';
     for await (const objects of bucket.list(`${repositoryId}/${type}/`)) {
@@ -144,7 +160,9 @@ export function createBucketRepositories(deps: BucketDeps): RepositoryService {
       const reservation = await quota.open(grant.accountId);
       try {
         await uploads.receive({ folder, file }, content, reservation, async (received) => {
-          const isNew = await store(grant, file, received);
+          const isNew = await storeWithOnlyKey(file, keysOf(grant), () =>
+            store(grant, file, received),
+          );
           // A removal first stores its mark and then lists the objects, so it may have missed this object.
           if ((await bucket.size(removedKey(grant.repositoryId))) !== null) {
             await bucket.remove(keyOf(grant, file));

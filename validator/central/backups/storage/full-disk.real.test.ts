@@ -42,7 +42,7 @@ it('refuses new repositories and files on a read-only disk, and serves the store
   const ids = { id: systemRandom.uuid(), accountId: systemRandom.uuid() };
   const place = await server.storage.place(ids, 'full');
   await makeRepository(join(folder, ids.id), ids.accountId);
-  const [stored, late] = [randomBytes(9), randomBytes(9)];
+  const [stored, late] = [randomBytes(99), randomBytes(99)];
   const send = (method: string, body: Buffer) =>
     server.send(method, `data/${sha256(body)}`, { place, ...(method === 'POST' ? { body } : {}) });
   expect((await send('POST', stored)).status).toBe(200);

@@ -2,6 +2,7 @@
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
+import { type RepositoryKeys, storeWithOnlyKey } from './only-key.ts';
 import { assertMayRemove, type Grant } from './repository-credentials.ts';
 import {
   arrivingIn,
@@ -54,6 +55,18 @@ export function createRepositoryService({ root, quota, uploads }: RepositoryServ
     yield lead === '[' ? '[]' : ']';
   }
 
+  function keysOf(grant: Grant): RepositoryKeys {
+    const folder = join(folderOf(grant), 'keys');
+    return {
+      isInitialised: async () => (await sizeOf(at(grant, 'config'))) !== null,
+      names: async () => ((await unlessAbsent(readdir(folder))) ?? []).filter((n) => NAME.test(n)),
+      async remove(name) {
+        await rm(join(folder, name), { force: true });
+        await syncFolder(folder);
+      },
+    };
+  }
+
   return {
     /** Creates the folders. Throws 404 for a removed repository, because its id is never used again. */
     async create(grant: Grant): Promise<void> {
@@ -99,7 +112,9 @@ export function createRepositoryService({ root, quota, uploads }: RepositoryServ
       try {
         const folder = arrivingIn(folderOf(grant));
         await uploads.receive({ folder, file }, content, reservation, async (received) => {
-          const isNew = await placeFile(folderOf(grant), file, received.temporary);
+          const isNew = await storeWithOnlyKey(file, keysOf(grant), () =>
+            placeFile(folderOf(grant), file, received.temporary),
+          );
           if (isNew) reservation.commit(received.bytes);
           else reservation.release();
         });

@@ -22,11 +22,16 @@ import {
   startBackupServer,
   userOf,
 } from '../../../../test/fakes/external/backup-server.ts';
+import { quickRepository } from '../../../../test/fakes/external/quick-repository.ts';
 import type { RepositoryPlace } from '../../platform/ports.ts';
 
 const PACK = Buffer.alloc(100_000, 'pack');
 const NAME = sha256(PACK);
 const GIB = 1024 ** 3;
+/** Configuration that restic could have written. */
+const CONFIG = Buffer.alloc(100, 'settings');
+/** Returns a key in restic's format. */
+const newKey = (): Buffer => quickRepository('password')[0]?.content ?? Buffer.alloc(0);
 
 let folder: string;
 let server: BackupServer;
@@ -64,33 +69,35 @@ afterEach(async () => {
 
 it('stores, lists, serves in parts and returns the size of objects of every type', async () => {
   for (const type of ['data', 'index', 'keys', 'locks', 'snapshots']) {
+    const body = type === 'keys' ? newKey() : PACK;
+    const name = sha256(body);
     expect((await send('GET', `${type}/`)).body.toString()).toBe('[]');
-    expect(await statusOf('GET', `${type}/${NAME}`)).toBe(404);
-    expect(await statusOf('HEAD', `${type}/${NAME}`)).toBe(404);
-    expect(await statusOf('POST', `${type}/${NAME}`, { body: PACK })).toBe(200);
-    const head = await send('HEAD', `${type}/${NAME}`);
+    expect(await statusOf('GET', `${type}/${name}`)).toBe(404);
+    expect(await statusOf('HEAD', `${type}/${name}`)).toBe(404);
+    expect(await statusOf('POST', `${type}/${name}`, { body })).toBe(200);
+    const head = await send('HEAD', `${type}/${name}`);
     expect([head.status, head.headers['content-length'], head.body.length]).toEqual([
       200,
-      '100000',
+      String(body.length),
       0,
     ]);
-    const whole = await send('GET', `${type}/${NAME}`);
-    expect([whole.status, whole.body.equals(PACK)]).toEqual([200, true]);
+    const whole = await send('GET', `${type}/${name}`);
+    expect([whole.status, whole.body.equals(body)]).toEqual([200, true]);
     const v1 = await send('GET', `${type}/`);
     expect([v1.headers['content-type'], JSON.parse(v1.body.toString())]).toEqual([
       'application/vnd.x.restic.rest.v1',
-      [NAME],
+      [name],
     ]);
     const v2 = await send('GET', `${type}/`, {
       headers: { accept: 'application/vnd.x.restic.rest.v2' },
     });
     expect([v2.headers['content-type'], JSON.parse(v2.body.toString())]).toEqual([
       'application/vnd.x.restic.rest.v2',
-      [{ name: NAME, size: PACK.length }],
+      [{ name, size: body.length }],
     ]);
-    expect(await statusOf('DELETE', `${type}/${NAME}`, { place: full })).toBe(200);
-    expect(await statusOf('GET', `${type}/${NAME}`)).toBe(404);
-    expect(await statusOf('DELETE', `${type}/${NAME}`, { place: full }), 'a repeat').toBe(200);
+    expect(await statusOf('DELETE', `${type}/${name}`, { place: full })).toBe(200);
+    expect(await statusOf('GET', `${type}/${name}`)).toBe(404);
+    expect(await statusOf('DELETE', `${type}/${name}`, { place: full }), 'a repeat').toBe(200);
   }
 });
 
@@ -116,7 +123,7 @@ it('serves parts of an object, and the whole object for unsupported ranges', asy
 
 it('uses restic’s layout on disk with private permissions', async () => {
   await send('POST', `data/${NAME}`, { body: PACK });
-  await send('POST', 'config', { body: Buffer.from('settings') });
+  await send('POST', 'config', { body: CONFIG });
   expect(statSync(inFolder('data', NAME.slice(0, 2), NAME)).mode & 0o777).toBe(0o600);
   expect(statSync(inFolder('config')).mode & 0o777).toBe(0o600);
   for (const path of [[], ['data'], ['data', NAME.slice(0, 2)], ['keys']]) {
@@ -137,19 +144,19 @@ it('accepts only content whose hash is its name, overwrites nothing and accepts 
   writeFileSync(inFolder('data', NAME.slice(0, 2), NAME), 'damaged');
   expect(await statusOf('POST', `data/${NAME}`, { body: PACK })).toBe(403);
 
-  const config = Buffer.from('settings');
   expect([await statusOf('HEAD', 'config'), await statusOf('GET', 'config')]).toEqual([404, 404]);
-  for (const _ of [1, 2]) expect(await statusOf('POST', 'config', { body: config })).toBe(200);
-  expect(await statusOf('POST', 'config', { body: Buffer.from('others') })).toBe(403);
-  expect((await send('GET', 'config')).body.equals(config)).toBe(true);
+  for (const _ of [1, 2]) expect(await statusOf('POST', 'config', { body: CONFIG })).toBe(200);
+  expect(await statusOf('POST', 'config', { body: Buffer.alloc(100, 'others') })).toBe(403);
+  expect((await send('GET', 'config')).body.equals(CONFIG)).toBe(true);
   expect(await statusOf('POST', 'config', { body: PACK })).toBe(413);
 });
 
 it('allows `append` credentials to remove only locks', async () => {
-  await send('POST', 'config', { body: Buffer.from('settings') });
+  await send('POST', 'config', { body: CONFIG });
   for (const type of ['data', 'index', 'keys', 'snapshots', 'locks']) {
-    await send('POST', `${type}/${NAME}`, { body: PACK });
-    const status = await statusOf('DELETE', `${type}/${NAME}`);
+    const body = type === 'keys' ? newKey() : PACK;
+    expect(await statusOf('POST', `${type}/${sha256(body)}`, { body })).toBe(200);
+    const status = await statusOf('DELETE', `${type}/${sha256(body)}`);
     expect([type, status]).toEqual([type, type === 'locks' ? 200 : 403]);
   }
   expect(await statusOf('DELETE', 'config')).toBe(403);
@@ -188,7 +195,7 @@ it('rejects credentials of other repositories, accounts and rights', async () =>
 });
 
 it('rejects paths outside the protocol', async () => {
-  await send('POST', 'config', { body: Buffer.from('settings') });
+  await send('POST', 'config', { body: CONFIG });
   for (const path of [
     'data/../config',
     'data/..%2f..%2fowner',

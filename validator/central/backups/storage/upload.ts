@@ -6,13 +6,18 @@ import type { Readable } from 'node:stream';
 import { hasCode } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { makeDataFolder, pathOf, sizeOf, syncFolder, unlessAbsent } from './repository-folder.ts';
+import {
+  isKey,
+  isSmallFile,
+  MAX_SMALL_FILE_BYTES,
+  requireKeyFormat,
+  requireSealedSize,
+} from './restic-format.ts';
 import { notFound, type RepositoryFile, ResticRefusal } from './restic-protocol.ts';
 import { type DiskReserve, diskFull, type Reservation } from './storage-limits.ts';
 
 /** Maximum size of a file; restic's packs have 16 MiB by default and at most 128 MiB. */
 export const MAX_FILE_BYTES = 512 * 1024 * 1024;
-/** Maximum size of a configuration; restic's is below 1 KiB. Two configurations are compared in memory. */
-const MAX_CONFIG_BYTES = 64 * 1024;
 /** Received bytes after which the free space is checked again. */
 const CHECK_EVERY_BYTES = 16 * 1024 * 1024;
 const FILE_MODE = 0o600;
@@ -76,8 +81,8 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRese
   return {
     /**
      * Receives a file into `folder`, verifies it, and passes it to `store`; deletes it afterwards. Throws 400 if the
-     * hash of an object differs from its name, 404 if the folder does not exist, 413 above the maximum size, and 507
-     * above the quota or below the reserve of the disk.
+     * hash of an object differs from its name or restic cannot have written the file, 404 if the folder does not exist,
+     * 413 above the maximum size, and 507 above the quota or below the reserve of the disk.
      */
     async receive<T>(
       { folder, file }: { folder: string; file: RepositoryFile },
@@ -85,7 +90,7 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRese
       reservation: Reservation,
       store: (received: { temporary: string; bytes: number }) => Promise<T>,
     ): Promise<T> {
-      const max = file === 'config' ? MAX_CONFIG_BYTES : MAX_FILE_BYTES;
+      const max = isSmallFile(file) ? MAX_SMALL_FILE_BYTES : MAX_FILE_BYTES;
       if ((content.declaredBytes ?? 0) > max) throw tooLarge(max);
       reservation.reserve(content.declaredBytes ?? 0);
       await disk.requireFor(content.declaredBytes ?? 0);
@@ -95,6 +100,8 @@ export function createUploads({ random, disk }: { random: Random; disk: DiskRese
         if (file !== 'config' && sha256 !== file.name) {
           throw new ResticRefusal(400, 'The hash of the content differs from its name');
         }
+        requireSealedSize(file, bytes);
+        if (isKey(file)) requireKeyFormat(await readFile(temporary));
         return await store({ temporary, bytes });
       } catch (error) {
         throw hasCode(error, 'ENOSPC') || hasCode(error, 'EDQUOT') ? diskFull() : error;

@@ -215,3 +215,16 @@ it('requires a credential, and rejects uploads if no object store is configured'
   account = await central.signUp();
   expect((await presign()).status).toBe(400);
 });
+
+it('serves and removes uploads of another process on the same database and folder', async () => {
+  const { body } = await presign();
+  const other = await createTestCentral({ objects: { folder }, db: central.ports.db });
+  const first = central;
+  central = other;
+  expect((await put(body.upload_url)).status).toBe(200);
+  central = first;
+  expect(await put(body.upload_url)).toMatchObject({ status: 409, code: 'conflict' });
+  const served = await get(body.public_url);
+  expect([served.statusCode, served.rawPayload.equals(PNG)]).toEqual([200, true]);
+  await other.server.close();
+});

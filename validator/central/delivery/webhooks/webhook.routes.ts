@@ -169,7 +169,7 @@ export function registerWebhookRoutes(
       schema: {
         tags,
         summary: 'List deliveries of a webhook',
-        description: 'Returns the last deliveries, newest first.',
+        description: 'Returns the deliveries, newest first.',
         errors: { not_found: 'the account has no such webhook' },
         params: IdParams,
         querystring: DeliveriesQuery,

@@ -2,7 +2,8 @@
 
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
-import { CREATED_AT, UPDATED_AT } from '../../platform/openapi/field-texts.ts';
+import { CREATED_AT, PAGE, UPDATED_AT } from '../../platform/openapi/field-texts.ts';
+import { PageQuery } from '../../platform/portal-answer.ts';
 import {
   displayName,
   IsoTime,
@@ -121,13 +122,18 @@ export const DeliveriesQuery = z
   .object(
     described(
       {
+        page: PageQuery.shape.page,
         limit: queryNumber(z.int().min(1).max(MAX_DELIVERIES).default(MAX_DELIVERIES)),
         state: optional(z.enum(['waiting', 'delivered', 'failed'])),
       },
-      { limit: 'Maximum number of deliveries, 1 to 100.', state: 'Only deliveries in this state.' },
+      {
+        page: PAGE,
+        limit: 'Maximum number of deliveries per page, 1 to 100.',
+        state: 'Only deliveries in this state.',
+      },
     ),
   )
-  .meta({ example: { limit: 10, state: 'failed' } });
+  .meta({ example: { page: 1, limit: 10, state: 'failed' } });
 export type DeliveriesQuery = z.output<typeof DeliveriesQuery>;
 
 export const WebhookDelivery = z

@@ -153,21 +153,23 @@ export async function storeAttempt(db: Db, row: Insertable<WebhookDeliveriesTabl
     .execute();
 }
 
-/** Returns deliveries, newest first. */
+/** Returns a page of the deliveries, newest first. `page` counts from 1. */
 export function listDeliveries(
   db: Db,
   webhookId: string,
-  { limit, state }: { limit: number; state?: WebhookDelivery['state'] | undefined },
+  query: { page: number; limit: number; state?: WebhookDelivery['state'] | undefined },
 ): Promise<WebhookDelivery[]> {
-  let query = db
+  const { page, limit, state } = query;
+  let deliveries = db
     .selectFrom('webhook_deliveries')
     .selectAll()
     .where('webhook_id', '=', webhookId)
     .orderBy('created_at', 'desc')
     .orderBy('id')
+    .offset((page - 1) * limit)
     .limit(limit);
-  if (state !== undefined) query = query.where('state', '=', state);
-  return query.execute();
+  if (state !== undefined) deliveries = deliveries.where('state', '=', state);
+  return deliveries.execute();
 }
 
 /** Returns undefined for a delivery of another webhook. */

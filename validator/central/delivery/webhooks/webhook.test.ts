@@ -336,6 +336,10 @@ it('disables a webhook after five days of failures, but still sends a delivery a
   const log = await deliveries(id);
   const states = log.map(({ state }: { state: string }) => state);
   expect(states).toEqual(['waiting', 'failed', 'failed', 'failed']);
+  const pages = await Promise.all(
+    [1, 2, 3].map((page) => call('GET', `/${id}/deliveries?limit=2&page=${page}`)),
+  );
+  expect(pages.map(({ body }) => body)).toEqual([log.slice(0, 2), log.slice(2), []]);
   const mails = await central.ports.db.selectFrom('mails').select('kind').execute();
   expect(mails.filter(({ kind }) => kind === 'webhook-disabled')).toHaveLength(1);
   receiver.answer(200);

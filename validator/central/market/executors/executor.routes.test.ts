@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { naiveUtc } from '#shared/runtime/clock.ts';
+import { naiveUtc, parseIsoTime } from '#shared/runtime/clock.ts';
 import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { testInventory } from '../../../../test/fixtures/host-inventory.ts';
 
@@ -17,6 +17,37 @@ async function idsOf(query: string): Promise<string[]> {
 }
 
 describe('the list of free nodes', () => {
+  it('is filtered by the age of the last check, and explains the filter', async () => {
+    const old = await market.verifiedNode({ price: 2 });
+    await market.clock.advance(45 * 60_000);
+    const fresh = await market.verifiedNode({ price: 3 });
+    expect(await idsOf('max_check_age_minutes=46')).toEqual([old.id, fresh.id]);
+    expect(await idsOf('max_check_age_minutes=44')).toEqual([fresh.id]);
+    await market.clock.advance(15 * 60_000);
+    expect(await idsOf('max_check_age_minutes=44')).toEqual([fresh.id]);
+    await market.clock.advance(60 * 60_000);
+    const ages = new Map<string, number>();
+    for (const { id, last_checked_at: at } of (await market.call('GET', '/executors')).body) {
+      ages.set(id, Math.ceil((market.clock.now() - (parseIsoTime(`${at}Z`) ?? 0)) / 60_000));
+    }
+    const { body } = await market.call(
+      'GET',
+      '/executors?max_check_age_minutes=44&size=1&explain=true',
+    );
+    expect(body).toMatchObject({
+      executors: [],
+      funnel: [
+        { constraint: 'offered', remaining: 2 },
+        { constraint: 'max_check_age_minutes', remaining: 0 },
+      ],
+      nearest: [
+        { executor_id: fresh.id, requested: 44, offered: ages.get(fresh.id) },
+        { executor_id: old.id, offered: ages.get(old.id) },
+      ],
+    });
+    expect((await market.call('GET', '/executors?max_check_age_minutes=0')).status).toBe(422);
+  });
+
   it('is sorted by price and filtered by the query', async () => {
     const h100 = await market.verifiedNode({ gpus: 4, minimum: 1, price: 3 });
     const cheap = await market.verifiedNode({

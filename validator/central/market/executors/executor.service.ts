@@ -10,7 +10,12 @@ import type {
   ReliabilityResponse,
   RentabilityResponse,
 } from './executor.schemas.ts';
-import { type ExecutorEntry, findExecutor, updateExecutor } from './executor.store.ts';
+import {
+  type ExecutorEntry,
+  findExecutor,
+  updateExecutor,
+  verdictsBefore,
+} from './executor.store.ts';
 import {
   executorResponse,
   gpuTotalOf,
@@ -195,6 +200,8 @@ export function rentalObstacles(executor: Offered): RentabilityResponse['reasons
   return reasons;
 }
 
+const MINUTE_MS = 60_000;
+
 export type Executors = ReturnType<typeof createExecutors>;
 
 export type ExecutorsDeps = {
@@ -208,6 +215,14 @@ export function createExecutors({ db, clock, view, annotationsOf }: ExecutorsDep
   const listJson = createNodeListJson(db);
   const search = createMarketSearch();
 
+  async function oldChecks({ max_check_age_minutes: most }: ExecutorListQuery) {
+    if (most === undefined) return {};
+    const nowMs = clock.now();
+    const times = await verdictsBefore(db, nowMs - most * MINUTE_MS);
+    const ages = times.map(({ id, at }) => [id, Math.ceil((nowMs - at) / MINUTE_MS)] as const);
+    return { oldChecks: new Map(ages) };
+  }
+
   return {
     /**
      * Returns JSON sorted by price, then id. With `explain`, the array is inside an object that explains the result.
@@ -218,7 +233,8 @@ export function createExecutors({ db, clock, view, annotationsOf }: ExecutorsDep
       accountId: string | null,
     ): Promise<{ json: Buffer | Readable; funnel: Funnel }> {
       const annotations = await annotationsOf(db, accountId, query.machine_request_id);
-      const page = search(await view.offers(), query, annotations);
+      const checks = await oldChecks(query);
+      const page = search(await view.offers(), query, { ...annotations, ...checks });
       const { nodes, funnel, nearest, withoutLocation } = page;
       const options = {
         nowMs: clock.now(),

@@ -61,6 +61,20 @@ export async function verdictTimes(
   return new Map(rows.flatMap(({ id, verdict_at: at }) => (at === null ? [] : [[id, at]])));
 }
 
+/** Returns the verified executors whose last verdict is from before the time. */
+export async function verdictsBefore(
+  db: Db,
+  beforeMs: number,
+): Promise<{ id: string; at: number }[]> {
+  const rows = await db
+    .selectFrom('executors')
+    .select(['id', 'verdict_at'])
+    .where('verdict_at', '<', beforeMs)
+    .where('state', '=', 'verified')
+    .execute();
+  return rows.flatMap(({ id, verdict_at: at }) => (at === null ? [] : [{ id, at }]));
+}
+
 /** Finds the executor at an address, unless it was removed. */
 export async function findExecutorAt(
   db: Db,

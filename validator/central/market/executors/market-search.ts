@@ -68,9 +68,10 @@ function unmetOf({ unmet }: Filtered): UnmetPart {
   return { nearest, withoutLocation };
 }
 
-/** Cache key of a query, equal for all its pages; null if its annotations differ by caller. */
+/** Cache key of a query, equal for all its pages; null if its annotations differ by caller or with time. */
 function filterKey(query: ExecutorListQuery): string | null {
-  if (query.bookmarked !== undefined || query.machine_request_id !== undefined) return null;
+  const { bookmarked, machine_request_id: requestId, max_check_age_minutes: age } = query;
+  if (bookmarked !== undefined || requestId !== undefined || age !== undefined) return null;
   return JSON.stringify({
     ...query,
     page: null,

@@ -1,4 +1,4 @@
-/** A caller's annotations of nodes: bookmarks and machine requests. Pure. */
+/** Annotations of nodes for one request: the caller's bookmarks and machine requests, and old checks. Pure. */
 import type { Db } from '../../platform/database/tables.ts';
 import type { ExecutorDetailResponse } from './executor.schemas.ts';
 import type { FilterSubject } from './node-filters.ts';
@@ -9,6 +9,8 @@ export type NodeAnnotations = {
   requestByNode: ReadonlyMap<string, string>;
   /** The machine request in the query, if it belongs to the caller. */
   request: { id: string; isAnsweredBy(node: FilterSubject): boolean } | null;
+  /** By node id: the age in minutes of checks that are older than the query permits. Absent without such a filter. */
+  oldChecks?: ReadonlyMap<string, number>;
 };
 
 /** Annotations for requests without a credential. */

@@ -104,6 +104,9 @@ export function marketConstraints(
       ),
       index: { by: 'price' as const, keeps: 'cheaper' as const },
     })),
+    ...given(query.max_check_age_minutes, (most) =>
+      atMost<Listed>('max_check_age_minutes', most, ({ id }) => notes.oldChecks?.get(id) ?? 0),
+    ),
     ...given(query.ids, listedIds),
   ];
 }

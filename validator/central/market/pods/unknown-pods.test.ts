@@ -55,6 +55,7 @@ it('offers a node with a missing pod no more, and changes nothing on it until an
   expect(await unknown()).toMatchObject([
     { pod_id: LOST, executor_id: scene.node.id, kind: 'missing', remove_requested_at: null },
   ]);
+  expect((await ask('GET', '/unknown-pods?page=2&limit=1')).body).toEqual({ total: 1, pods: [] });
   expect(await listed()).toBe(0);
   expect(await rentable()).toMatchObject({
     rentable: false,

@@ -123,13 +123,15 @@ export function createUnknownPods(deps: {
     },
 
     /** Lists unknown pods of all nodes, the oldest first. */
-    list: (limit: number) =>
+    /** Returns a page of the findings, the oldest first. `page` counts from 1. */
+    list: ({ page, limit }: { page: number; limit: number }) =>
       db
         .selectFrom('unknown_pods')
         .selectAll()
         .orderBy('found_at')
         .orderBy('executor_id')
         .orderBy('pod_id')
+        .offset((page - 1) * limit)
         .limit(limit)
         .execute(),
 

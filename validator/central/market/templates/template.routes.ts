@@ -3,7 +3,12 @@ import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
 import { userIfAny, userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
-import { CreateTemplate, TemplateResponse, UpdateTemplate } from './template.schemas.ts';
+import {
+  CreateTemplate,
+  TemplateResponse,
+  TemplatesQuery,
+  UpdateTemplate,
+} from './template.schemas.ts';
 import type { Templates } from './template.service.ts';
 
 const tags = ['Templates'];
@@ -18,11 +23,12 @@ export function registerTemplateRoutes(api: HttpServer, templates: Templates): v
         tags,
         summary: 'List templates',
         description:
-          "Returns the official and the public templates; with a credential also the account's own templates.",
+          "Returns the official and the public templates; with a credential also the account's own templates. Official templates are first, then the others, oldest first.",
+        querystring: TemplatesQuery,
         response: { 200: z.array(TemplateResponse) },
       },
     },
-    (request) => templates.list(userIfAny(request)?.accountId ?? null),
+    (request) => templates.list(userIfAny(request)?.accountId ?? null, request.query),
   );
   api.get(
     '/templates/:id',

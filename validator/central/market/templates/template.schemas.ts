@@ -3,8 +3,16 @@
 import { z } from 'zod';
 import { MAX_VOLUME_PATH_CHARS, MAX_VOLUMES } from '#shared/api/agent/volumes.ts';
 import { described } from '#shared/api/described.ts';
-import { CREATED_AT, UPDATED_AT } from '../../platform/openapi/field-texts.ts';
-import { displayName, NaiveTime, optional, Uuid, withDefault } from '../../platform/wire.ts';
+import { CREATED_AT, PAGE, UPDATED_AT } from '../../platform/openapi/field-texts.ts';
+import { PageQuery } from '../../platform/portal-answer.ts';
+import {
+  displayName,
+  NaiveTime,
+  optional,
+  queryNumber,
+  Uuid,
+  withDefault,
+} from '../../platform/wire.ts';
 
 export const TEMPLATE_CATEGORIES = [
   'DOCKER',
@@ -173,6 +181,31 @@ export const UpdateTemplate = z.object(templateChanges).meta({
   example: { name: 'pytorch', environment: { HF_HOME: '/workspace/hf' } },
 });
 export type UpdateTemplate = z.output<typeof UpdateTemplate>;
+
+export const TEMPLATE_OWNERS = ['official', 'own', 'shared'] as const;
+const MAX_QUERY_CHARS = 100;
+const MAX_LISTED = 1_000;
+
+export const TemplatesQuery = z
+  .object(
+    described(
+      {
+        q: z.string().max(MAX_QUERY_CHARS).default(''),
+        owner: z.enum(TEMPLATE_OWNERS).optional(),
+        page: PageQuery.shape.page,
+        limit: queryNumber(z.int().min(1).max(MAX_LISTED)).optional(),
+      },
+      {
+        q: 'Words, each of which must be in the name, image, description or tags, ignoring case; absent for all templates.',
+        owner:
+          "`official`: only templates of the marketplace; `own`: only the account's templates; `shared`: only public templates of other accounts. Absent for all.",
+        page: PAGE,
+        limit: 'Maximum number of templates per page, 1 to 1000; absent for all templates.',
+      },
+    ),
+  )
+  .meta({ example: { q: 'torch', owner: 'official', page: 1, limit: 20 } });
+export type TemplatesQuery = z.output<typeof TemplatesQuery>;
 
 export const TemplateResponse = z
   .object(

@@ -16,6 +16,7 @@ import {
   findTemplate,
   insertTemplate,
   listTemplates,
+  type TemplateSearch,
   updateTemplate,
 } from './template.store.ts';
 import {
@@ -48,8 +49,9 @@ export function createTemplates(deps: {
   }
 
   return {
-    async list(accountId: string | null): Promise<TemplateResponse[]> {
-      return (await listTemplates(db, accountId)).map((template) => rowFor(accountId, template));
+    async list(accountId: string | null, search: TemplateSearch): Promise<TemplateResponse[]> {
+      const rows = await listTemplates(db, accountId, search);
+      return rows.map((template) => rowFor(accountId, template));
     },
 
     async get(accountId: string | null, id: string): Promise<TemplateResponse> {

@@ -1,6 +1,7 @@
 /** All queries on templates. Deleted templates are kept as rows and are never found. */
 
-import type { Insertable, Updateable } from 'kysely';
+import { type Insertable, sql, type Updateable } from 'kysely';
+import { literally } from '../../platform/database/like.ts';
 import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import { sealed } from '../../platform/database/sealed-columns.ts';
 import type { TemplatesTable } from '../../platform/database/tables/market.ts';
@@ -30,12 +31,26 @@ export async function findTemplate(db: Db, id: string): Promise<Template | undef
   return (await byId(db, { id })).rows[0];
 }
 
+export type TemplateSearch = {
+  /** Words, each of which must be in the name, image, description or tags. */
+  q?: string;
+  owner?: 'official' | 'own' | 'shared' | undefined;
+  /** Number of the page, from 1. */
+  page?: number;
+  /** Templates per page; without it, all. */
+  limit?: number | undefined;
+};
+
 /**
  * Official templates first, then public and own templates, oldest first. One-time and temporary templates of other
  * accounts are not listed.
  */
-export function listTemplates(db: Db, accountId: string | null): Promise<Template[]> {
-  return db
+export function listTemplates(
+  db: Db,
+  accountId: string | null,
+  { q = '', owner, page = 1, limit }: TemplateSearch,
+): Promise<Template[]> {
+  let query = db
     .selectFrom('templates')
     .selectAll()
     .where('deleted_at', 'is', null)
@@ -51,8 +66,27 @@ export function listTemplates(db: Db, accountId: string | null): Promise<Templat
     )
     .orderBy((order) => order.case().when('account_id', 'is', null).then(0).else(1).end())
     .orderBy('created_at')
-    .orderBy('id')
-    .execute();
+    .orderBy('id');
+  if (owner === 'official') query = query.where('account_id', 'is', null);
+  // Without an account, no template is the account's.
+  if (owner === 'own') query = query.where('account_id', '=', accountId ?? '');
+  if (owner === 'shared') {
+    query = query.where('account_id', 'is not', null).where('account_id', '<>', accountId ?? '');
+  }
+  for (const word of q.toLowerCase().split(/\s+/)) {
+    if (word !== '') query = query.where(contains(word));
+  }
+  return limit === undefined
+    ? query.execute()
+    : query
+        .offset((page - 1) * limit)
+        .limit(limit)
+        .execute();
+}
+
+function contains(word: string) {
+  return sql<boolean>`lower(name || ' ' || docker_image || ' ' || description || ' ' || tags_json)
+    like ${`%${literally(word)}%`} escape '!'`;
 }
 
 /** Number of templates that the account created since then, including deleted templates. */

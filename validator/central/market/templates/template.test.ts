@@ -100,6 +100,33 @@ it('stores tags, each once, and replaces them as a whole', async () => {
   expect(official.tags).toEqual([expect.any(String)]);
 });
 
+it('lists templates by owner, words and page', async () => {
+  const { key: others } = await central.signUp();
+  for (const name of ['100% Torch', 'torch_2', 'other']) {
+    await post({ name, docker_image: 'ubuntu', is_private: false, tags: ['Large'] });
+    await central.clock.advance(1);
+  }
+  const list = async (query: string, by = headers) => {
+    const { body } = await central.call('GET', `/templates?${query}`, { headers: by });
+    return body.map((row: { name: string }) => row.name);
+  };
+  expect(await list('owner=own')).toEqual(['100% Torch', 'torch_2', 'other']);
+  expect(await list('owner=own', others)).toEqual([]);
+  expect(await list('owner=own', {})).toEqual([]);
+  expect(await list('owner=shared', others)).toEqual(['100% Torch', 'torch_2', 'other']);
+  expect(await list('owner=shared')).toEqual([]);
+  expect(await list('owner=official')).toHaveLength(3);
+  expect(await list('owner=own&q=torch%20large')).toEqual(['100% Torch', 'torch_2']);
+  expect(await list('q=0%25%20t')).toEqual(['100% Torch']);
+  expect(await list('q=h_2')).toEqual(['torch_2']);
+  const pages = [await list('limit=2'), await list('limit=2&page=2'), await list('limit=2&page=3')];
+  expect(pages.flat()).toEqual(await list(''));
+  expect(pages.map(({ length }) => length)).toEqual([2, 2, 2]);
+  expect((await central.call('GET', '/templates?limit=0')).body.error.code).toBe(
+    'validation_error',
+  );
+});
+
 it('accepts a whole template as an update, and changes only the members that differ', async () => {
   const { body: row } = await post({
     name: 'x',

@@ -12,8 +12,7 @@ export function createTemplateParts(
 ) {
   const templates = createTemplates({ db, clock, random, checkRegistry });
   return {
-    listOfficial: async () =>
-      (await templates.list(null)).filter((template) => template.user_id === null),
+    listOfficial: () => templates.list(null, { owner: 'official' }),
 
     /** Stores the official templates. Must complete before the first request is served. */
     prepare: () => ensureOfficialTemplates(db, clock),

@@ -213,3 +213,62 @@ export async function listPeriods(
     .executeTakeFirstOrThrow();
   return { periods, total: Number(total) };
 }
+
+export type NodeSum = {
+  executor_id: string;
+  gpu_type: string;
+  billed_ms: number;
+  gross_uusd: number;
+  net_uusd: number;
+};
+
+/**
+ * Sums the posted billing of a provider by node, the highest net amount first, without refunds. `sum` is the sum of all
+ * nodes, and `total` their number.
+ */
+export async function sumByNode(
+  db: Db,
+  providerId: string,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<{ nodes: NodeSum[]; sum: Omit<NodeSum, 'executor_id' | 'gpu_type'>; total: number }> {
+  const own = db.selectFrom('billing_periods').where('provider_id', '=', providerId);
+  const sums = await own
+    .select((eb) => [
+      'executor_id',
+      eb.fn.sum<number>('billed_ms').as('billed_ms'),
+      sql<number>`sum(gross_uusd - refunded_gross_uusd)`.as('gross_uusd'),
+      sql<number>`sum(net_uusd - refunded_net_uusd)`.as('net_uusd'),
+    ])
+    .groupBy('executor_id')
+    .execute();
+  const rows = sums
+    .map((row) => ({
+      executor_id: row.executor_id,
+      billed_ms: Number(row.billed_ms),
+      gross_uusd: Number(row.gross_uusd),
+      net_uusd: Number(row.net_uusd),
+    }))
+    .toSorted((a, b) => b.net_uusd - a.net_uusd || (a.executor_id < b.executor_id ? -1 : 1));
+  const shown = rows.slice(offset, offset + limit);
+  const ids = shown.map(({ executor_id: id }) => id);
+  const types =
+    ids.length === 0
+      ? []
+      : await db
+          .selectFrom('executors')
+          .select(['id', 'gpu_type'])
+          .where('id', 'in', ids)
+          .execute();
+  const typeOf = new Map(types.map(({ id, gpu_type }) => [id, gpu_type]));
+  const sumOf = (name: 'billed_ms' | 'gross_uusd' | 'net_uusd') =>
+    rows.reduce((sum, row) => sum + row[name], 0);
+  return {
+    nodes: shown.map((row) => ({ ...row, gpu_type: typeOf.get(row.executor_id) ?? '' })),
+    sum: {
+      billed_ms: sumOf('billed_ms'),
+      gross_uusd: sumOf('gross_uusd'),
+      net_uusd: sumOf('net_uusd'),
+    },
+    total: rows.length,
+  };
+}

@@ -1,13 +1,16 @@
-/** GET /pods/{id}/statement for renters, and the portal's GET /billing and /billing/{hotkey} for providers. */
+/** GET /pods/{id}/statement for renters, and the portal's GET /billing, /billing/nodes and /billing/{hotkey} for providers. */
 
+import { described } from '#shared/api/described.ts';
 import type { HttpServer } from '#shared/http/server.ts';
-import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import type { Clock } from '#shared/runtime/clock.ts';
 import { providerOf, userOf } from '../../platform/identity.ts';
-import { portalList } from '../../platform/portal-answer.ts';
+import { createPortalAnswers, PageQuery, portalList } from '../../platform/portal-answer.ts';
 import {
   BillingParams,
   BillingQuery,
   BillingRow,
+  EarningsSum,
+  NodeEarnings,
   PodStatement,
   StatementParams,
 } from './statement.schemas.ts';
@@ -46,27 +49,43 @@ export function registerBilling(
     querystring: BillingQuery,
     response: { 200: portalList(BillingRow) },
   };
-  const paged = (
-    { page, limit }: BillingQuery,
-    { items, total }: { items: BillingRow[]; total: number },
-  ) => ({
-    success: true as const,
-    data: items,
-    timestamp: naiveUtc(clock.now()),
-    total,
-    page,
-    limit,
-    pagination: { page, limit, total, total_pages: Math.ceil(total / limit) },
-  });
+  const answers = createPortalAnswers({ clock });
   portal.get('/billing', { config, schema }, async (request) =>
-    paged(request.query, await statements.billing(providerOf(request), request.query)),
+    answers.page(await statements.billing(providerOf(request), request.query), request.query),
+  );
+  portal.get(
+    '/billing/nodes',
+    {
+      config,
+      schema: {
+        tags: ['Portal'],
+        summary: 'Sum the income by node',
+        description:
+          'Returns the income from each node since its first rental, the highest first, and the sum of all nodes. Use is posted once an hour, so the newest use is missing.',
+        errors: { unauthorized: 'the token is missing, wrong or revoked' },
+        querystring: PageQuery,
+        response: {
+          200: portalList(NodeEarnings).extend(
+            described({ sum: EarningsSum }, { sum: 'Sum of the nodes on all pages.' }),
+          ),
+        },
+      },
+    },
+    async (request) => {
+      const { query } = request;
+      const { sum, ...found } = await statements.earnings(providerOf(request), query);
+      return { ...answers.page(found, query), sum };
+    },
   );
   portal.get(
     '/billing/:hotkey',
     { config, schema: { ...schema, params: BillingParams } },
     async (request) => {
       const { query, params } = request;
-      return paged(query, await statements.billing(providerOf(request), query, params.hotkey));
+      return answers.page(
+        await statements.billing(providerOf(request), query, params.hotkey),
+        query,
+      );
     },
   );
 }

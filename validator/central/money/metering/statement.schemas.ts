@@ -111,3 +111,28 @@ export const BillingRow = z
   )
   .meta({ id: 'BillingRow' });
 export type BillingRow = z.output<typeof BillingRow>;
+
+const EARNED = described(
+  { seconds: z.int(), gross_usd: z.number(), fee_usd: z.number(), net_usd: z.number() },
+  {
+    seconds: 'Seconds that were charged.',
+    gross_usd: 'USD that renters paid, less refunds.',
+    fee_usd: 'Fee of the marketplace in USD.',
+    net_usd: 'USD for the provider: `gross_usd` less `fee_usd`.',
+  },
+);
+
+/** All posted billing of the caller on one node. */
+export const NodeEarnings = z
+  .object({
+    ...described(
+      { executor_id: z.uuid(), gpu_type: z.string() },
+      { executor_id: 'Id of the node.', gpu_type: 'Full name of the GPU type.' },
+    ),
+    ...EARNED,
+  })
+  .meta({ id: 'NodeEarnings' });
+export type NodeEarnings = z.output<typeof NodeEarnings>;
+
+export const EarningsSum = z.object(EARNED);
+export type EarningsSum = z.output<typeof EarningsSum>;

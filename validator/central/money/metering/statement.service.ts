@@ -5,12 +5,25 @@ import type { Random } from '#shared/runtime/random.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { PortalIdentity, UserIdentity } from '../../platform/identity.ts';
+import type { PageQuery } from '../../platform/portal-answer.ts';
 import { addTime, NO_COST, rateOf, totalOf } from './cost.ts';
 import { meteredPods, unpostedDays } from './metered.service.ts';
 import { providerAccount } from './settlement.plan.ts';
 import { postOnRequest } from './settlement.service.ts';
-import { findRefund, type ListedPeriod, listPeriods, type Refund } from './settlement.store.ts';
-import type { BillingQuery, BillingRow, PodStatement } from './statement.schemas.ts';
+import {
+  findRefund,
+  type ListedPeriod,
+  listPeriods,
+  type Refund,
+  sumByNode,
+} from './settlement.store.ts';
+import type {
+  BillingQuery,
+  BillingRow,
+  EarningsSum,
+  NodeEarnings,
+  PodStatement,
+} from './statement.schemas.ts';
 import { listSegments, type Meter, type SegmentRow } from './usage.store.ts';
 
 /** Maximum number of lines in a statement. The total includes all lines. */
@@ -86,6 +99,21 @@ export function createStatements(deps: StatementsDeps) {
         return period.provider_id === caller.providerId ? row : publicRow(row);
       };
       return { items: periods.map(rowOf), total };
+    },
+
+    /** Returns the caller's earnings by node, the highest first, and their sum. Use is posted once an hour. */
+    async earnings(
+      { providerId }: PortalIdentity,
+      { page, limit }: PageQuery,
+    ): Promise<{ items: NodeEarnings[]; total: number; sum: EarningsSum }> {
+      const offset = (page - 1) * limit;
+      const { nodes, sum, total } = await sumByNode(db, providerId, { limit, offset });
+      const items = nodes.map(({ executor_id, gpu_type, ...node }) => ({
+        executor_id,
+        gpu_type,
+        ...earnedOf(node),
+      }));
+      return { items, total, sum: earnedOf(sum) };
     },
   };
 }
@@ -172,6 +200,15 @@ async function meteredDays(
     });
   }
   return days;
+}
+
+function earnedOf(sum: { billed_ms: number; gross_uusd: number; net_uusd: number }): EarningsSum {
+  return {
+    seconds: Math.floor(sum.billed_ms / SECOND_MS),
+    gross_usd: microToUsd(sum.gross_uusd),
+    fee_usd: microToUsd(sum.gross_uusd - sum.net_uusd),
+    net_usd: microToUsd(sum.net_uusd),
+  };
 }
 
 function billingRow(period: ListedPeriod, paidUntilMs: number): BillingRow {

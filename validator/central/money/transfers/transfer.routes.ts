@@ -9,6 +9,7 @@ import {
   TRANSFER_FIELD_NAMES,
   TransferCreditsDto,
   TransferHistoryDto,
+  TransferHistoryQuery,
   TransferResponse,
 } from './transfer.schemas.ts';
 import type { Transfers } from './transfer.service.ts';
@@ -76,10 +77,11 @@ export function registerTransferRoutes(
           summary: 'List transfers of credit',
           description:
             'Returns transfers that the account sent or received, newest first. Both paths are the same operation.',
+          querystring: TransferHistoryQuery,
           response: { 200: z.array(TransferHistoryDto) },
         },
       },
-      (request) => transfers.history(userOf(request)),
+      (request) => transfers.history(userOf(request), request.query),
     );
   }
 }

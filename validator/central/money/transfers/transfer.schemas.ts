@@ -3,12 +3,22 @@
 import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
 import type { FieldNames } from '../../platform/edge/field-names.ts';
-import { displayText, NaiveTime, optional, Usd, usdAmount } from '../../platform/wire.ts';
+import { PAGE } from '../../platform/openapi/field-texts.ts';
+import { PageQuery } from '../../platform/portal-answer.ts';
+import {
+  displayText,
+  NaiveTime,
+  optional,
+  queryNumber,
+  Usd,
+  usdAmount,
+} from '../../platform/wire.ts';
 
 const MAX_EMAIL_CHARS = 254;
 const MAX_NOTE_CHARS = 200;
 const SMALLEST_USD = 0.000001;
 const MAX_USD = 1_000_000_000;
+const MAX_LISTED = 1_000;
 
 export const TransferCreditsDto = z
   .object(
@@ -68,6 +78,19 @@ const history = described(
 
 export const TransferHistoryDto = z.object(history).meta({ id: 'TransferHistoryDto' });
 export type TransferHistoryDto = z.output<typeof TransferHistoryDto>;
+
+export const TransferHistoryQuery = z
+  .object(
+    described(
+      {
+        page: PageQuery.shape.page,
+        limit: queryNumber(z.int().min(1).max(MAX_LISTED).default(MAX_LISTED)),
+      },
+      { page: PAGE, limit: 'Maximum number of transfers per page, 1 to 1000.' },
+    ),
+  )
+  .meta({ example: { page: 1, limit: 20 } });
+export type TransferHistoryQuery = z.output<typeof TransferHistoryQuery>;
 
 export const TransferResponse = z
   .object({

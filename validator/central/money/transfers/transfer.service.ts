@@ -24,6 +24,7 @@ import { disputableCredit } from '../top-ups/paid-credit.ts';
 import type {
   TransferCreditsDto,
   TransferHistoryDto,
+  TransferHistoryQuery,
   TransferResponse,
 } from './transfer.schemas.ts';
 import {
@@ -33,8 +34,6 @@ import {
   listTransfers,
 } from './transfer.store.ts';
 
-/** Maximum number of entries in the history, newest first. */
-const MAX_HISTORY = 1_000;
 const HOUR_MS = 3_600_000;
 
 export type TransfersDeps = {
@@ -129,8 +128,11 @@ export function createTransfers(deps: TransfersDeps) {
     },
 
     /** Newest first. */
-    async history({ accountId }: UserIdentity): Promise<TransferHistoryDto[]> {
-      const rows = await listTransfers(db, accountId, MAX_HISTORY);
+    async history(
+      { accountId }: UserIdentity,
+      query: TransferHistoryQuery,
+    ): Promise<TransferHistoryDto[]> {
+      const rows = await listTransfers(db, accountId, query);
       return rows.map((row) => toHistory(accountId, row));
     },
   };

@@ -11,8 +11,12 @@ export async function insertTransfer(db: Db, row: Insertable<CreditTransfersTabl
   await db.insertInto('credit_transfers').values(row).execute();
 }
 
-/** Transfers that an account sent or received, newest first. */
-export function listTransfers(db: Db, accountId: string, limit: number): Promise<ListedTransfer[]> {
+/** Returns a page of the transfers that an account sent or received, newest first. `page` counts from 1. */
+export function listTransfers(
+  db: Db,
+  accountId: string,
+  { page, limit }: { page: number; limit: number },
+): Promise<ListedTransfer[]> {
   return db
     .selectFrom('credit_transfers')
     .innerJoin('accounts as sender', 'sender.id', 'credit_transfers.sender_id')
@@ -23,6 +27,7 @@ export function listTransfers(db: Db, accountId: string, limit: number): Promise
       either.or([either('sender_id', '=', accountId), either('recipient_id', '=', accountId)]),
     )
     .orderBy('seq', 'desc')
+    .offset((page - 1) * limit)
     .limit(limit)
     .execute();
 }

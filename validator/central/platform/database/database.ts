@@ -72,6 +72,7 @@ import { ledgerMonths } from './migrations/0061-ledger-months.ts';
 import { nodeSurvey } from './migrations/0063-node-survey.ts';
 import { metricCollections } from './migrations/0064-metric-collections.ts';
 import { logInTickets } from './migrations/0066-log-in-tickets.ts';
+import { sessionsAndChecks } from './migrations/0067-sessions-and-checks.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -138,6 +139,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   nodeSurvey,
   metricCollections,
   logInTickets,
+  sessionsAndChecks,
 ];
 
 /** Schema number of this program. */

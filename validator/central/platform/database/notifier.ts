@@ -163,6 +163,8 @@ function openChannel(
     const lost = new Promise<void>((resolve) => {
       connected.once('end', resolve);
       closing.signal.addEventListener('abort', () => resolve());
+      // The notifier may be closed while this connection is made, as in a start that fails.
+      if (closing.signal.aborted) resolve();
     });
     try {
       const { rows } = await connected.query<{ own: string }>(

@@ -63,7 +63,7 @@ function sealingOf(db: Db): Sealing | null {
 }
 
 /** Row of the table `meta` with a text that was sealed with the secret of this database. */
-const PROOF = 'secret_proof';
+export const SECRET_PROOF = 'secret_proof';
 
 /**
  * Rejects with ConfigError if the database was sealed with another secret: nothing could be read, and new rows would be
@@ -72,9 +72,9 @@ const PROOF = 'secret_proof';
 export async function requireOwnSecret(db: Database, sealing: Sealing): Promise<void> {
   const plain = db.withoutPlugins();
   const readProof = () =>
-    plain.selectFrom('meta').select('value').where('name', '=', PROOF).executeTakeFirst();
+    plain.selectFrom('meta').select('value').where('name', '=', SECRET_PROOF).executeTakeFirst();
   const proof = await readProof();
-  if (proof !== undefined) return requireOpens(sealing, proof.value, PROOF);
+  if (proof !== undefined) return requireOpens(sealing, proof.value, SECRET_PROOF);
   const earlier = await plain
     .selectFrom('templates')
     .select('environment_json as value')
@@ -84,11 +84,11 @@ export async function requireOwnSecret(db: Database, sealing: Sealing): Promise<
     requireOpens(sealing, earlier.value.slice(PREFIX.length), 'environment_json');
   await plain
     .insertInto('meta')
-    .values({ name: PROOF, value: sealing.seal(PROOF, PROOF) })
+    .values({ name: SECRET_PROOF, value: sealing.seal(SECRET_PROOF, SECRET_PROOF) })
     .onConflict((conflict) => conflict.column('name').doNothing())
     .execute();
   // Another process may have recorded its secret first.
-  requireOpens(sealing, (await readProof())?.value ?? '', PROOF);
+  requireOpens(sealing, (await readProof())?.value ?? '', SECRET_PROOF);
 }
 
 function requireOpens(sealing: Sealing, text: string, place: string): void {

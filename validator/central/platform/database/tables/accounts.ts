@@ -79,6 +79,8 @@ export type SessionsTable = {
   revoked_at: number | null;
   /** User-Agent of the log-in, shortened; null if the request had none. */
   client: string | null;
+  /** Session whose ticket began this one; null after a log-in. The sessions end together. */
+  creator_session_id: string | null;
 };
 
 /** Single-use tickets that begin a session; a used ticket is deleted. */
