@@ -32,7 +32,7 @@ it('prints links that respond with 200 to a browser', async () => {
       .output()
       .matchAll(/^ {2}\w+ +(https?:\S+)$/gm),
   ].map(([, url = '']) => url);
-  expect(links).toHaveLength(5);
+  expect(links).toHaveLength(6);
   for (const link of links) {
     const { status } = await fetch(link, { headers: { Accept: 'text/html' } });
     expect([link, status]).toEqual([link, 200]);

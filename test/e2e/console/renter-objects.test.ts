@@ -148,6 +148,7 @@ it('a volume is created, renamed and deleted', async () => {
 it('an official template is found, copied and changed', async () => {
   const page = await opened('/templates', 'Templates');
   await page.getByRole('searchbox').fill('no such template');
+  await page.keyboard.press('Enter');
   await page.getByText('No template matches').waitFor();
   await page.goto(`/templates/new?from=${DEFAULT_TEMPLATE}`);
   await named(page).fill('copied');

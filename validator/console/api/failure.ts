@@ -80,7 +80,7 @@ export function mayHaveSucceeded(error: unknown): boolean {
 const MAX_RETRIES = 2;
 
 /**
- * True if a request that had no earlier effect is repeated without asking: the server did not answer, or is starting or
+ * True if a request is repeated by itself, because the server did not answer, or is starting or
  * overloaded. `count` is the number of earlier repeats.
  */
 export function isRepeated(count: number, error: unknown): boolean {
