@@ -1,4 +1,4 @@
-/** Clients of the agents of the fleet: they answer inspections, proofs and checks as the conduct of the host says. */
+/** Clients of the agents of the fleet: they answer inspections, proofs and checks according to the conduct of the host. */
 import type { AgentClient } from '#shared/api/agent/agent-client.ts';
 import type { PortCheckRequest } from '#shared/api/agent/host-checks.ts';
 import type { Inventory } from '#shared/api/agent/inventory.ts';

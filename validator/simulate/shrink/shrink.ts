@@ -54,7 +54,9 @@ export function smallerShapes(shape: RunShape): RunShape[] {
 function fewer(shape: RunShape, key: 'days' | 'renters' | 'providers', least: number): RunShape[] {
   const count = shape[key];
   const counts = new Set([Math.floor(count / 2), Math.floor((3 * count) / 4), count - 1]);
-  return [...counts].filter((each) => each >= least).map((each) => ({ ...shape, [key]: each }));
+  return [...counts]
+    .filter((each) => each >= least && each < count)
+    .map((each) => ({ ...shape, [key]: each }));
 }
 
 function without(shape: RunShape, key: 'cheats' | 'host_faults' | 'service_faults'): RunShape[] {

@@ -97,7 +97,7 @@ export function createServices(parts: ServiceParts): Services {
   return { central, validator, payments, call };
 }
 
-/** What one process has. `number` counts the processes of the service. */
+/** State of one process. `number` counts the processes of the service. */
 type Process<Db> = { life: Life; db: Db; number: number };
 
 type Running<T> = { life: Life; user: SerialUser; service: T };
