@@ -170,11 +170,13 @@ async function startMeter(tx: Db, podId: string, { nowMs, atMs, cause }: Change)
 
 async function switchSegment(
   tx: Db,
-  meter: Meter,
+  found: Meter,
   to: PodState,
   { nowMs, atMs, cause }: Change,
 ): Promise<Meter> {
-  await lockRow(tx, 'accounts', meter.account_id);
+  await lockRow(tx, 'accounts', found.account_id);
+  // Another transaction may have settled the pod before this one had the lock.
+  const meter = (await findMeter(tx, found.pod_id)) ?? found;
   const isBillable = meter.is_billable === 1;
   const untilMs = isBillable ? await chargeableUntil(tx, meter, atMs) : atMs;
   const endMs = Math.max(untilMs, meter.since_ms, meter.settled_to_ms);
