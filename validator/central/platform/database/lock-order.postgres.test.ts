@@ -1,10 +1,13 @@
 /**
- * Transactions lock several rows in the order that `lockRow` documents. In each test one transaction waits for another.
+ * Transactions lock several rows in the order that `lockRow` documents, and read what they change under the lock. In each
+ * test one transaction waits for another.
  */
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../../../../test/fakes/eventually.ts';
 import { createPodScene, type PodScene } from '../../../../test/fakes/scenes/pod-scene.ts';
+import { openHolds } from '../../../../test/fakes/scenes/wallet.ts';
+import { settleAccounts } from '../../money/metering/settlement.service.ts';
 import { lockRow, lockRows } from './transactions.ts';
 
 let scene: PodScene;
@@ -49,4 +52,19 @@ it('locks several rows in the order of their ids', async () => {
     return { locked: both };
   });
   await locked;
+});
+
+it('charges a removed pod only what is left after the settlement for which the removal waited', async () => {
+  const { db, clock } = scene.market.ports;
+  const podId = await scene.running();
+  await scene.later(60_000);
+  const { removal } = await db.transaction().execute(async (tx) => {
+    await lockRow(tx, 'accounts', scene.account.id);
+    const waiting = scene.remove(podId);
+    await lockIsAwaited();
+    await settleAccounts(tx, [scene.account.id], clock.now());
+    expect((await openHolds(tx)).size).toBe(0);
+    return { removal: waiting };
+  });
+  expect((await removal).status).toBe(200);
 });
