@@ -2,12 +2,12 @@ import { Link } from 'wouter';
 import type { ApiOperations } from '../api/api.gen.ts';
 import { NumberField, SelectField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
+import { Outcome, useOutcome } from '../parts/outcome.tsx';
 import { Panel, QueryContent } from '../parts/panel.tsx';
 import { paths } from '../paths.ts';
 import { mayDo } from '../renter/pod-actions.ts';
 import type { PodTabProps } from '../renter/pod-page.tsx';
 import { useAction, useApi } from '../session/queries.tsx';
-import { Outcome, useOutcome } from './outcome.tsx';
 
 type SshKeys = ApiOperations['GET /ssh-keys']['response'];
 
@@ -62,7 +62,7 @@ function AddKey({ pod, keys }: PodTabProps & { keys: SshKeys }) {
           options={keys.map(({ id, name }) => ({ value: id, label: name }))}
         />
       </Form>
-      <Outcome outcome={outcome} />
+      <Outcome>{outcome.text}</Outcome>
     </>
   );
 }
@@ -105,7 +105,7 @@ function Notebook({ pod }: PodTabProps) {
           isRequired
         />
       </Form>
-      <Outcome outcome={outcome} />
+      <Outcome>{outcome.text}</Outcome>
     </>
   );
 }

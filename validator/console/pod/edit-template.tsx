@@ -4,12 +4,12 @@ import { ApiFailure } from '../api/failure.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { TextArea, TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
+import { Outcome, type OutcomeState, useOutcome } from '../parts/outcome.tsx';
 import { Panel } from '../parts/panel.tsx';
 import { TemplatePicker } from '../parts/template-picker.tsx';
 import { mayDo } from '../renter/pod-actions.ts';
 import type { PodTabProps } from '../renter/pod-page.tsx';
 import { useAction } from '../session/queries.tsx';
-import { Outcome, type OutcomeState, useOutcome } from './outcome.tsx';
 import { environmentText, type Parsed, parseEnvironment, parsePorts } from './template-text.ts';
 
 type FormProps = PodTabProps & { onDone: (text: string) => void };
@@ -34,7 +34,7 @@ export function EditTemplate({ pod }: PodTabProps) {
         </button>
       </div>
       {isAllowed ? null : <p className="faint small">The pod must run before it can be changed.</p>}
-      <Outcome outcome={outcome} />
+      <Outcome>{outcome.text}</Outcome>
       <Dialog
         title={`Edit pod ${pod.pod_name}`}
         isOpen={open === 'edit'}

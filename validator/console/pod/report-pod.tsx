@@ -3,12 +3,12 @@ import { Money } from '../parts/amounts.tsx';
 import { CheckboxField, SelectField, TextArea } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
 import { wordsOf } from '../parts/format.ts';
+import { Outcome, useOutcome } from '../parts/outcome.tsx';
 import { Panel, QueryContent } from '../parts/panel.tsx';
 import { Timeline } from '../parts/timeline.tsx';
 import type { Tone } from '../parts/tone.ts';
 import type { PodTabProps } from '../renter/pod-page.tsx';
 import { useAction, useApi } from '../session/queries.tsx';
-import { Outcome, useOutcome } from './outcome.tsx';
 
 const REASONS = [
   { value: 'wrong_gpu', label: 'Another GPU than offered' },
@@ -118,7 +118,7 @@ function ReportForm({ pod }: PodTabProps) {
           hint="It enters at once and runs commands that read the resources. Otherwise it rents the node as soon as the node is free."
         />
       </Form>
-      <Outcome outcome={outcome} />
+      <Outcome>{outcome.text}</Outcome>
     </>
   );
 }

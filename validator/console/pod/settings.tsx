@@ -3,6 +3,7 @@ import { Facts } from '../parts/facts.tsx';
 import { NumberField, TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
 import { formatUsd } from '../parts/format.ts';
+import { Outcome, useOutcome } from '../parts/outcome.tsx';
 import { Panel } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
 import { mayDo } from '../renter/pod-actions.ts';
@@ -10,7 +11,6 @@ import type { PodTabProps } from '../renter/pod-page.tsx';
 import { useAction } from '../session/queries.tsx';
 import { AccessPanel } from './access.tsx';
 import { EditTemplate } from './edit-template.tsx';
-import { Outcome, useOutcome } from './outcome.tsx';
 import { removalTime } from './removal-time.tsx';
 import { ReportPod } from './report-pod.tsx';
 import './pod.css';
@@ -82,7 +82,7 @@ function Limits({ pod }: PodTabProps) {
           hint="Minutes without use after which the pod stops. It is deleted later unless you set the limit again. Empty: never."
         />
       </Form>
-      <Outcome outcome={outcome} />
+      <Outcome>{outcome.text}</Outcome>
     </Panel>
   );
 }
@@ -134,7 +134,7 @@ function Removal({ pod }: PodTabProps) {
           isRequired
         />
       </Form>
-      <Outcome outcome={outcome} />
+      <Outcome>{outcome.text}</Outcome>
     </Panel>
   );
 }
