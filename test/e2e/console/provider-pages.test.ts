@@ -5,22 +5,10 @@ import { createSigner, toHex } from '#shared/signing/sr25519.ts';
 import { type ConsoleScene, createConsoleScene } from '../../fakes/scenes/console-scene.ts';
 import { DEFAULT_TEMPLATE } from '../../fakes/scenes/market-fixture.ts';
 import { expectAccessible, settled } from '../../fixtures/browser.ts';
+import { FAILED_CHECK } from '../../fixtures/failed-check.ts';
 
 const DAY_MS = 86_400_000;
 const POD_NAME = '<i>tenant</i>';
-const FAILED = {
-  check_id: 'disk_floor',
-  passed: false,
-  reason_code: 'DISK_LOW',
-  mode: 'enforce' as const,
-  severity: 'error' as const,
-  category: 'env' as const,
-  fatal: false,
-  measured: '3 GB free',
-  required: '100 GB free',
-  message: 'The disk is almost full',
-  remediation: 'Free space on the disk.',
-};
 
 let scene: ConsoleScene;
 let session: { token: string; name: string };
@@ -34,7 +22,7 @@ beforeAll(async () => {
   nodeId = node.id;
   const failed = await market.addNode();
   failedId = failed.id;
-  await market.report(failed, { verdict: 'failed', checks: [FAILED] });
+  await market.report(failed, { verdict: 'failed', checks: [FAILED_CHECK] });
   const account = await market.renter();
   await market.call('POST', `/executors/${nodeId}/rent`, {
     headers: account.key,
@@ -130,9 +118,9 @@ it('shows a failed check with measured and required value, effect and remedy', a
   const row = page.getByRole('row').filter({ hasText: 'Disk floor' });
   await row.waitFor();
   for (const text of [
-    FAILED.measured,
-    FAILED.required,
-    FAILED.remediation,
+    FAILED_CHECK.measured,
+    FAILED_CHECK.required,
+    FAILED_CHECK.remediation,
     'No new rentals',
     'docker system df',
   ]) {

@@ -11,6 +11,7 @@ import { letTimePass } from '../../fakes/passing-time.ts';
 import type { TestAccount } from '../../fakes/scenes/central-fixture.ts';
 import { type ConsoleScene, createConsoleScene } from '../../fakes/scenes/console-scene.ts';
 import { type ConsolePage, settled } from '../../fixtures/browser.ts';
+import { FAILED_CHECK } from '../../fixtures/failed-check.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const FOLDER = 'test/docs/screenshots';
@@ -18,21 +19,8 @@ const MAX_BYTES = 150_000;
 const WIDTH = 1_280;
 const HEIGHT = 720;
 const LINES = 400;
-const FAILED = {
-  check_id: 'disk_floor',
-  passed: false,
-  reason_code: 'DISK_LOW',
-  mode: 'enforce' as const,
-  severity: 'error' as const,
-  category: 'env' as const,
-  fatal: false,
-  measured: '3 GB free',
-  required: '100 GB free',
-  message: 'The disk is almost full',
-  remediation: 'Free space on the disk.',
-};
 const PASSED = {
-  ...FAILED,
+  ...FAILED_CHECK,
   check_id: 'gpu_count',
   passed: true,
   reason_code: 'OK',
@@ -59,7 +47,7 @@ beforeAll(async () => {
   await market.verifiedNode({ gpus: 1, price: 0.8, ...cardsOf('NVIDIA L40S') });
   const failed = await market.addNode({ gpus: 2 });
   failedId = failed.id;
-  await market.report(failed, { verdict: 'failed', checks: [FAILED, PASSED] });
+  await market.report(failed, { verdict: 'failed', checks: [FAILED_CHECK, PASSED] });
   podId = (await market.rent(account, node.id, { pod_name: 'train-7b', gpu_count: 2 })).body.id;
   await market.rent(account, node.id, { pod_name: 'notebook', gpu_count: 1 });
   await market.sync();
@@ -101,7 +89,7 @@ const PICTURES: readonly Picture[] = [
     name: 'verification',
     path: () => `/provider/nodes/${failedId}`,
     title: /^Node /,
-    shows: FAILED.measured,
+    shows: FAILED_CHECK.measured,
   },
 ];
 

@@ -1,6 +1,7 @@
 /** The provider's part of the console with one object of each kind. */
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { toHex } from '#shared/signing/sr25519.ts';
+import { FAILED_CHECK } from '../../fixtures/failed-check.ts';
 import { type TestMarket, testSigner } from './market-fixture.ts';
 
 /** Runs a script where a page shows it as markup. */
@@ -9,13 +10,7 @@ export const PROVIDER_PASSWORD = 'correct horse battery';
 
 const DAY_MS = 86_400_000;
 const FAILED = {
-  check_id: 'disk_floor',
-  passed: false,
-  reason_code: 'DISK_LOW',
-  mode: 'enforce' as const,
-  severity: 'error' as const,
-  category: 'env' as const,
-  fatal: false,
+  ...FAILED_CHECK,
   measured: MARKUP,
   required: MARKUP,
   message: MARKUP,
