@@ -88,6 +88,23 @@ it('shows a node with its price range and whether it can be rented', async () =>
   expect(page.problems.filter((text) => !text.includes('hardware-utilization'))).toEqual([]);
 });
 
+it('loads the style sheet of a page again after a lost request', async () => {
+  const page = await scene.open({ account });
+  await page.goto('/');
+  const lost: string[] = [];
+  await page.route('**/assets/*.css', (route) => {
+    if (lost.length > 0) return route.continue();
+    lost.push(route.request().url());
+    return route.abort();
+  });
+  await page.getByRole('link', { name: 'Market', exact: true }).click();
+  await page.getByRole('heading', { name: 'Market', level: 1 }).waitFor();
+  expect(lost).toHaveLength(1);
+  await expectAccessible(page);
+  const styled = await page.evaluate('[...document.styleSheets].map(({ href }) => href)');
+  expect(styled).toContain(lost[0]);
+});
+
 it('rents once, although the answers to the request and its automatic repeats are lost', async () => {
   const page = await scene.open({ account });
   await page.goto(`/rent?node=${cheap.id}`);
