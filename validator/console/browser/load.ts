@@ -25,7 +25,7 @@ export async function load<Result>(importFile: () => Promise<Result>): Promise<R
 /** Replaces a style sheet that failed. Rejects if it fails again. */
 async function loadStyles(address: string): Promise<void> {
   for (const link of document.querySelectorAll<HTMLLinkElement>('link[rel=stylesheet]')) {
-    if (link.sheet === null && link.getAttribute('href') === address) link.remove();
+    if (link.getAttribute('href') === address) link.remove();
   }
   const link = document.createElement('link');
   link.rel = 'stylesheet';
