@@ -4,7 +4,8 @@
 #   sh systemd/run.sh [--setup | --setup-tests] PROGRAM [ARGUMENT …]
 #
 # With --setup it first installs what is missing. --help or --version as the only argument needs neither installed
-# packages nor Node 26: the text of --help is in help.txt beside the program, which `npm run docs` writes.
+# packages nor Node 26: the text of --help is in help.txt beside the program, that of its command NAME in help-NAME.txt.
+# `npm run docs` writes these files.
 set -eu
 
 readonly INTERRUPTED=130
@@ -21,7 +22,10 @@ main() {
   esac
   program=$1
   shift
-  [ $# != 1 ] || print_text "$1"
+  case $# in
+    1) print_text "$1" help.txt ;;
+    2) print_text "$2" "help-$1.txt" ;;
+  esac
   case $setup in
     packages) set_up ;;
     tests) set_up --tests ;;
@@ -30,10 +34,10 @@ main() {
   run "$@"
 }
 
-# Prints the text of --help or --version and ends the script; returns for other arguments.
+# Prints the version, or the text of --help in file $2 if it exists, and ends the script; returns for other arguments.
 print_text() {
   case $1 in
-    --help) [ ! -e "${program%/*}/help.txt" ] || { cat "${program%/*}/help.txt" && exit; } ;;
+    --help) [ ! -e "${program%/*}/$2" ] || { cat "${program%/*}/$2" && exit; } ;;
     --version) sed -n 's/^  "version": "\(.*\)",$/\1/p' package.json && exit ;;
   esac
 }

@@ -35,14 +35,23 @@ export function acceptOnlyJson(server: HttpServer): void {
       }
       try {
         done(null, parseJson(body));
-      } catch {
-        request.bodyError = new ApiError('bad_request', 'The request body is not valid JSON', {
-          hint: 'Send one JSON value in UTF-8.',
-        });
+      } catch (error) {
+        request.bodyError = jsonError(error);
         done(null, undefined);
       }
     },
   );
+}
+
+/** Node reports JSON that is nested too deeply for its stack as RangeError. */
+function jsonError(error: unknown): ApiError {
+  return error instanceof RangeError
+    ? new ApiError('bad_request', 'The request body is nested too deeply', {
+        hint: 'Nest arrays and objects at most some hundred levels deep.',
+      })
+    : new ApiError('bad_request', 'The request body is not valid JSON', {
+        hint: 'Send one JSON value in UTF-8.',
+      });
 }
 
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i;

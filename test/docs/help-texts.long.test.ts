@@ -5,37 +5,40 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readDocument } from './generated.ts';
-import { HELP_FOLDERS, outputOf } from './help-texts.ts';
+import { HELP_TEXTS, outputOf } from './help-texts.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const { scripts, version } = JSON.parse(readDocument('package.json')) as {
   scripts: Record<string, string>;
   version: string;
 };
-const PROGRAM = /run\.sh (?:--setup(?:-tests)? )?(\S+)\/main\.ts$/;
-/** Names of the scripts by the folder of their program. */
+const PROGRAM = /run\.sh (?:--setup(?:-tests)? )?(\S+\/main\.ts.*)$/;
+/** Names of the scripts by their program. */
 const SCRIPTS = new Map(
   Object.entries(scripts).flatMap(([name, line]) => {
-    const folder = PROGRAM.exec(line)?.[1];
-    return folder === undefined ? [] : [[folder, name] as const];
+    const program = PROGRAM.exec(line)?.[1];
+    return program === undefined ? [] : [[program, name] as const];
   }),
 );
 
-describe.each(HELP_FOLDERS)('%s', (folder) => {
-  it('has a help.txt that equals its --help (otherwise run `npm run docs`)', async () => {
-    expect(readDocument(`${folder}/help.txt`)).toBe(await outputOf(folder, '--help'));
-  });
-
-  it('prints the version of package.json', async () => {
-    expect(await outputOf(folder, '--version')).toBe(`${version}\n`);
+describe.each(HELP_TEXTS)('$program', ({ program, path }) => {
+  it('has a text that equals its --help (otherwise run `npm run docs`)', async () => {
+    expect(readDocument(path)).toBe(await outputOf(program, '--help'));
   });
 });
+
+it.each(HELP_TEXTS.filter(({ program }) => !program.includes(' ')))(
+  '$program prints the version of package.json',
+  async ({ program }) => {
+    expect(await outputOf(program, '--version')).toBe(`${version}\n`);
+  },
+);
 
 describe('in a clone without packages', () => {
   const clone = mkdtempSync(join(tmpdir(), 'podwright-clone-'));
 
   beforeAll(() => {
-    const texts = HELP_FOLDERS.map((folder) => `${folder}/help.txt`);
+    const texts = HELP_TEXTS.map(({ path }) => path);
     for (const file of ['package.json', 'systemd/run.sh', ...texts]) {
       mkdirSync(dirname(join(clone, file)), { recursive: true });
       cpSync(join(ROOT, file), join(clone, file));
@@ -52,16 +55,16 @@ describe('in a clone without packages', () => {
       stdio: 'pipe',
     });
 
-  it.each([...SCRIPTS].filter(([folder]) => HELP_FOLDERS.includes(folder)))(
-    'the script of %s prints its help and version',
-    (folder, script) => {
-      expect(run(script, '--help')).toBe(readFileSync(join(clone, folder, 'help.txt'), 'utf8'));
-      expect(run(script, '--version')).toBe(`${version}\n`);
-    },
-  );
+  it.each(HELP_TEXTS)('the script of $program prints its help and version', ({ program, path }) => {
+    const script = SCRIPTS.get(program) ?? '';
+    expect(run(script, '--help')).toBe(readFileSync(join(clone, path), 'utf8'));
+    expect(run(script, '--version')).toBe(`${version}\n`);
+  });
 
-  it('every folder with a help.txt has a script', () => {
-    expect(HELP_FOLDERS.filter((folder) => !SCRIPTS.has(folder))).toEqual([]);
+  it('every script of a program has a text', () => {
+    expect([...SCRIPTS.keys()].toSorted()).toEqual(
+      HELP_TEXTS.map(({ program }) => program).toSorted(),
+    );
   });
 
   it('a script without set-up names the command that installs the packages', () => {

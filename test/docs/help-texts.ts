@@ -5,24 +5,36 @@ import { promisify } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** Folders of the programs that the scripts of package.json run; each has `main.ts` and `help.txt`. */
-export const HELP_FOLDERS = [
-  'agent',
-  'agent/ssh-gateway',
-  'test/bench',
-  'test/interface',
-  'test/run',
-  'test/soak',
-  'validator',
-  'validator/central',
-  'validator/embedded',
-  'validator/embedded/doctor',
-  'validator/provider-cli',
-  'validator/simulate',
+/** Programs and commands that the scripts of package.json run. */
+const PROGRAMS = [
+  'agent/main.ts',
+  'agent/main.ts host',
+  'agent/ssh-gateway/main.ts',
+  'test/bench/main.ts',
+  'test/docs/main.ts',
+  'test/interface/main.ts',
+  'test/record/main.ts',
+  'test/run/main.ts',
+  'test/soak/main.ts',
+  'validator/main.ts',
+  'validator/central/main.ts',
+  'validator/embedded/main.ts',
+  'validator/embedded/doctor/main.ts',
+  'validator/provider-cli/main.ts',
+  'validator/simulate/main.ts',
 ];
 
-/** Output of a program with one argument. */
-export async function outputOf(folder: string, argument: '--help' | '--version'): Promise<string> {
-  const main = join(ROOT, folder, 'main.ts');
-  return (await promisify(execFile)(process.execPath, [main, argument])).stdout;
+/** The text of a program is in help.txt beside it, that of its command NAME in help-NAME.txt. */
+export const HELP_TEXTS = PROGRAMS.map((program) => ({
+  program,
+  path: program.replace(/main\.ts(?: (\w+))?$/, (_, command?: string) =>
+    command === undefined ? 'help.txt' : `help-${command}.txt`,
+  ),
+}));
+
+/** Output of a program, or of its command, with one argument. */
+export async function outputOf(program: string, argument: '--help' | '--version'): Promise<string> {
+  const [main = '', ...words] = program.split(' ');
+  const args = [join(ROOT, main), ...words, argument];
+  return (await promisify(execFile)(process.execPath, args)).stdout;
 }

@@ -4,6 +4,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { acceptNoArguments } from '../run/no-arguments.ts';
 import { clientTypes } from './client-types.ts';
 import {
   COVERAGE_FILE,
@@ -12,7 +13,12 @@ import {
   readDocument,
   regenerate,
 } from './generated.ts';
-import { HELP_FOLDERS, outputOf } from './help-texts.ts';
+import { HELP_TEXTS, outputOf } from './help-texts.ts';
+
+acceptNoArguments(`Writes everything that is generated from the sources: tables of the READMEs, types of the console, texts of --help.
+
+  npm run docs
+`);
 
 for (const path of Object.keys(GENERATED)) {
   const before = readDocument(path);
@@ -22,7 +28,7 @@ for (const path of Object.keys(GENERATED)) {
 }
 write(COVERAGE_FILE, defaultCoverage());
 for (const [path, text] of await clientTypes()) write(path, text);
-for (const folder of HELP_FOLDERS) write(`${folder}/help.txt`, await outputOf(folder, '--help'));
+for (const text of HELP_TEXTS) write(text.path, await outputOf(text.program, '--help'));
 
 function write(path: string, text: string): void {
   writeFileSync(join(import.meta.dirname, '../..', path), text);

@@ -179,6 +179,7 @@ export async function createCentral(
     passwords,
     apiKeys,
     onboarding: billing.onboarding,
+    idempotency,
     above: { ...moneyForAccounts(clock), ...marketForAccounts, validators: validatorAccounts },
     deleteData: [delivery, billing, backups, market].map((module) => module.deleteAccountData),
   });

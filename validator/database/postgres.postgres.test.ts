@@ -1,6 +1,6 @@
 /** Connections to PostgreSQL with TLS, with configured limits, and through a pooler in transaction mode. */
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Kysely, sql } from 'kysely';
@@ -118,6 +118,23 @@ it.each([
   const error = await open(address()).catch((refusal: unknown) => refusal);
   expect(error).toMatchObject({ name: 'ConfigError', message: expect.stringMatching(message) });
   expect(String(error)).not.toContain('hush');
+});
+
+it('names the ways to give a password that the server requires', async () => {
+  const db = await open(secureUrl('localhost', 'ca.pem'));
+  try {
+    await sql`create role guest login password 'hush'`.execute(db);
+    const hba = await shown(db, 'hba_file');
+    writeFileSync(hba, `hostssl all guest all scram-sha-256\n${readFileSync(hba, 'utf8')}`);
+    await sql`select pg_reload_conf()`.execute(db);
+    const address = secureUrl('localhost', 'ca.pem').replace(`${SUPERUSER}:hush`, 'guest');
+    await expect(open(address)).rejects.toMatchObject({
+      name: 'ConfigError',
+      message: expect.stringContaining('requires a password: set PGPASSWORD'),
+    });
+  } finally {
+    await db.destroy();
+  }
 });
 
 async function shown(db: Kysely<unknown>, setting: string): Promise<string> {

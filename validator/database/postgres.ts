@@ -139,7 +139,10 @@ async function checkServer(target: DatabaseTarget): Promise<{ pooled: boolean }>
     }
     return { pooled: await isPooled(client) };
   } catch (cause) {
-    const what = `${target.variable}: PostgreSQL at ${placeOf(client)} cannot be used: ${reasonOf(cause)}`;
+    const place = `${target.variable}: PostgreSQL at ${placeOf(client)}`;
+    if (messageOf(cause).includes(NO_PASSWORD))
+      throw new ConfigError(`${place} ${PASSWORD_REMEDY}`);
+    const what = `${place} cannot be used: ${reasonOf(cause)}`;
     const remedy =
       'start the server, or correct the address (postgres://user:password@host:port/database)';
     if (isTlsRefusal(cause)) throw new ConfigError(`${what}; ${TLS_REMEDY}`, { cause });
@@ -155,6 +158,10 @@ async function checkServer(target: DatabaseTarget): Promise<{ pooled: boolean }>
 const CERTIFICATE_ERROR = /^(?:CERT_|DEPTH_ZERO_|ERR_TLS_CERT_|SELF_SIGNED_|UNABLE_TO_)/;
 /** Message of pg if the address requires TLS. */
 const NO_TLS = 'The server does not support SSL connections';
+/** Part of pg's message if the server requires a password and neither the address nor the environment has one. */
+const NO_PASSWORD = 'client password must be a string';
+const PASSWORD_REMEDY =
+  'requires a password: set PGPASSWORD, add the server to ~/.pgpass, or write the password into the address';
 const TLS_REMEDY =
   'sslrootcert of the address must name the certificate of the authority that signed the server’s certificate, ' +
   'and the certificate must be valid for the host of the address';

@@ -3,6 +3,7 @@
  * links.
  */
 import type { HttpServer } from '#shared/http/server.ts';
+import type { Idempotency } from '../platform/idempotency/idempotency.ts';
 import type { Onboarding } from '../platform/ports.ts';
 import type { Sweeps } from '../platform/schedule/retention.ts';
 import { type AccountPartsDeps, createAccountParts } from './account/account-parts.ts';
@@ -29,12 +30,14 @@ import { createSshKeys, deleteSshKeys } from './ssh-keys/ssh-key.service.ts';
 export type AccountsModuleDeps = Omit<AccountPartsDeps, 'requireOnboarded'> & {
   /** Null if the payment processor cannot pay accounts. */
   onboarding: Onboarding | null;
+  idempotency: Idempotency;
 };
 
 /** Composes the module. The returned `registerApi` registers its routes. */
-export function createAccountsModule({ onboarding, ...deps }: AccountsModuleDeps) {
+export function createAccountsModule({ onboarding, idempotency, ...deps }: AccountsModuleDeps) {
   const { ports, options, apiKeys } = deps;
   const { db, clock, random, secret } = ports;
+  const once = { clock, idempotency };
   const links = createChatLinks({ db, clock, random, secret, platform: ports.chat ?? null });
   const payoutAccounts = createPayoutAccounts({ db, clock, random, onboarding });
   const account = createAccountParts({
@@ -54,9 +57,12 @@ export function createAccountsModule({ onboarding, ...deps }: AccountsModuleDeps
     /** Registers routes below /api. */
     registerApi(api: HttpServer): void {
       account.register(api);
-      registerApiKeyRoutes(api, apiKeys);
+      registerApiKeyRoutes(api, { ...once, keys: apiKeys });
       registerSshKeyRoutes(api, createSshKeys({ db, clock, random }));
-      registerDockerCredentialRoutes(api, createDockerCredentials({ db, clock, random, secret }));
+      registerDockerCredentialRoutes(api, {
+        ...once,
+        credentials: createDockerCredentials({ db, clock, random, secret }),
+      });
       registerSecretRoutes(api, createSecrets({ db, clock, random, secret }));
       registerNotificationSettingRoutes(api, createNotificationSettings({ db, clock, random }));
       registerChatRoutes(api, links);

@@ -99,7 +99,7 @@ export function createMarket(deps: MailDeps, parts: MarketParts) {
   return {
     /** Registers the routes below /api. */
     registerApi(api: HttpServer): void {
-      templates.register(api);
+      templates.register(api, { clock, idempotency });
       executors.register(api);
       registerRentals(api, deps, {
         idempotency,

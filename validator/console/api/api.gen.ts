@@ -361,7 +361,11 @@ export type ApiOperations = {
 
 /** Operations that accept an Idempotency-Key. */
 export const KEYED_API_OPERATIONS: ReadonlySet<string> = new Set([
+  'POST /keys',
+  'POST /docker-credentials',
+  'POST /webhooks',
   'POST /webhooks/{id}/rotate-secret',
+  'POST /templates',
   'POST /executors/{executor_uuid}/rent',
   'POST /executors/rent-by-spec',
   'POST /bookmark',

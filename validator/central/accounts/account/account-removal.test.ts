@@ -9,6 +9,7 @@ import { moveMachineRequest } from '../../market/machine-requests/machine-reques
 import { CreateTemplate } from '../../market/templates/template.schemas.ts';
 import { createTemplates } from '../../market/templates/template.service.ts';
 import { keyBudgets } from '../../money/metering/key-budget-change.ts';
+import type { Db } from '../../platform/database/tables.ts';
 import type { UserIdentity } from '../../platform/identity.ts';
 import { CreateApiKey } from '../api-keys/api-key.schemas.ts';
 import { createApiKeys } from '../api-keys/api-key.service.ts';
@@ -136,20 +137,27 @@ it('stores nothing for requests that were authenticated before the deletion', as
   const secrets = createApiKeySecrets({ random, secret });
   const keys = { ...deps, log, secrets, retrievable: true, budgets: keyBudgets };
   await remove();
+  const inTransaction = <T>(work: (tx: Db) => Promise<T>) => db.transaction().execute(work);
   const late = await Promise.allSettled([
-    createApiKeys(keys).create(caller, CreateApiKey.parse({ name: 'late' })),
+    inTransaction((tx) =>
+      createApiKeys(keys).createIn(tx, caller, CreateApiKey.parse({ name: 'late' })),
+    ),
     createSshKeys(deps).create(
       caller,
       CreateSshKey.parse({ name: 'late', public_key: PUBLIC_KEY }),
     ),
-    createDockerCredentials({ ...deps, secret }).create(caller, {
-      name: 'late',
-      docker_username: 'ada',
-      docker_password: 'hush',
-    }),
-    createTemplates({ ...deps, checkRegistry: async () => undefined }).create(
-      caller,
-      CreateTemplate.parse({ name: 'late', docker_image: 'ubuntu' }),
+    inTransaction((tx) =>
+      createDockerCredentials({ ...deps, secret }).createIn(tx, caller, {
+        name: 'late',
+        docker_username: 'ada',
+        docker_password: 'hush',
+      }),
+    ),
+    inTransaction(
+      await createTemplates({ ...deps, checkRegistry: async () => undefined }).creation(
+        caller,
+        CreateTemplate.parse({ name: 'late', docker_image: 'ubuntu' }),
+      ),
     ),
   ]);
   expect(late).toMatchObject(

@@ -1,6 +1,8 @@
 /** Routes of API keys: /keys. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
 import { userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
 import {
@@ -20,7 +22,8 @@ const ownKeyErrors = {
   forbidden: 'the key belongs to another account',
 };
 
-export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
+export function registerApiKeyRoutes(api: HttpServer, deps: OnceDeps & { keys: ApiKeys }): void {
+  const { keys } = deps;
   api.get(
     '/keys',
     {
@@ -38,19 +41,22 @@ export function registerApiKeyRoutes(api: HttpServer, keys: ApiKeys): void {
   api.post(
     '/keys',
     {
-      config: { auth: 'session', fieldNames: KEY_FIELD_NAMES },
+      config: { auth: 'session', once: 'api-key', fieldNames: KEY_FIELD_NAMES },
       schema: {
         tags,
         summary: 'Create an API key',
         description:
           'Creates a key and returns it in full. A key without `scopes` has all rights; a key without budgets may spend the whole balance of the account. An account has at most 100 keys. A misspelt field is rejected, and the error names the field that was probably meant.',
         errors: { bad_request: 'the account has 100 keys, or `expires_at` is in the past' },
-        retry: 'Not safe: a repeat creates a second key. List the keys first.',
         body: CreateApiKey,
         response: { 200: ApiKey },
       },
     },
-    (request) => keys.create(userOf(request), request.body),
+    async (request, reply) => {
+      const effects = (tx: Db) => keys.createIn(tx, userOf(request), request.body);
+      await answerOnce(deps, { request, reply }, { schema: ApiKey, effects });
+      return reply;
+    },
   );
   api.get(
     '/keys/scopes',

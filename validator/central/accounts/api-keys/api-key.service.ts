@@ -208,30 +208,29 @@ export function createApiKeys(deps: ApiKeysDeps) {
       return shown(await ownKey(db, caller, id), caller);
     },
 
-    async create(caller: UserIdentity, body: CreateApiKey): Promise<ApiKeyResponse> {
+    /**
+     * Creates a key in `tx` and returns it in full. Throws `bad_request` above the limit, and for an expiry in the
+     * past.
+     */
+    async createIn(tx: Db, caller: UserIdentity, body: CreateApiKey): Promise<ApiKeyResponse> {
       if (body.expires_at !== undefined && body.expires_at <= clock.now()) {
         throw new ApiError('bad_request', 'expires_at is in the past');
       }
-      return db.transaction().execute(async (tx) => {
-        await lockAccount(tx, caller);
-        const present = await listApiKeys(tx, caller.accountId);
-        if (present.length >= MAX_KEYS_PER_ACCOUNT) {
-          throw new ApiError(
-            'bad_request',
-            `An account has at most ${MAX_KEYS_PER_ACCOUNT} API keys`,
-            {
-              hint: 'Delete a key that is no longer used.',
-            },
-          );
-        }
-        const { row, key } = await add(tx, caller.accountId, body);
-        const limits = {
-          dailyUusd: microOrNull(body.daily_budget_usd),
-          totalUusd: microOrNull(body.max_budget_usd),
-        };
-        await budgets.add(tx, { id: row.id, accountId: caller.accountId }, limits);
-        return toResponse(row, key, { ...NEW_KEY, limits });
-      });
+      await lockAccount(tx, caller);
+      const present = await listApiKeys(tx, caller.accountId);
+      if (present.length >= MAX_KEYS_PER_ACCOUNT) {
+        const message = `An account has at most ${MAX_KEYS_PER_ACCOUNT} API keys`;
+        throw new ApiError('bad_request', message, {
+          hint: 'Delete a key that is no longer used.',
+        });
+      }
+      const { row, key } = await add(tx, caller.accountId, body);
+      const limits = {
+        dailyUusd: microOrNull(body.daily_budget_usd),
+        totalUusd: microOrNull(body.max_budget_usd),
+      };
+      await budgets.add(tx, { id: row.id, accountId: caller.accountId }, limits);
+      return toResponse(row, key, { ...NEW_KEY, limits });
     },
 
     async update(caller: UserIdentity, id: string, body: UpdateApiKey): Promise<ApiKeyResponse> {

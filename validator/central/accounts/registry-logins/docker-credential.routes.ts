@@ -1,6 +1,8 @@
 /** Routes of logins for image registries: /docker-credentials. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
+import type { Db } from '../../platform/database/tables.ts';
+import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
 import { userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
 import {
@@ -16,8 +18,9 @@ const response = { 200: DockerCredential };
 
 export function registerDockerCredentialRoutes(
   api: HttpServer,
-  credentials: DockerCredentials,
+  deps: OnceDeps & { credentials: DockerCredentials },
 ): void {
+  const { credentials } = deps;
   api.get(
     '/docker-credentials',
     {
@@ -34,19 +37,22 @@ export function registerDockerCredentialRoutes(
   api.post(
     '/docker-credentials',
     {
-      config,
+      config: { ...config, once: 'docker-credential' },
       schema: {
         tags,
         summary: 'Add a login for an image registry',
         description:
           'Stores a user name and a password for private images. A template names the login in `docker_credential_id`; the node receives the login when it pulls the image.',
         errors: { bad_request: 'the account has 100 logins' },
-        retry: 'Not safe: a repeat stores a second login. List the logins first.',
         body: CreateDockerCredential,
         response,
       },
     },
-    (request) => credentials.create(userOf(request), request.body),
+    async (request, reply) => {
+      const effects = (tx: Db) => credentials.createIn(tx, userOf(request), request.body);
+      await answerOnce(deps, { request, reply }, { schema: DockerCredential, effects });
+      return reply;
+    },
   );
   api.get(
     '/docker-credentials/:id',

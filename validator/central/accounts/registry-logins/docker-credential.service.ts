@@ -58,7 +58,12 @@ export function createDockerCredentials(deps: {
       return toResponse(await requireOwn(db, caller, id));
     },
 
-    create(caller: UserIdentity, body: CreateDockerCredential): Promise<DockerCredentialResponse> {
+    /** Adds a login in `tx`. Throws `bad_request` above the limit. */
+    async createIn(
+      tx: Db,
+      caller: UserIdentity,
+      body: CreateDockerCredential,
+    ): Promise<DockerCredentialResponse> {
       const nowMs = clock.now();
       const id = random.uuid();
       const row: DockerCredential = {
@@ -70,18 +75,16 @@ export function createDockerCredentials(deps: {
         created_at: nowMs,
         updated_at: nowMs,
       };
-      return db.transaction().execute(async (tx) => {
-        await lockAccount(tx, caller);
-        if ((await listDockerCredentials(tx, caller.accountId)).length >= MAX_PER_ACCOUNT) {
-          throw new ApiError(
-            'bad_request',
-            `An account has at most ${MAX_PER_ACCOUNT} Docker credentials`,
-            { hint: 'Delete a credential that is no longer used.' },
-          );
-        }
-        await insertDockerCredential(tx, row);
-        return toResponse(row);
-      });
+      await lockAccount(tx, caller);
+      if ((await listDockerCredentials(tx, caller.accountId)).length >= MAX_PER_ACCOUNT) {
+        throw new ApiError(
+          'bad_request',
+          `An account has at most ${MAX_PER_ACCOUNT} Docker credentials`,
+          { hint: 'Delete a credential that is no longer used.' },
+        );
+      }
+      await insertDockerCredential(tx, row);
+      return toResponse(row);
     },
 
     /** Updates a login. The change affects pods that are launched afterwards. */

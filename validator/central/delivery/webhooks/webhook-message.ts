@@ -28,9 +28,9 @@ export function createWebhookSecrets({ secret, random }: { secret: Uint8Array; r
   return {
     seal: (text: string, webhookId: string): string => sealing.seal(text, webhookId),
 
-    /** Returns the encryption of stored answers that contain a webhook's secret. */
-    answersOf(webhookId: string): AtRest {
-      const place = `answer:${webhookId}`;
+    /** Returns the encryption of stored answers that contain a secret of this webhook or account. */
+    answersOf(id: string): AtRest {
+      const place = `answer:${id}`;
       return {
         seal: (body) => sealing.seal(body, place),
         open: (stored) => sealing.open(stored, place),

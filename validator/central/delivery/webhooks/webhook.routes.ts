@@ -41,7 +41,7 @@ export function registerWebhookRoutes(
   api.post(
     '/webhooks',
     {
-      config,
+      config: { ...config, once: 'webhook' },
       schema: {
         tags,
         summary: 'Create a webhook',
@@ -51,14 +51,25 @@ export function registerWebhookRoutes(
           validation_error: 'the address is not https, or not public',
           bad_request: 'the account has too many webhooks',
         },
-        retry:
-          'Not safe: a repeat creates a second webhook, and both receive every event. List the webhooks first.',
         body: CreateWebhook,
         response: { 201: WebhookWithSecret },
       },
     },
-    async (request, reply) =>
-      reply.status(201).send(await webhooks.create(userOf(request), request.body)),
+    async (request, reply) => {
+      const caller = userOf(request);
+      const effects = await webhooks.creation(caller, request.body);
+      await answerOnce(
+        deps,
+        { request, reply },
+        {
+          schema: WebhookWithSecret,
+          status: 201,
+          effects,
+          atRest: webhooks.answersOf(caller.accountId),
+        },
+      );
+      return reply;
+    },
   );
   api.get(
     '/webhooks/:id',

@@ -80,10 +80,13 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
     },
 
     /**
-     * Creates a webhook that receives events from now on. Throws `bad_request` above the limit, and `validation_error`
-     * for a URL that is not allowed.
+     * Returns the creation of a webhook that receives events from now on, to be called in a transaction. Throws
+     * `validation_error` for a URL that is not allowed; the creation throws `bad_request` above the limit.
      */
-    async create(caller: UserIdentity, body: CreateWebhook): Promise<WebhookWithSecret> {
+    async creation(
+      caller: UserIdentity,
+      body: CreateWebhook,
+    ): Promise<(tx: Db) => Promise<WebhookWithSecret>> {
       const { accountId } = caller;
       const url = requireTarget(body.url);
       const after = await feedEnd(db, accountId);
@@ -107,7 +110,7 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
         created_at: nowMs,
         updated_at: nowMs,
       };
-      await db.transaction().execute(async (tx) => {
+      return async (tx) => {
         await lockAccount(tx, caller);
         if ((await listWebhooks(tx, accountId)).length >= MAX_PER_ACCOUNT) {
           throw new ApiError('bad_request', `An account has at most ${MAX_PER_ACCOUNT} webhooks`, {
@@ -115,8 +118,8 @@ export function createWebhooks({ db, clock, random, secrets, targets }: Webhooks
           });
         }
         await insertWebhook(tx, row);
-      });
-      return { ...toResponse(row), secret };
+        return { ...toResponse(row), secret };
+      };
     },
 
     /** Updates the webhook. If the URL changes or the webhook is enabled, the waiting event is sent at once. */

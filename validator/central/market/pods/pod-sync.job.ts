@@ -74,6 +74,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
   let isGathering = false;
   /** Time of the next poll while nothing is woken, in wall clock time. Used only with `pollMs`. */
   let nextPollMs = 0;
+  const startedMs = clock.now();
 
   const wakeLoop = () => syncing?.wake();
 
@@ -145,7 +146,8 @@ export function createPodSyncJob(deps: SyncJobDeps) {
   async function watch(): Promise<void> {
     const longestMs = Math.max(syncIntervalMs, LAST_BACKOFF_MS);
     await queue.pullIn(longestMs);
-    const delayMs = await queue.delayMs();
+    // After a downtime all nodes are late at first, which more concurrency does not change.
+    const delayMs = Math.min(await queue.delayMs(), clock.now() - startedMs);
     if (delayMs < LATE_MS) return;
     log.warn(
       { delay_seconds: Math.round(delayMs / 1_000) },

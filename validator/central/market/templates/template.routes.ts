@@ -1,6 +1,7 @@
 /** /templates. */
 import { z } from 'zod';
 import type { HttpServer } from '#shared/http/server.ts';
+import { answerOnce, type OnceDeps } from '../../platform/idempotency/once.ts';
 import { userIfAny, userOf } from '../../platform/identity.ts';
 import { IdParams } from '../../platform/wire.ts';
 import {
@@ -14,7 +15,11 @@ import type { Templates } from './template.service.ts';
 const tags = ['Templates'];
 
 /** Registers the routes. Reading needs no credential. With a credential, the account's own templates are included. */
-export function registerTemplateRoutes(api: HttpServer, templates: Templates): void {
+export function registerTemplateRoutes(
+  api: HttpServer,
+  deps: OnceDeps & { templates: Templates },
+): void {
+  const { templates } = deps;
   api.get(
     '/templates',
     {
@@ -50,7 +55,7 @@ export function registerTemplateRoutes(api: HttpServer, templates: Templates): v
   api.post(
     '/templates',
     {
-      config: { auth: 'user' },
+      config: { auth: 'user', once: 'template' },
       schema: {
         tags,
         summary: 'Create a template',
@@ -60,12 +65,15 @@ export function registerTemplateRoutes(api: HttpServer, templates: Templates): v
           template_invalid: 'the image, a command, a variable or a volume is malformed',
           rate_limited: 'the account created 20 templates within an hour',
         },
-        retry: 'Not safe: a repeat creates a second template with the same name.',
         body: CreateTemplate,
         response: { 200: TemplateResponse },
       },
     },
-    (request) => templates.create(userOf(request), request.body),
+    async (request, reply) => {
+      const effects = await templates.creation(userOf(request), request.body);
+      await answerOnce(deps, { request, reply }, { schema: TemplateResponse, effects });
+      return reply;
+    },
   );
   api.put(
     '/templates/:id',

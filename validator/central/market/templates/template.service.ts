@@ -60,7 +60,14 @@ export function createTemplates(deps: {
       return rowFor(accountId, template);
     },
 
-    async create(caller: UserIdentity, body: CreateTemplate): Promise<TemplateResponse> {
+    /**
+     * Checks the paths and the registry, which may take seconds, and returns the creation, to be called in a
+     * transaction.
+     */
+    async creation(
+      caller: UserIdentity,
+      body: CreateTemplate,
+    ): Promise<(tx: Db) => Promise<TemplateResponse>> {
       checkTemplatePaths(body);
       await checkRegistry(body.docker_image);
       const nowMs = clock.now();
@@ -73,11 +80,11 @@ export function createTemplates(deps: {
         created_at: nowMs,
         updated_at: nowMs,
       };
-      return db.transaction().execute(async (tx) => {
+      return async (tx) => {
         await requireCredentialOf(tx, caller.accountId, template.docker_credential_id);
         await addTemplate(tx, caller.accountId, template);
         return templateResponse(template);
-      });
+      };
     },
 
     /**

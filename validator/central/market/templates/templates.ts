@@ -1,6 +1,7 @@
 /** Composes templates: their routes, and the official templates. */
 import type { HttpServer } from '#shared/http/server.ts';
 import type { CentralDeps } from '../../platform/central-deps.ts';
+import type { OnceDeps } from '../../platform/idempotency/once.ts';
 import { ensureOfficialTemplates } from './official-templates.ts';
 import type { CheckRegistry } from './registry-check.ts';
 import { registerTemplateRoutes } from './template.routes.ts';
@@ -18,6 +19,7 @@ export function createTemplateParts(
     prepare: () => ensureOfficialTemplates(db, clock),
 
     /** Registers the routes below /api. */
-    register: (api: HttpServer) => registerTemplateRoutes(api, templates),
+    register: (api: HttpServer, once: OnceDeps) =>
+      registerTemplateRoutes(api, { ...once, templates }),
   };
 }

@@ -128,6 +128,19 @@ it.each<[string, Method, string, number]>([
   },
 );
 
+it('names a body that is nested too deeply', async () => {
+  await start();
+  const { key } = await central.signUp();
+  const depth = 20_000;
+  const body = '['.repeat(depth) + ']'.repeat(depth);
+  const headers = { 'content-type': 'application/json', ...key };
+  const { statusCode, payload } = await send('POST', '/api/templates', headers, body);
+  expect([statusCode, JSON.parse(payload).message]).toEqual([
+    400,
+    'The request body is nested too deeply',
+  ]);
+});
+
 it('a path with a trailing slash returns the same response as without it, and no redirect', async () => {
   await start();
   const account = await central.signUp();

@@ -1,4 +1,4 @@
-/** Idempotency-Key on a route of the portal. */
+/** Idempotency-Key on a route of the portal, and on routes that create objects of an account. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import {
   createTestMarket,
@@ -80,3 +80,30 @@ it('stores error responses, too; two providers can use the same key', async () =
   const others = await market.logIn(testSigner(3));
   expect(await add(NODE, 'k', others)).toMatchObject({ status: 200, replayed: undefined });
 });
+
+const CREATIONS = [
+  ['/templates', { name: 'mine', docker_image: 'ubuntu' }],
+  ['/keys', { name: 'for a script' }],
+  ['/docker-credentials', { docker_username: 'ada', docker_password: 'hush' }],
+  ['/webhooks', { url: 'https://hooks.example.org/events' }],
+] as const;
+
+it.each(CREATIONS)(
+  'POST %s creates one object per key, and returns its first answer',
+  async (path, body) => {
+    const { session } = await market.signUp();
+    const headers = { ...session, 'idempotency-key': 'k' };
+    const create = () =>
+      market.server.inject({ method: 'POST', url: `/api${path}`, headers, payload: body });
+    const first = await create();
+    expect(first.statusCode, first.body).toBeLessThan(300);
+    const repeat = await create();
+    expect([repeat.statusCode, repeat.body]).toEqual([first.statusCode, first.body]);
+    expect(repeat.headers['idempotent-replayed']).toBe('true');
+    const list = await market.call('GET', path, { headers: session });
+    const ids = list.body.map(({ id }: { id: string }) => id);
+    expect(ids.filter((id: string) => id === first.json().id)).toHaveLength(1);
+    const { body: other } = await market.call('POST', path, { headers: session, body });
+    expect(other.id).not.toBe(first.json().id);
+  },
+);
