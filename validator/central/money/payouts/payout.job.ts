@@ -15,7 +15,7 @@ export type PayoutJobDeps = {
   clock: Clock;
   log: Log;
   processor: PayoutProcessor;
-  payouts: Pick<Payouts, 'settle'>;
+  payouts: Pick<Payouts, 'settle' | 'withdrawalOf'>;
   /** Shortest pause between two passes. */
   pollMs?: number | undefined;
 };
@@ -28,11 +28,18 @@ export function createPayoutJob({ db, clock, log, processor, payouts, pollMs }: 
     await changePayout(db, row, { due_at: due, last_error: error });
   }
 
-  async function attempt(row: PayoutRow): Promise<void> {
+  /** Returns the processor's answer. A payout that was never sent is declined here if its party was banned since. */
+  async function answerOf(row: PayoutRow): Promise<PayoutAnswer> {
     const { id, amount_uusd: amountUusd, method, address, network } = row;
+    const withdrawal = row.attempts === 1 ? await payouts.withdrawalOf(row) : null;
+    return withdrawal ?? processor.send({ key: id, amountUusd, method, address, network });
+  }
+
+  async function attempt(row: PayoutRow): Promise<void> {
+    const { id } = row;
     let answer: PayoutAnswer;
     try {
-      answer = await processor.send({ key: id, amountUusd, method, address, network });
+      answer = await answerOf(row);
     } catch (error) {
       const text = messageOf(error).slice(0, MAX_ERROR_CHARS);
       log.warn(
@@ -41,7 +48,7 @@ export function createPayoutJob({ db, clock, log, processor, payouts, pollMs }: 
       );
       return postpone(row, text);
     }
-    log.info({ payout: id, state: answer.state }, 'payout processor answered');
+    log.info({ payout: id, state: answer.state }, 'payout has an answer');
     await payouts.settle(id, processor.name, answer);
     if (answer.state === 'pending') await postpone({ ...row, state: 'pending' }, null);
   }

@@ -164,6 +164,14 @@ export function createPayouts({ db, clock, random, pods, payoutKeyOf }: PayoutsD
     request: (party: Party): Promise<PayoutRequest> =>
       moneyTransaction({ db, clock, random }, (tx) => requestIn(tx, party)),
 
+    /** Declines a payout whose party may not be paid any more, such as a provider that was banned; otherwise null. */
+    async withdrawalOf(row: PayoutRow): Promise<PayoutAnswer | null> {
+      const party = partyOf(row.party);
+      if (party !== null && (await destinationOf(db, party)) !== null) return null;
+      const reason = 'the provider is banned, or the account has no payout method any more';
+      return { state: 'declined', externalId: null, reason };
+    },
+
     /** Applies the processor's answer. Returns false if it is a repetition or contradicts one that was posted. */
     async settle(id: string, processor: string, answer: PayoutAnswer): Promise<boolean> {
       return moneyTransaction({ db, clock, random }, async (tx) => {

@@ -162,6 +162,25 @@ describe('a payout', () => {
     expect(placed.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
   });
 
+  it('is not sent if its provider was banned since the request, and is paid after the end of the ban', async () => {
+    const { provider, payouts, db } = scene;
+    const setBan = (at: number | null) =>
+      db.updateTable('providers').set({ banned_at: at }).execute();
+    await scene.earn(provider, 30 * USD);
+    await payouts.request(provider);
+    await setBan(1);
+    await scene.payOut();
+    expect(await scene.rows()).toMatchObject([
+      { state: 'voided', last_error: expect.stringContaining('banned') },
+    ]);
+    expect(await scene.books()).toEqual([]);
+    expect(await scene.balance(provider)).toEqual({ posted: 30 * USD, pending: 0 });
+    await setBan(null);
+    await payouts.request(provider);
+    await scene.payOut();
+    expect(await scene.paidToWorld()).toBe(30 * USD);
+  });
+
   it('is refused to banned providers', async () => {
     await scene.earn(scene.provider, 30 * USD);
     await scene.db.updateTable('providers').set({ banned_at: 1 }).execute();
