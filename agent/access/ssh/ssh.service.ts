@@ -19,6 +19,8 @@ import type { SshStore } from './ssh.store.ts';
 
 export type SshService = ReturnType<typeof createSshService>;
 
+type SpecifiedPod = { row: PodRow; spec: PodSpec };
+
 /** User of shells in pods; templates do not name one. */
 export const POD_USER = 'root';
 /** Timeout for the gateway to release a port after the snapshot changed. */
@@ -61,10 +63,9 @@ export function createSshService(deps: {
       : spec.ssh_public_keys;
   }
 
-  function gatewayPod(row: PodRow): GatewayPod[] {
-    const spec = specOf(row);
+  function gatewayPod({ row, spec }: SpecifiedPod): GatewayPod[] {
     const port = portOf(row, spec);
-    const host_key = store.get(row.id)?.host_key;
+    const host_key = port === null ? undefined : store.get(row.id)?.host_key;
     if (port === null || host_key === undefined) return [];
     return [
       {
@@ -80,20 +81,21 @@ export function createSshService(deps: {
     ];
   }
 
+  /** Runs after every write, so it parses each spec once, and none of a removed pod. */
   function publish(): void {
     publishing = false;
     if (closed) return;
-    const rows = records.list();
-    link.publish({ pods: rows.flatMap(gatewayPod) });
-    writeKeyFolders(rows);
+    const pods = records.live().map((row) => ({ row, spec: specOf(row) }));
+    link.publish({ pods: pods.flatMap(gatewayPod) });
+    writeKeyFolders(pods);
   }
 
   /** Writes the keys of pods that bring their own server. */
-  function writeKeyFolders(rows: readonly PodRow[]): void {
-    const own = rows.filter((row) => row.phase !== 'removed' && specOf(row).publish_own_sshd);
+  function writeKeyFolders(pods: readonly SpecifiedPod[]): void {
+    const own = pods.filter(({ spec }) => spec.publish_own_sshd);
     try {
-      for (const row of own) keyFolders.write(row.id, keysOf(row, specOf(row)));
-      if (!deps.isRebuilding()) keyFolders.retain(new Set(own.map((row) => row.id)));
+      for (const { row, spec } of own) keyFolders.write(row.id, keysOf(row, spec));
+      if (!deps.isRebuilding()) keyFolders.retain(new Set(own.map(({ row }) => row.id)));
     } catch (error) {
       // Retried with the next change or the next start.
       log.error(
