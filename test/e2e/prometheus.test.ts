@@ -8,7 +8,7 @@ const SHIPPED = new URL('../../systemd/prometheus/', import.meta.url).pathname;
 const RULE_TEST = join(SHIPPED, 'podwright.rules.test.yml');
 
 it('the alert rules pass promtool’s tests', async () => {
-  const limits = { timeoutMs: 30_000, maxOutputBytes: 1_000_000 };
+  const limits = { timeoutMs: 100_000, maxOutputBytes: 1_000_000 };
   const tried = await runCommand('promtool', ['test', 'rules', RULE_TEST], limits);
   expect(tried).toMatchObject({ exitCode: 0 });
 });
