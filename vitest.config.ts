@@ -30,6 +30,8 @@ const postgresTests = databaseTests.filter((path) =>
   ),
 );
 
+/** Long tests run for minutes on a busy computer. */
+const LONG_TIMEOUT_MS = 600_000;
 const ENGINE = 'test/engine.setup.ts';
 const POSTGRES = 'test/postgres.setup.ts';
 
@@ -58,16 +60,23 @@ export default defineConfig({
         include: ['{agent,validator,test}/**/*.long.test.ts'],
         exclude: ['**/*.postgres.long.test.ts'],
         globalSetup: [ENGINE],
+        testTimeout: LONG_TIMEOUT_MS,
       }),
       project('long-postgres', 3, {
         include: databaseTests.filter((path) => !postgresTests.includes(path)),
         globalSetup: [ENGINE, POSTGRES],
+        testTimeout: LONG_TIMEOUT_MS,
       }),
     ],
   },
 });
 
-type ProjectOptions = { include: string[]; exclude?: string[]; globalSetup: string[] };
+type ProjectOptions = {
+  include: string[];
+  exclude?: string[];
+  globalSetup: string[];
+  testTimeout?: number;
+};
 
 function project(name: string, groupOrder: number, options: ProjectOptions) {
   return { extends: true as const, test: { name, sequence: { groupOrder }, ...options } };
