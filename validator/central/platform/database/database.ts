@@ -73,6 +73,7 @@ import { nodeSurvey } from './migrations/0063-node-survey.ts';
 import { metricCollections } from './migrations/0064-metric-collections.ts';
 import { logInTickets } from './migrations/0066-log-in-tickets.ts';
 import { sessionsAndChecks } from './migrations/0067-sessions-and-checks.ts';
+import { earningsByNode } from './migrations/0068-earnings-by-node.ts';
 import { POSTGRES_DIALECT, SQLITE_DIALECT, type SqlDialect } from './sql-dialects.ts';
 import type { Database, Db, Tables } from './tables.ts';
 
@@ -140,6 +141,7 @@ const MIGRATIONS: readonly ((dialect: SqlDialect) => string[])[] = [
   metricCollections,
   logInTickets,
   sessionsAndChecks,
+  earningsByNode,
 ];
 
 /** Schema number of this program. */
