@@ -1,6 +1,6 @@
 /** All pages: their path, who may see them, and their place in the navigation. */
 import type { ComponentType } from 'react';
-import { lazyPart } from './parts/lazy-part.tsx';
+import { lazyPage } from './parts/lazy-part.tsx';
 import { paths } from './paths.ts';
 import { HomePage } from './renter/home-page.tsx';
 
@@ -26,47 +26,47 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Market',
     audience: 'renter',
     group: 'Rent',
-    page: lazyPart(() => import('./market/market-page.tsx').then(({ MarketPage }) => MarketPage)),
+    page: lazyPage(() => import('./market/market-page.tsx').then(({ MarketPage }) => MarketPage)),
   },
   {
     path: '/market/:id',
     title: 'Node',
     audience: 'renter',
-    page: lazyPart(() => import('./market/node-page.tsx').then(({ NodePage }) => NodePage)),
+    page: lazyPage(() => import('./market/node-page.tsx').then(({ NodePage }) => NodePage)),
   },
   {
     path: paths.rent,
     title: 'Rent a pod',
     audience: 'renter',
     group: 'Rent',
-    page: lazyPart(() => import('./market/rent-page.tsx').then(({ RentPage }) => RentPage)),
+    page: lazyPage(() => import('./market/rent-page.tsx').then(({ RentPage }) => RentPage)),
   },
   {
     path: paths.pods,
     title: 'Pods',
     audience: 'renter',
     group: 'Rent',
-    page: lazyPart(() => import('./renter/pods-page.tsx').then(({ PodsPage }) => PodsPage)),
+    page: lazyPage(() => import('./renter/pods-page.tsx').then(({ PodsPage }) => PodsPage)),
   },
   {
     path: '/pods/:id/:tab?',
     title: 'Pod',
     audience: 'renter',
-    page: lazyPart(() => import('./renter/pod-page.tsx').then(({ PodPage }) => PodPage)),
+    page: lazyPage(() => import('./renter/pod-page.tsx').then(({ PodPage }) => PodPage)),
   },
   {
     path: paths.logs(),
     title: 'Logs',
     audience: 'renter',
     group: 'Rent',
-    page: lazyPart(() => import('./logs/logs-page.tsx').then(({ LogsPage }) => LogsPage)),
+    page: lazyPage(() => import('./logs/logs-page.tsx').then(({ LogsPage }) => LogsPage)),
   },
   {
     path: paths.volumes,
     title: 'Volumes',
     audience: 'renter',
     group: 'Rent',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./renter/volumes-page.tsx').then(({ VolumesPage }) => VolumesPage),
     ),
   },
@@ -74,14 +74,14 @@ export const ROUTES: readonly PageRoute[] = [
     path: '/volumes/:id',
     title: 'Volume',
     audience: 'renter',
-    page: lazyPart(() => import('./renter/volume-page.tsx').then(({ VolumePage }) => VolumePage)),
+    page: lazyPage(() => import('./renter/volume-page.tsx').then(({ VolumePage }) => VolumePage)),
   },
   {
     path: paths.templates,
     title: 'Templates',
     audience: 'renter',
     group: 'Rent',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./renter/templates-page.tsx').then(({ TemplatesPage }) => TemplatesPage),
     ),
   },
@@ -89,7 +89,7 @@ export const ROUTES: readonly PageRoute[] = [
     path: '/templates/new',
     title: 'Create a template',
     audience: 'renter',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./renter/template-page.tsx').then(({ NewTemplatePage }) => NewTemplatePage),
     ),
   },
@@ -97,7 +97,7 @@ export const ROUTES: readonly PageRoute[] = [
     path: '/templates/:id',
     title: 'Template',
     audience: 'renter',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./renter/template-page.tsx').then(({ TemplatePage }) => TemplatePage),
     ),
   },
@@ -106,13 +106,13 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Money',
     audience: 'renter',
     group: 'Account',
-    page: lazyPart(() => import('./money/money-page.tsx').then(({ MoneyPage }) => MoneyPage)),
+    page: lazyPage(() => import('./money/money-page.tsx').then(({ MoneyPage }) => MoneyPage)),
   },
   {
     path: '/money/pods/:id',
     title: 'Statement of a pod',
     audience: 'renter',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./money/pod-statement.tsx').then(({ StatementPage }) => StatementPage),
     ),
   },
@@ -121,7 +121,7 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'SSH keys',
     audience: 'renter',
     group: 'Account',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./renter/ssh-keys-page.tsx').then(({ SshKeysPage }) => SshKeysPage),
     ),
   },
@@ -130,7 +130,7 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'API keys',
     audience: 'renter',
     group: 'Account',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./renter/api-keys-page.tsx').then(({ ApiKeysPage }) => ApiKeysPage),
     ),
   },
@@ -139,7 +139,7 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Secrets',
     audience: 'renter',
     group: 'Account',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./renter/secrets-page.tsx').then(({ SecretsPage }) => SecretsPage),
     ),
   },
@@ -148,7 +148,7 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Registry logins',
     audience: 'renter',
     group: 'Account',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./renter/registry-logins-page.tsx').then(
         ({ RegistryLoginsPage }) => RegistryLoginsPage,
       ),
@@ -159,7 +159,7 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Webhooks',
     audience: 'renter',
     group: 'Account',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./renter/webhooks-page.tsx').then(({ WebhooksPage }) => WebhooksPage),
     ),
   },
@@ -167,7 +167,7 @@ export const ROUTES: readonly PageRoute[] = [
     path: '/webhooks/:id',
     title: 'Webhook',
     audience: 'renter',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./renter/webhook-page.tsx').then(({ WebhookPage }) => WebhookPage),
     ),
   },
@@ -176,7 +176,7 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Notifications',
     audience: 'renter',
     group: 'Account',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./renter/notifications-page.tsx').then(({ NotificationsPage }) => NotificationsPage),
     ),
   },
@@ -185,7 +185,7 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Sessions and account',
     audience: 'renter',
     group: 'Account',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./renter/account-page.tsx').then(({ AccountPage }) => AccountPage),
     ),
   },
@@ -194,7 +194,7 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Validator',
     audience: 'operator',
     group: 'Validator',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./checks/status-page.tsx').then(({ ValidatorPage }) => ValidatorPage),
     ),
   },
@@ -203,19 +203,19 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Cycles',
     audience: 'operator',
     group: 'Validator',
-    page: lazyPart(() => import('./checks/cycle-pages.tsx').then(({ CyclesPage }) => CyclesPage)),
+    page: lazyPage(() => import('./checks/cycle-pages.tsx').then(({ CyclesPage }) => CyclesPage)),
   },
   {
     path: '/validator/cycles/:number',
     title: 'Cycle',
     audience: 'operator',
-    page: lazyPart(() => import('./checks/cycle-pages.tsx').then(({ CyclePage }) => CyclePage)),
+    page: lazyPage(() => import('./checks/cycle-pages.tsx').then(({ CyclePage }) => CyclePage)),
   },
   {
     path: '/validator/nodes/:id',
     title: 'Evidence of a node',
     audience: 'operator',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./checks/evidence-pages.tsx').then(({ NodeEvidencePage }) => NodeEvidencePage),
     ),
   },
@@ -223,7 +223,7 @@ export const ROUTES: readonly PageRoute[] = [
     path: '/validator/evidence/:id',
     title: 'Evidence',
     audience: 'operator',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./checks/evidence-pages.tsx').then(({ EvidencePage }) => EvidencePage),
     ),
   },
@@ -232,26 +232,26 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Epochs',
     audience: 'operator',
     group: 'Validator',
-    page: lazyPart(() => import('./checks/epoch-pages.tsx').then(({ EpochsPage }) => EpochsPage)),
+    page: lazyPage(() => import('./checks/epoch-pages.tsx').then(({ EpochsPage }) => EpochsPage)),
   },
   {
     path: '/validator/epochs/:number',
     title: 'Epoch',
     audience: 'operator',
-    page: lazyPart(() => import('./checks/epoch-pages.tsx').then(({ EpochPage }) => EpochPage)),
+    page: lazyPage(() => import('./checks/epoch-pages.tsx').then(({ EpochPage }) => EpochPage)),
   },
   {
     path: '/validator/epochs/:number/nodes/:id',
     title: 'Why this weight',
     audience: 'operator',
-    page: lazyPart(() => import('./checks/weight-page.tsx').then(({ WeightPage }) => WeightPage)),
+    page: lazyPage(() => import('./checks/weight-page.tsx').then(({ WeightPage }) => WeightPage)),
   },
   {
     path: paths.validatorReleases,
     title: 'Releases',
     audience: 'operator',
     group: 'Validator',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./checks/releases-page.tsx').then(({ ReleasesPage }) => ReleasesPage),
     ),
   },
@@ -260,21 +260,21 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Fleet',
     audience: 'operator',
     group: 'Operate',
-    page: lazyPart(() => import('./operator/fleet-page.tsx').then(({ FleetPage }) => FleetPage)),
+    page: lazyPage(() => import('./operator/fleet-page.tsx').then(({ FleetPage }) => FleetPage)),
   },
   {
     path: paths.operatorHealth,
     title: 'Health',
     audience: 'operator',
     group: 'Operate',
-    page: lazyPart(() => import('./operator/health-page.tsx').then(({ HealthPage }) => HealthPage)),
+    page: lazyPage(() => import('./operator/health-page.tsx').then(({ HealthPage }) => HealthPage)),
   },
   {
     path: paths.operatorDifferences,
     title: 'Differences',
     audience: 'operator',
     group: 'Operate',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./operator/differences-page.tsx').then(({ DifferencesPage }) => DifferencesPage),
     ),
   },
@@ -283,7 +283,7 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Accounts',
     audience: 'operator',
     group: 'Operate',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./operator/accounts-page.tsx').then(({ AccountsPage }) => AccountsPage),
     ),
   },
@@ -291,7 +291,7 @@ export const ROUTES: readonly PageRoute[] = [
     path: '/operator/accounts/:id',
     title: 'Account',
     audience: 'operator',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./operator/account-page.tsx').then(({ AccountPage }) => AccountPage),
     ),
   },
@@ -300,7 +300,7 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Providers',
     audience: 'operator',
     group: 'Operate',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./operator/providers-page.tsx').then(({ ProvidersPage }) => ProvidersPage),
     ),
   },
@@ -309,25 +309,25 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Audit trail',
     audience: 'operator',
     group: 'Operate',
-    page: lazyPart(() => import('./operator/audit-page.tsx').then(({ AuditPage }) => AuditPage)),
+    page: lazyPage(() => import('./operator/audit-page.tsx').then(({ AuditPage }) => AuditPage)),
   },
   {
     path: paths.logIn,
     title: 'Log in',
     audience: 'anyone',
-    page: lazyPart(() => import('./session/log-in-page.tsx').then(({ LogInPage }) => LogInPage)),
+    page: lazyPage(() => import('./session/log-in-page.tsx').then(({ LogInPage }) => LogInPage)),
   },
   {
     path: paths.signUp,
     title: 'Create an account',
     audience: 'anyone',
-    page: lazyPart(() => import('./session/sign-up-page.tsx').then(({ SignUpPage }) => SignUpPage)),
+    page: lazyPage(() => import('./session/sign-up-page.tsx').then(({ SignUpPage }) => SignUpPage)),
   },
   {
     path: paths.resetPassword,
     title: 'Reset the password',
     audience: 'anyone',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./session/mail-pages.tsx').then(({ ResetPasswordPage }) => ResetPasswordPage),
     ),
   },
@@ -335,7 +335,7 @@ export const ROUTES: readonly PageRoute[] = [
     path: paths.verifyEmail,
     title: 'Confirm your address',
     audience: 'anyone',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./session/mail-pages.tsx').then(({ VerifyEmailPage }) => VerifyEmailPage),
     ),
   },
@@ -343,13 +343,13 @@ export const ROUTES: readonly PageRoute[] = [
     path: paths.provider,
     title: 'Provider',
     audience: 'provider',
-    page: lazyPart(() => import('./provider/nodes-page.tsx').then((module) => module.ProviderHome)),
+    page: lazyPage(() => import('./provider/nodes-page.tsx').then((module) => module.ProviderHome)),
   },
   {
     path: paths.providerLogIn,
     title: 'Log in as a provider',
     audience: 'anyone',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./provider/log-in-page.tsx').then((module) => module.ProviderLogInPage),
     ),
   },
@@ -358,14 +358,14 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Nodes',
     audience: 'provider',
     group: 'Provide',
-    page: lazyPart(() => import('./provider/nodes-page.tsx').then(({ NodesPage }) => NodesPage)),
+    page: lazyPage(() => import('./provider/nodes-page.tsx').then(({ NodesPage }) => NodesPage)),
   },
   {
     path: paths.addNode,
     title: 'Add a node',
     audience: 'provider',
     group: 'Provide',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./provider/add-node-page.tsx').then(({ AddNodePage }) => AddNodePage),
     ),
   },
@@ -373,14 +373,14 @@ export const ROUTES: readonly PageRoute[] = [
     path: '/provider/nodes/:id/:tab?',
     title: 'Node',
     audience: 'provider',
-    page: lazyPart(() => import('./provider/node-page.tsx').then(({ NodePage }) => NodePage)),
+    page: lazyPage(() => import('./provider/node-page.tsx').then(({ NodePage }) => NodePage)),
   },
   {
     path: paths.providerRequests,
     title: 'Machine requests',
     audience: 'provider',
     group: 'Provide',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./provider/requests-page.tsx').then(({ RequestsPage }) => RequestsPage),
     ),
   },
@@ -389,7 +389,7 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Earnings',
     audience: 'provider',
     group: 'Provide',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./provider/earnings-page.tsx').then(({ EarningsPage }) => EarningsPage),
     ),
   },
@@ -398,7 +398,7 @@ export const ROUTES: readonly PageRoute[] = [
     title: 'Provider profile',
     audience: 'provider',
     group: 'Provide',
-    page: lazyPart(() =>
+    page: lazyPage(() =>
       import('./provider/profile-page.tsx').then((module) => module.ProviderProfilePage),
     ),
   },

@@ -32,6 +32,8 @@ export async function createConsoleScene(overrides: TestMarketOverrides = {}) {
     market,
     browser,
     origin,
+    /** Folder with the build of the console. */
+    folder,
     /** Opens a page; with `account`, in its session. */
     open({
       account,

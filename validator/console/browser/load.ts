@@ -1,4 +1,5 @@
 import { sleep } from './clock.ts';
+import { requireThisVersion } from './newer-version.ts';
 
 const RETRY_MS = [300, 1_000, 3_000];
 /** Message of the build tool when a style sheet of a file fails. It does not request such a style sheet again. */
@@ -6,7 +7,7 @@ const LOST_STYLES = /^Unable to preload CSS for (\S+)$/;
 
 /**
  * Runs an `import()`, and repeats it after failures: a browser ends all requests when a network of its host changes.
- * Rejects with the last error.
+ * Rejects with the last error, or at once with an `ApiFailure` if a newer build has replaced the file.
  */
 export async function load<Result>(importFile: () => Promise<Result>): Promise<Result> {
   let lostStyles: string | undefined;
@@ -16,6 +17,7 @@ export async function load<Result>(importFile: () => Promise<Result>): Promise<R
       return await importFile();
     } catch (error) {
       if (error instanceof Error) lostStyles = LOST_STYLES.exec(error.message)?.[1] ?? lostStyles;
+      await requireThisVersion();
       await sleep(delayMs);
     }
   }

@@ -1,4 +1,5 @@
 import { failureOf } from '../api/failure.ts';
+import { isNewerVersion, reloadPage } from '../browser/newer-version.ts';
 import { CopyButton } from './copy-button.tsx';
 
 /** Shows an error with its code, hint and request id, and a button that tries again. */
@@ -25,11 +26,23 @@ export function FailureNotice({
           <CopyButton text={requestId} label="Copy the request id" />
         </p>
       )}
-      {retry === undefined ? null : (
-        <button type="button" onClick={retry}>
-          Try again
-        </button>
-      )}
+      <Remedy error={error} retry={retry} />
     </div>
+  );
+}
+
+function Remedy({ error, retry }: { error: unknown; retry: (() => void) | undefined }) {
+  if (isNewerVersion(error)) {
+    return (
+      <button type="button" onClick={reloadPage}>
+        Load the page again
+      </button>
+    );
+  }
+  if (retry === undefined) return null;
+  return (
+    <button type="button" onClick={retry}>
+      Try again
+    </button>
   );
 }

@@ -3,7 +3,7 @@ import { type ComponentType, Suspense } from 'react';
 import { Redirect, useParams } from 'wouter';
 import type { PortalNode } from '../api/portal.gen.ts';
 import { ErrorBoundary } from '../parts/error-boundary.tsx';
-import { lazyPart } from '../parts/lazy-part.tsx';
+import { lazyPage } from '../parts/lazy-part.tsx';
 import { LinkTabs } from '../parts/link-tabs.tsx';
 import { Page } from '../parts/page.tsx';
 import { Loading, QueryContent } from '../parts/panel.tsx';
@@ -24,22 +24,22 @@ const TABS: readonly TabEntry[] = [
   {
     key: 'metrics',
     title: 'Metrics',
-    content: lazyPart(() => import('./node-metrics.tsx').then(({ NodeMetrics }) => NodeMetrics)),
+    content: lazyPage(() => import('./node-metrics.tsx').then(({ NodeMetrics }) => NodeMetrics)),
   },
   {
     key: 'pods',
     title: 'Tenants',
-    content: lazyPart(() => import('./node-pods.tsx').then(({ NodePods }) => NodePods)),
+    content: lazyPage(() => import('./node-pods.tsx').then(({ NodePods }) => NodePods)),
   },
   {
     key: 'settings',
     title: 'Price and settings',
-    content: lazyPart(() => import('./node-settings.tsx').then(({ NodeSettings }) => NodeSettings)),
+    content: lazyPage(() => import('./node-settings.tsx').then(({ NodeSettings }) => NodeSettings)),
   },
   {
     key: 'requests',
     title: 'Machine requests',
-    content: lazyPart(() => import('./node-requests.tsx').then(({ NodeRequests }) => NodeRequests)),
+    content: lazyPage(() => import('./node-requests.tsx').then(({ NodeRequests }) => NodeRequests)),
   },
 ];
 

@@ -2,7 +2,7 @@ import { type ComponentType, Suspense } from 'react';
 import { Redirect, useParams } from 'wouter';
 import type { PodDetailResponse } from '../api/api.gen.ts';
 import { ErrorBoundary } from '../parts/error-boundary.tsx';
-import { lazyPart } from '../parts/lazy-part.tsx';
+import { lazyPage } from '../parts/lazy-part.tsx';
 import { LinkTabs } from '../parts/link-tabs.tsx';
 import { Page } from '../parts/page.tsx';
 import { Loading, QueryContent } from '../parts/panel.tsx';
@@ -17,45 +17,45 @@ export type PodTabProps = { pod: PodDetailResponse };
 
 type TabEntry = { key: PodTab; title: string; content: ComponentType<PodTabProps> };
 
-/** All tabs of a pod. A tab is loaded on demand if its `content` is a `lazyPart`. */
+/** All tabs of a pod. A tab is loaded on demand if its `content` is a `lazyPage`. */
 const TABS: readonly TabEntry[] = [
   { key: 'overview', title: 'Overview', content: PodOverview },
   {
     key: 'logs',
     title: 'Logs',
-    content: lazyPart(() => import('../logs/pod-logs.tsx').then(({ PodLogs }) => PodLogs)),
+    content: lazyPage(() => import('../logs/pod-logs.tsx').then(({ PodLogs }) => PodLogs)),
   },
   {
     key: 'terminal',
     title: 'Terminal',
-    content: lazyPart(() =>
+    content: lazyPage(() =>
       import('../terminal/pod-terminal.tsx').then(({ PodTerminal }) => PodTerminal),
     ),
   },
   {
     key: 'metrics',
     title: 'Metrics',
-    content: lazyPart(() => import('../pod/metrics.tsx').then(({ PodMetrics }) => PodMetrics)),
+    content: lazyPage(() => import('../pod/metrics.tsx').then(({ PodMetrics }) => PodMetrics)),
   },
   {
     key: 'backups',
     title: 'Backups',
-    content: lazyPart(() => import('../pod/backups.tsx').then(({ PodBackups }) => PodBackups)),
+    content: lazyPage(() => import('../pod/backups.tsx').then(({ PodBackups }) => PodBackups)),
   },
   {
     key: 'events',
     title: 'Events',
-    content: lazyPart(() => import('../pod/events.tsx').then(({ PodEvents }) => PodEvents)),
+    content: lazyPage(() => import('../pod/events.tsx').then(({ PodEvents }) => PodEvents)),
   },
   {
     key: 'cost',
     title: 'Cost',
-    content: lazyPart(() => import('../pod/cost.tsx').then(({ PodCost }) => PodCost)),
+    content: lazyPage(() => import('../pod/cost.tsx').then(({ PodCost }) => PodCost)),
   },
   {
     key: 'settings',
     title: 'Settings',
-    content: lazyPart(() => import('../pod/settings.tsx').then(({ PodSettings }) => PodSettings)),
+    content: lazyPage(() => import('../pod/settings.tsx').then(({ PodSettings }) => PodSettings)),
   },
 ];
 
