@@ -1,7 +1,7 @@
 /** Query plans of the database engine, for tests that require an index. */
 import { CompiledQuery, type KyselyPlugin } from 'kysely';
-import { isPostgres } from '../../../validator/database/engine.ts';
 import type { Database, Db } from '../../../validator/central/platform/database/tables.ts';
+import { isPostgres } from '../../../validator/database/engine.ts';
 
 /** Returns the lines of the plan of the first query that `work` sends. */
 export async function planOf(db: Database, work: (db: Db) => Promise<unknown>): Promise<string[]> {
