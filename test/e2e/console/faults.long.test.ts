@@ -8,7 +8,7 @@ import { addressesOf, consoleRoutes } from '../../fixtures/console-pages.ts';
 import { expectFaultsContained, FAULTS } from '../../fixtures/page-visits.ts';
 
 const ROUTES = (await consoleRoutes()).filter(({ audience }) => audience !== 'anyone');
-const LASTS_AT_MOST_MS = 1_200_000;
+const LASTS_AT_MOST_MS = 2_400_000;
 
 let scene: FullConsoleScene;
 beforeAll(async () => {
