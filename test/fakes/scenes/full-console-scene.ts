@@ -10,6 +10,7 @@ import { systemRandom } from '#shared/runtime/random.ts';
 import { createGatewayAgents } from '../../../validator/central/platform/adapters/gateway-agents.ts';
 import { startBrowser } from '../../fixtures/browser.ts';
 import { buildConsoleIn } from '../../fixtures/built-console.ts';
+import { startEchoTerminals } from '../agents/echo-terminals.ts';
 import { createFakeBackupStorage } from '../external/fake-backup-storage.ts';
 import { startWebhookReceiver } from '../external/webhook-receiver.ts';
 import { createManualClock } from '../manual-clock.ts';
@@ -32,6 +33,7 @@ export async function createFullConsoleScene() {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-console-'));
   const storage = createFakeBackupStorage();
   const receiver = await startWebhookReceiver();
+  const terminals = await startEchoTerminals();
   const [scene, browser] = await Promise.all([
     createValidatorScene({
       overrides: {
@@ -49,6 +51,7 @@ export async function createFullConsoleScene() {
     buildConsoleIn(folder),
   ]);
   const { market } = scene;
+  market.agents.terminalOf = terminals.open;
   await recordCycles(scene);
   const account = await market.renter();
   await market.setOperator(account);
@@ -82,6 +85,7 @@ export async function createFullConsoleScene() {
       await browser.close();
       await scene.close();
       await receiver.close();
+      await terminals.close();
       rmSync(folder, { recursive: true, force: true });
     },
   };
