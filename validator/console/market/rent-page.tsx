@@ -35,7 +35,7 @@ function OnNode({ state, onSpec }: OnNodeProps) {
   if (node.data !== undefined) {
     return (
       <ErrorBoundary onRetry={() => void node.refetch()} resetKey={node.data}>
-        <RentPod node={node.data} state={state} onSpec={onSpec} />
+        <RentOnNode node={node.data} state={state} onSpec={onSpec} />
       </ErrorBoundary>
     );
   }
@@ -44,4 +44,11 @@ function OnNode({ state, onSpec }: OnNodeProps) {
       {(_: Node) => null}
     </QueryPanel>
   );
+}
+
+/** A component, so that the error boundary also catches an answer that is not the node, of which nothing could be rented. */
+function RentOnNode({ node, ...rest }: OnNodeProps & { node: Node }) {
+  if (node.id.toLowerCase() !== rest.state.node.toLowerCase())
+    throw new TypeError('the answer is not the node');
+  return <RentPod node={node} {...rest} />;
 }
