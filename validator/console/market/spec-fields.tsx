@@ -33,7 +33,13 @@ export function SpecFields({ form, state, onChange }: SpecFieldsProps) {
   return (
     <div className="filter-grid">
       <TextField form={fields} name="gpu_type" label="GPU type" hint="For example H100." />
-      <NumberField form={fields} name="min_vram_gb" label="Memory of each GPU" unit="GB" min={0} />
+      <NumberField
+        form={fields}
+        name="min_vram_gb"
+        label="Memory of each GPU, at least"
+        unit="GB"
+        min={0}
+      />
       <NumberField
         form={fields}
         name="max_price_per_gpu_hour"
@@ -41,11 +47,18 @@ export function SpecFields({ form, state, onChange }: SpecFieldsProps) {
         unit="$/h"
         min={0}
       />
-      <TextField form={fields} name="country" label="Country" />
-      <NumberField form={fields} name="min_reliability" label="Reliability" min={0} max={1} />
-      <NumberField form={fields} name="min_cpus" label="Processors" min={0} step={1} />
-      <NumberField form={fields} name="min_ram_gb" label="Memory" unit="GB" min={0} />
-      <NumberField form={fields} name="min_disk_gb" label="Free disk" unit="GB" min={0} />
+      <TextField form={fields} name="country" label="Country" hint="Code or English name." />
+      <NumberField
+        form={fields}
+        name="min_reliability"
+        label="Reliability, at least"
+        min={0}
+        max={1}
+        hint="From 0 to 1, over 30 days."
+      />
+      <NumberField form={fields} name="min_cpus" label="Processors, at least" min={0} step={1} />
+      <NumberField form={fields} name="min_ram_gb" label="Memory, at least" unit="GB" min={0} />
+      <NumberField form={fields} name="min_disk_gb" label="Free disk, at least" unit="GB" min={0} />
     </div>
   );
 }

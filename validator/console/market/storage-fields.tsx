@@ -1,5 +1,6 @@
 import { Link } from 'wouter';
 import { SelectField } from '../parts/fields.tsx';
+import { formatCount } from '../parts/format.ts';
 import { QueryContent } from '../parts/panel.tsx';
 import { paths } from '../paths.ts';
 import { useApi } from '../session/queries.tsx';
@@ -27,7 +28,7 @@ export function StorageFields({ form }: { form: RentForm }) {
             form={form}
             name="volume_id"
             label="Volume"
-            hint={`Mounted at /mnt. ${rows.filter(({ status }) => status !== 'available').length} of your volumes are in use by other pods.`}
+            hint={`Mounted at /mnt.${inUse(rows)}`}
             options={[
               { value: '', label: 'None' },
               ...rows
@@ -59,4 +60,9 @@ export function StorageFields({ form }: { form: RentForm }) {
       </QueryContent>
     </>
   );
+}
+
+function inUse(volumes: readonly { status: string }[]): string {
+  const count = volumes.filter(({ status }) => status !== 'available').length;
+  return count === 0 ? '' : ` ${formatCount(count, 'volume')} cannot be used now.`;
 }

@@ -25,7 +25,7 @@ export function AddNodePage() {
     >
       <QueryContent query={config}>{(data) => <AddNodeForm config={data} />}</QueryContent>
       <Panel title="What happens next">
-        <ol className="steps">
+        <ol className="first-steps">
           <li>
             The node gets an id. You set it on the host, enrol the agent’s key and start the agent.
           </li>

@@ -5,7 +5,7 @@ import { Panel } from '../parts/panel.tsx';
 export function FirstSteps({ id }: { id: string }) {
   return (
     <Panel title="Next steps until renters can rent the node">
-      <ol className="steps">
+      <ol className="first-steps">
         <li>
           <p>Print the variables of the agent, and set them on the host.</p>
           <CommandBlock

@@ -157,12 +157,16 @@ function Checks({ verification }: { verification: Verification }) {
         passes once per check interval, which is 15 minutes by default, and of a node that fails
         after seconds to ten minutes.
       </p>
-      <DataTable
-        caption="Checks of the last verdict"
-        columns={columns}
-        rows={sortChecks(checks)}
-        rowKey={({ name }) => name}
-      />
+      {checks.length === 0 ? (
+        <p className="empty">The validator has reported its verdict without single checks.</p>
+      ) : (
+        <DataTable
+          caption="Checks of the last verdict"
+          columns={columns}
+          rows={sortChecks(checks)}
+          rowKey={({ name }) => name}
+        />
+      )}
     </>
   );
 }

@@ -15,7 +15,11 @@ const DEFAULTS = { page: 1 };
 
 const COLUMNS: readonly Column<NodePod>[] = [
   { key: 'name', title: 'Pod', cell: ({ pod_name: name }) => name },
-  { key: 'status', title: 'Status', cell: ({ status }) => wordsOf(status) },
+  {
+    key: 'status',
+    title: 'Status',
+    cell: ({ status }) => <span className="status">{wordsOf(status)}</span>,
+  },
   { key: 'gpus', title: 'GPUs', isNumber: true, cell: ({ gpu_count: count }) => count },
   {
     key: 'price',

@@ -94,7 +94,7 @@ function ProviderLink() {
   const { session } = useSession('portal');
   if (session === null) return null;
   return (
-    <Link href={paths.providerProfile} className="small" title={session.name}>
+    <Link href={paths.providerProfile} className="small provider-link" title={session.name}>
       Provider {session.name.slice(0, 6)}…
     </Link>
   );
