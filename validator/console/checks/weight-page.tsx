@@ -73,7 +73,7 @@ function Explanation({ data }: { data: WeightExplanation }) {
           columns={[
             { key: 'factor', title: 'Factor', cell: ({ factor }) => wordsOf(factor) },
             { key: 'value', title: 'Value', isNumber: true, cell: factorValue },
-            { key: 'text', title: 'Based on', cell: ({ text }) => text },
+            { key: 'text', title: 'Based on', cell: ({ text }) => text.replace(FACTOR, '') },
           ]}
         />
       </Panel>
@@ -91,6 +91,8 @@ function Explanation({ data }: { data: WeightExplanation }) {
   );
 }
 
+/** A text begins with the factor, which has its own column. */
+const FACTOR = /^x [\d.]+ /;
 const ONE_PPM = 1_000_000;
 
 /** Factors are millionths, except the unit price and the eligibility. */

@@ -21,7 +21,10 @@ const COLUMNS: readonly Column<Interval>[] = [
     title: 'State',
     cell: ({ state, cause }) => (
       <>
-        {wordsOf(state)} <span className="faint small">{wordsOf(cause)}</span>
+        {wordsOf(state)}{' '}
+        {wordsOf(cause) === wordsOf(state) ? null : (
+          <span className="faint small">{wordsOf(cause)}</span>
+        )}
       </>
     ),
   },

@@ -30,7 +30,11 @@ const COLUMNS: readonly Column<AccountPod>[] = [
       </>
     ),
   },
-  { key: 'status', title: 'Status', cell: ({ status }) => wordsOf(status) },
+  {
+    key: 'status',
+    title: 'Status',
+    cell: ({ status }) => <span className="status">{wordsOf(status)}</span>,
+  },
   { key: 'charged', title: 'Charged', isNumber: true, cell: (row) => <Money usd={row.charged} /> },
   {
     key: 'refunded',

@@ -32,6 +32,7 @@ export function Chart(props: ChartProps) {
   const latest = useRef(props);
   latest.current = props;
   const [error, setError] = useState<unknown>(null);
+  const isEmpty = series.every(({ values }) => values.every((value) => value === null));
   const labels = series.map(({ label }) => label).join('\n');
   useEffect(() => {
     let isGone = false;
@@ -67,7 +68,8 @@ export function Chart(props: ChartProps) {
         {title} <span className="faint">({unit})</span>
       </figcaption>
       {error === null ? null : <FailureNotice error={error} />}
-      <div ref={place} aria-hidden="true" />
+      {isEmpty ? <p className="empty">There are no values in this period.</p> : null}
+      <div ref={place} aria-hidden="true" hidden={isEmpty} />
       <p className="hidden">
         {series.map((each) => summaryOf(each.label, each.values, unit)).join(' ')}
       </p>

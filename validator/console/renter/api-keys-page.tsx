@@ -59,7 +59,10 @@ const columnsOf = (editor: Editor<ApiKey>): readonly Column<ApiKey>[] => [
     title: 'Name',
     cell: ({ name, masked_key: masked }) => (
       <>
-        {name} <code className="faint">{masked}</code>
+        {name}
+        <div className="small faint">
+          <code>{masked}</code>
+        </div>
       </>
     ),
   },

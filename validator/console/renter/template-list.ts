@@ -18,6 +18,15 @@ export const CHECK_TONES: Record<TemplateResponse['status'], Tone> = {
   VERIFY_FAILED: 'warn',
 };
 
+/** Words for the check of a template's image. */
+export const CHECK_NAMES: Record<TemplateResponse['status'], string> = {
+  CREATED: 'not checked',
+  UPDATED: 'not checked',
+  VERIFY_PENDING: 'in progress',
+  VERIFY_SUCCESS: 'found',
+  VERIFY_FAILED: 'failed',
+};
+
 /** Name of the image with its tag or digest. */
 export function imageOf(template: TemplateResponse): string {
   const { docker_image: image, docker_image_tag: tag, docker_image_digest: digest } = template;

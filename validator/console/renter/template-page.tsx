@@ -11,7 +11,7 @@ import { paths } from '../paths.ts';
 import { useAction, useApi } from '../session/queries.tsx';
 import { TemplateFields } from './template-fields.tsx';
 import { bodyOf, copyOf, NEW_TEMPLATE, type TemplateValues, valuesOf } from './template-form.ts';
-import { CHECK_TONES, imageOf } from './template-list.ts';
+import { CHECK_NAMES, CHECK_TONES, imageOf } from './template-list.ts';
 
 const CHECKING_MS = 3_000;
 
@@ -112,7 +112,10 @@ function TemplateFacts({ template }: { template: TemplateResponse }) {
       <Facts
         facts={[
           ['Image', <code key="image">{imageOf(template)}</code>],
-          ['Image check', <Status key="check" name={status} tone={CHECK_TONES[status]} />],
+          [
+            'Image check',
+            <Status key="check" name={CHECK_NAMES[status]} tone={CHECK_TONES[status]} />,
+          ],
           ['Ports', ports.join(', ') || 'none'],
           ['Folders', volumes.join(', ') || 'none'],
           ['Visible to', template.is_private ? 'only you' : 'all accounts'],

@@ -10,7 +10,7 @@ import { Status } from '../parts/status.tsx';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { paths } from '../paths.ts';
 import { useAction, useApi } from '../session/queries.tsx';
-import { CHECK_TONES, imageOf, OWNERS, ownerOf } from './template-list.ts';
+import { CHECK_NAMES, CHECK_TONES, imageOf, OWNERS, ownerOf } from './template-list.ts';
 
 const PAGE_SIZE = 50;
 const DEFAULTS = { owner: 'official', q: '', page: 1 };
@@ -97,7 +97,7 @@ function TemplateTable({ rows, page, accountId, onPage }: TemplateTableProps) {
           {
             key: 'check',
             title: 'Image check',
-            cell: ({ status }) => <Status name={status} tone={CHECK_TONES[status]} />,
+            cell: ({ status }) => <Status name={CHECK_NAMES[status]} tone={CHECK_TONES[status]} />,
           },
           { key: 'tags', title: 'Tags', cell: ({ tags }) => tags.join(', ') || '–' },
           {
