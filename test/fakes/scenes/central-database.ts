@@ -2,13 +2,14 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Kysely, sql } from 'kysely';
+import { CompiledQuery, Kysely, type KyselyPlugin, sql } from 'kysely';
 import { Client } from 'pg';
 import { inject } from 'vitest';
 import { systemRandom } from '#shared/runtime/random.ts';
 import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
 import { openCentralDatabase } from '../../../validator/central/platform/database/database.ts';
 import type { Database, Db, Tables } from '../../../validator/central/platform/database/tables.ts';
+import { isPostgres } from '../../../validator/database/engine.ts';
 import { dialectOver } from '../../../validator/database/node-sqlite-dialect.ts';
 import { postgresUrl } from '../external/postgres-server.ts';
 
@@ -75,6 +76,24 @@ export function handleOf(file: DatabaseSync, beforeBegin?: () => void): Database
 /** Runs a statement of the engine that no store has, such as a lock or an analysis. */
 export async function runSql(db: Db, text: string): Promise<Record<string, unknown>[]> {
   return (await sql.raw<Record<string, unknown>>(text).execute(db)).rows;
+}
+
+/** Returns the lines of the engine's plan of the first query that `work` sends. */
+export async function planOf(db: Database, work: (db: Db) => Promise<unknown>): Promise<string[]> {
+  const sent: CompiledQuery[] = [];
+  const listen: KyselyPlugin = {
+    transformQuery({ node, queryId }) {
+      sent.push(db.getExecutor().compileQuery(node, queryId));
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  };
+  await work(db.withPlugin(listen));
+  const [query = CompiledQuery.raw('')] = sent;
+  const explain = isPostgres(db) ? 'explain' : 'explain query plan';
+  const plan = CompiledQuery.raw(`${explain} ${query.sql}`, [...query.parameters]);
+  const { rows } = await db.executeQuery<Record<string, unknown>>(plan);
+  return rows.map((row) => String(row['detail'] ?? row['QUERY PLAN']));
 }
 
 async function migratedImage(): Promise<Uint8Array> {

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   createTestDatabase,
   onPostgres,
+  planOf,
   runSql,
 } from '../../../../test/fakes/scenes/central-database.ts';
-import { planOf } from '../../../../test/fakes/scenes/query-plan.ts';
 import type { Database } from '../../platform/database/tables.ts';
 import { sumByNode } from './settlement.store.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { planOf } from '../../../../test/fakes/scenes/query-plan.ts';
+import { planOf } from '../../../../test/fakes/scenes/central-database.ts';
 import { waitingMails } from '../../delivery/mail/mail.store.ts';
 import { openPayouts } from '../../money/payouts/payout.store.ts';
 import { topUpsInFlight } from '../../money/top-ups/top-up.store.ts';
