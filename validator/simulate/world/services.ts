@@ -64,7 +64,8 @@ const DAY_MS = 86_400_000;
 const SECRET_BYTES = 32;
 const MICRO_USD = 1_000_000;
 const RETENTION_DAYS = 90;
-const LIST_INTERVAL_MS = 600_000;
+/** Lists of nodes in one interval of inspections: a node is inspected up to this share of the interval later. */
+const LISTS_PER_CHECK = 12;
 /** The central API's address, which only requests in this process use. */
 const CENTRAL_URL = 'http://central.invalid/api';
 const silent = createLog({ name: 'simulate', level: 'silent' });
@@ -226,6 +227,6 @@ function createValidatorIn(
       verdictDays: null,
     },
     checkIntervalMs,
-    listIntervalMs: Math.min(checkIntervalMs, LIST_INTERVAL_MS),
+    listIntervalMs: checkIntervalMs / LISTS_PER_CHECK,
   });
 }
