@@ -16,12 +16,7 @@ import { type Answer, type CallApi, callerOf, transportTo } from './api.ts';
 import { checkEventOf } from './check-event.ts';
 import { beginLife, ConnectionLost, type Life } from './life.ts';
 import { createModelPayments, type ModelPayments } from './model-payments.ts';
-import {
-  CENTRAL_OPTIONS,
-  LISTS_PER_CHECK,
-  SIMULATED_CHECKS,
-  SIMULATED_PROOF,
-} from './settings.ts';
+import { CENTRAL_OPTIONS, LISTS_PER_CHECK, SIMULATED_CHECKS, SIMULATED_PROOF } from './settings.ts';
 import type { World } from './world.ts';
 
 /** A service as one process after the other. */
