@@ -63,6 +63,9 @@ const WATCH_MS = HOUR_MS;
  */
 const DECIDED_WITHIN_MS = 2 * HOUR_MS + 30 * MINUTE_MS;
 
+/** Statuses of a pod that may still start. An error of the central API decides nothing. */
+const UNDECIDED = ['PENDING', 'internal_error'];
+
 /** Creates the account. */
 export async function signUpRenter(world: World, number: number): Promise<Renter> {
   const name = `renter-${number}`;
@@ -206,12 +209,12 @@ async function awaitStart(
       figures.startMs.push(tookMs);
       return true;
     }
-    if (status !== 'PENDING') {
+    if (!UNDECIDED.includes(status)) {
       figures.failedStarts += 1;
       return false;
     }
     if (tookMs > DECIDED_WITHIN_MS + excusesOf(world) - excusedMs) {
-      violations.report('rental-decided', `a pod is PENDING after ${tookMs} ms`, [podId]);
+      violations.report('rental-decided', `a pod is ${status} after ${tookMs} ms`, [podId]);
       return false;
     }
   }

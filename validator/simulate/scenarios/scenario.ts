@@ -131,7 +131,7 @@ export const Scenario = z
     /** Interval of the metering job. */
     meter_tick_seconds: z.int().min(10).max(3_600).default(3_600),
     /** Shortest pause of the central API's jobs that poll for rows of other processes. */
-    poll_seconds: z.int().min(1).max(3_600).default(600),
+    poll_seconds: z.int().min(1).max(3_600).default(1_800),
     supply: Supply,
     demand: Demand,
     host_faults: z.partialRecord(z.enum(HOST_FAULTS), z.number().min(0).max(1_000)).default({}),
