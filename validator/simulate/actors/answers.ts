@@ -11,6 +11,7 @@ export const Rented = z.object({
   price_per_hour: z.number(),
   selected_executor: z.object({ id: z.string() }),
 });
+export const RentedNode = z.object({ pod_id: z.string() });
 export const SeenPod = z.object({
   id: z.string(),
   status: z.string(),
