@@ -1,6 +1,7 @@
 /** The figures of a report that comparisons use. Pure. */
 import { exactUsd, number, percent } from '../report/html/text.ts';
 import type { Report } from '../report/report.ts';
+import { compareSelfRental } from '../report/self-rental.ts';
 import { ascending, gini, mean, quantile, sum } from '../report/statistics.ts';
 
 export type HeadlineFigure = {
@@ -78,6 +79,19 @@ export const HEADLINE_FIGURES: readonly HeadlineFigure[] = [
     name: 'Weight of cheats',
     valueIn: ({ weights }) => shareOf(weights, ({ cheat }) => cheat !== null),
     format: percent,
+  },
+  {
+    name: 'Weight of hosts that their provider rents',
+    valueIn: ({ weights }) => shareOf(weights, ({ rents_itself: rentsItself }) => rentsItself),
+    format: percent,
+  },
+  {
+    name: 'Gain by renting from oneself, USD per host and day',
+    valueIn: ({ weights, run }) => {
+      const compared = compareSelfRental(weights, run.hours);
+      return compared === null ? null : compared.self.kept - compared.honest.kept;
+    },
+    format: exactUsd,
   },
   {
     name: 'Cheats that were found',
