@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest';
 import { busyScenario, simulateDay } from '../../../test/fakes/scenes/small-simulation.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../weights/weight-policy.ts';
+import { INVARIANTS } from '../invariants/violations.ts';
 import { runWithReport } from '../report/run-report.ts';
 import {
   HOST_FAULTS,
@@ -9,7 +10,6 @@ import {
   type Scenario,
   SERVICE_FAULTS,
 } from '../scenarios/scenario.ts';
-import { INVARIANTS } from '../invariants/violations.ts';
 
 /** Mean number of faults of each kind on a day. */
 const DAILY = 4;
@@ -31,9 +31,14 @@ it('keeps the invariants of the market through faults of every kind', async () =
     providers: 12,
     renters: 8,
   });
-  expect(violation === null ? '' : `${INVARIANTS[violation.invariant]}: ${violation.what}`).toBe('');
+  expect(violation === null ? '' : `${INVARIANTS[violation.invariant]}: ${violation.what}`).toBe(
+    '',
+  );
   for (const kind of [...HOST_FAULTS, ...SERVICE_FAULTS, ...MARKET_FAULTS]) {
-    expect(lines.filter((line) => line.includes(`"kind":"fault-${kind}"`)), kind).not.toEqual([]);
+    expect(
+      lines.filter((line) => line.includes(`"kind":"fault-${kind}"`)),
+      kind,
+    ).not.toEqual([]);
   }
 });
 
