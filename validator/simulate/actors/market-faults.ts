@@ -19,7 +19,7 @@ const OUTAGE = { medianHours: 3, sigma: 0.8 };
 /** Median of the seconds by which the wall clock jumps, the deviation of its logarithm, and the largest jump. */
 const JUMP = { medianS: 120, sigma: 1.5, mostS: 6 * 3_600 };
 /** Largest share of the hosts that leave at once. */
-const MOST_LEAVE_PERMILLE = 100;
+const MOST_LEAVE_PERMILLE = 50;
 
 export type MarketFaults = {
   /** Begins the events of the scenario, and one process for each kind of fault. They end with `stop`. */

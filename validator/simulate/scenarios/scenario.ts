@@ -96,8 +96,8 @@ export const SERVICE_FAULTS = [
 ] as const;
 
 /**
- * Faults of many parties. `region`: the hosts of a region do not answer for hours. `leave`: up to a tenth of the hosts are
- * withdrawn at once. `clock`: the wall clock jumps, mostly by minutes.
+ * Faults of many parties. `region`: the hosts of a region do not answer for hours. `leave`: up to a twentieth of the hosts
+ * are withdrawn at once. `clock`: the wall clock jumps, mostly by minutes.
  */
 export const MARKET_FAULTS = ['region', 'leave', 'clock'] as const;
 
@@ -151,8 +151,11 @@ export const Scenario = z
       .default({}),
     /** Mean number of each fault of many parties in 30 days. */
     market_faults: z.partialRecord(z.enum(MARKET_FAULTS), z.number().min(0).max(1_000)).default({}),
-    /** Share of the hosts that perform each cheat of the coverage table, by the id of the cheat. */
-    cheats: z.partialRecord(z.enum(CHEAT_IDS), Permille).default({}),
+    /**
+     * Share of the hosts in permille that perform each cheat of the coverage table, by the id of the cheat. A host that
+     * fails is inspected every ten minutes, so hosts that cheat cost many checks.
+     */
+    cheats: z.partialRecord(z.enum(CHEAT_IDS), z.number().min(0).max(PERMILLE)).default({}),
     events: z.array(Event).max(1_000).default([]),
   })
   .refine(({ supply, events }) => events.every((event) => isKnown(event, supply.regions)), {
