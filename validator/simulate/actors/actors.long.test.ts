@@ -48,7 +48,7 @@ it('lets providers rent their own hosts, and reports what they keep', async () =
     scenario: {
       ...scenario,
       supply: { ...scenario.supply, self_rental_permille: 500 },
-      demand: { ...scenario.demand, credit_usd: 0, top_up_usd: 100 },
+      demand: { ...scenario.demand, credit_usd: 20, top_up_usd: 100 },
       host_faults: {},
       cheats: {},
     },

@@ -65,9 +65,9 @@ const Demand = z.strictObject({
   jobs: z.array(Job).min(1).max(MAX_CLASSES),
   /** Mean time in hours between the end of a renter's job and the next. */
   pause_hours: Hours,
-  /** Credit of each account in USD. */
+  /** Granted credit of each account in USD. An account without credit cannot rent, and pays only once it has rented. */
   credit_usd: z.number().min(0).max(1e6),
-  /** USD that an account pays automatically when its credit is nearly used up; 0: it never pays. */
+  /** USD that an account pays automatically when the credit of its pods is nearly used up; 0: it never pays. */
   top_up_usd: z.literal(0).or(z.int().min(5).max(10_000)).default(0),
   /** Relative change of the number of jobs for a relative change of the price, as a positive number; 0: none. */
   price_elasticity: z.number().min(0).max(10).default(0),
