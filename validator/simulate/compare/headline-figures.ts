@@ -18,7 +18,10 @@ export const HEADLINE_FIGURES: readonly HeadlineFigure[] = [
   {
     name: 'GPU occupancy',
     valueIn: ({ market }) =>
-      ratio(sum(market.map((at) => at.rented_gpus)), sum(market.map((at) => at.verified_gpus))),
+      ratio(
+        sum(market.map((at) => at.rented_gpus)),
+        sum(market.map((at) => Math.max(at.rented_gpus, at.verified_gpus))),
+      ),
     format: percent,
   },
   {
