@@ -71,7 +71,7 @@ const BUGS: readonly Bug[] = [
     found: 'rental-decided',
   },
   {
-    bug: 'a request for a pod has an internal error',
+    bug: 'a request has an internal error',
     trigger: `after update of state on pods when new.state = 'running' begin
       update pods set state = 'creating' where id = new.id; end`,
     found: 'errors',

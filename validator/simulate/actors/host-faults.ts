@@ -24,7 +24,7 @@ export type HostFaults = {
   begin(provider: Provider): void;
   /** Adds a reason for which each of the hosts does not answer, and removes it after the time or at `stop`. */
   cutOff(executorIds: readonly string[], lastsMs: number): Promise<void>;
-  /** Withdraws a host with its pods for ever. */
+  /** Withdraws a host with its pods. It answers again only after `stop`, so that the central API can end its pods. */
   withdraw(executorId: string): void;
   /** Ends all faults: hosts answer again, and no further fault begins. */
   stop(): void;
@@ -105,6 +105,7 @@ export function createHostFaults(world: World): HostFaults {
     withdraw(executorId) {
       fleet.losePods(executorId);
       changeOutages(executorId, 1);
+      repairs.add(() => changeOutages(executorId, -1));
     },
     stop() {
       stopping.abort();

@@ -59,7 +59,7 @@ export function createMarketFaults(
 
   function leave(sharePermille: number): void {
     if (present.length === 0) return;
-    const count = Math.floor((present.length * sharePermille) / PERMILLE);
+    const count = Math.ceil((present.length * sharePermille) / PERMILLE);
     const first = leaving.int(present.length);
     const gone = new Set([...present, ...present].slice(first, first + count));
     present = present.filter((provider) => !gone.has(provider));
