@@ -69,7 +69,7 @@ it('lets providers rent their own hosts, and reports what they keep', async () =
   expect(others.length).toBeGreaterThan(0);
   for (const { own_rentals_usd: paid, income_usd: income } of own) {
     expect(paid).toBeGreaterThan(0);
-    // Nobody else rents, and the platform keeps a fee.
+    // No other account rents, and the platform keeps a fee.
     expect(income).toBeLessThan(paid);
     expect(income).toBeGreaterThan(0.9 * paid);
   }
