@@ -62,7 +62,7 @@ const WeighedHost = z.strictObject({
   rents_itself: z.boolean(),
   /** Income from all rentals of the host, own rentals included. */
   income_usd: Usd,
-  /** Charges less refunds of the provider's rentals of its own host. */
+  /** Charges less refunds of the provider's rentals of this host. */
   own_rentals_usd: Usd,
   /** Worth of the host's weight since the first epoch, by `weights_worth_usd_per_hour` of the scenario. */
   reward_usd: Usd,

@@ -1,4 +1,4 @@
-/** What providers keep that rent their own hosts, against honest hosts with the same GPUs. Pure. */
+/** Compares what providers keep that rent their own hosts with what honest hosts with the same GPUs keep. Pure. */
 import type { Report, WeighedHost } from './report.ts';
 import { sum } from './statistics.ts';
 
