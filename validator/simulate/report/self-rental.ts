@@ -18,8 +18,8 @@ export type KeptByGroup = {
 const HOURS_PER_DAY = 24;
 
 /**
- * Compares both groups over a run of `hours`. The amounts of honest hosts are scaled to the mean GPUs of the hosts that their provider rents, by
- * the rates of the weight policy. Null if no provider rents its own host.
+ * Compares both groups over a run of `hours`. The amounts of honest hosts are scaled to the mean GPUs of the hosts that
+ * their provider rents, by the rates of the weight policy. Null if no provider rents its host.
  */
 export function compareSelfRental(
   weights: Report['weights'],
