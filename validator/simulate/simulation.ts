@@ -1,9 +1,12 @@
 /** Runs a simulation: creates the actors, lets time pass, checks the invariants, and ends with a phase without faults. */
 import type { Log } from '#shared/runtime/log.ts';
 import type { WeightPolicy } from '../weights/weight-policy.ts';
-import { createFaults, type Faults } from './actors/host-faults.ts';
+import { type Renter, signUpRenter } from './actors/account.ts';
+import { createHostFaults, type HostFaults } from './actors/host-faults.ts';
+import { createMarketFaults, type MarketFaults } from './actors/market-faults.ts';
 import { enrolProvider, type Provider, runPrices } from './actors/provider.ts';
-import { noFigures, type RenterFigures, runRenter, signUpRenter } from './actors/renter.ts';
+import { noFigures, type RenterFigures, runRenter } from './actors/renter.ts';
+import { runSelfRenter, type SelfRenter, signUpSelfRenter } from './actors/self-renter.ts';
 import { createServiceFaults } from './actors/service-faults.ts';
 import {
   checkBalances,
@@ -84,9 +87,11 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
     violations.report('errors', `an actor failed: ${text}`, []);
   };
   const services = createServiceFaults(world, onError);
-  const faults = createFaults(world, services);
+  const hostFaults = createHostFaults(world);
+  const marketFaults = createMarketFaults({ world, hosts: hostFaults, services }, onError);
   const startMs = clock.steadyMs();
-  const parts: Actors = { options, figures, faults, onError, signal: stopping.signal };
+  const { signal } = stopping;
+  const parts: Actors = { options, figures, hostFaults, marketFaults, onError, signal };
   await clock.complete(options.prepare?.(world) ?? Promise.resolve());
   await clock.complete(beginActors(world, parts));
   services.begin();
@@ -109,7 +114,8 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
   }
   const stopped = isReached();
   stopping.abort();
-  faults.stop();
+  marketFaults.stop();
+  hostFaults.stop();
   services.stop();
   if (!hasFailed() && !stopped) {
     await clock.runUntil(clock.steadyMs() + LIVENESS_MS, hasFailed);
@@ -131,33 +137,42 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
 type Actors = {
   options: SimulationOptions;
   figures: RenterFigures;
-  faults: Faults;
+  hostFaults: HostFaults;
+  marketFaults: MarketFaults;
   onError(error: unknown): void;
   signal: AbortSignal;
 };
 
 async function beginActors(world: World, parts: Actors): Promise<void> {
-  const { options, figures, faults, onError, signal } = parts;
-  const providers: Provider[] = [];
-  for (let number = 1; number <= options.providers; number += 1) {
-    providers.push(await enrolProvider(world, number));
-  }
-  const renters = [];
-  for (let number = 1; number <= options.renters; number += 1) {
-    renters.push(await signUpRenter(world, number));
-  }
+  const { figures, hostFaults, marketFaults, onError, signal } = parts;
+  const { providers, selfRenters, renters } = await signUpAll(world, parts.options);
   const detach = (work: Promise<void>) =>
     void work.catch((error: unknown) => {
       if (!signal.aborted) onError(error);
     });
   for (const provider of providers) {
     detach(runPrices(world, provider));
-    faults.begin(provider);
+    hostFaults.begin(provider);
   }
-  faults.beginEvents(providers);
-  for (const renter of renters) {
-    detach(runRenter({ world, renter, figures }, signal));
+  marketFaults.begin(providers);
+  for (const selfRenter of selfRenters) detach(runSelfRenter(selfRenter, signal));
+  for (const renter of renters) detach(runRenter({ world, renter, figures }, signal));
+}
+
+async function signUpAll(world: World, options: SimulationOptions) {
+  const providers: Provider[] = [];
+  const selfRenters: SelfRenter[] = [];
+  for (let number = 1; number <= options.providers; number += 1) {
+    const provider = await enrolProvider(world, number);
+    providers.push(provider);
+    const renter = await signUpSelfRenter(world, provider);
+    if (renter !== null) selfRenters.push({ world, provider, renter });
   }
+  const renters: Renter[] = [];
+  for (let number = 1; number <= options.renters; number += 1) {
+    renters.push(await signUpRenter(world, `renter-${number}`));
+  }
+  return { providers, selfRenters, renters };
 }
 
 async function checkHourly({ db, violations }: World): Promise<void> {
