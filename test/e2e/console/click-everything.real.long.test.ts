@@ -94,7 +94,9 @@ it('pages of visitors', { timeout: TIMEOUT_MS }, () =>
 );
 
 it('pages of renters', { timeout: TIMEOUT_MS }, async () =>
-  clickAll('renter', ['/', ...pods.flatMap((id) => [`/pods/${id}`, `/money/pods/${id}`])], { session: await demoSession() }),
+  clickAll('renter', ['/', ...pods.flatMap((id) => [`/pods/${id}`, `/money/pods/${id}`])], {
+    session: await demoSession(),
+  }),
 );
 
 it('pages of providers', { timeout: TIMEOUT_MS }, async () =>

@@ -4,21 +4,22 @@
  */
 import type { Locator } from 'playwright-core';
 import { expect } from 'vitest';
-import { type ConsolePage, settled } from '../../fixtures/browser.ts';
+import { type ConsolePage, settle } from '../../fixtures/browser.ts';
 
 export type RouteEntry = { path: string; audience: string };
 
 export type ClickRun = {
   /** Routes that were visited. */
   routes: Set<string>;
+  /** Kinds of pages to which a link was clicked. */
+  linked: Set<string>;
   pages: number;
   clicks: number;
   /** Dead links, failed requests and errors in the console, each with its place. */
   findings: string[];
 };
 
-/** Pages of one kind that are visited. */
-const PAGES_OF_KIND = 2;
+const START = 'start';
 /** Buttons with the same name that are clicked on a page. */
 const BUTTONS_OF_NAME = 2;
 const CLICK_TIMEOUT_MS = 5_000;
@@ -31,15 +32,15 @@ const TWO_FRAMES =
 type ClickOptions = {
   routes: readonly RouteEntry[];
   audience: string;
-  /** Addresses to begin with, which need not have links. */
+  /** Addresses to begin with, which need not have links. Of the other pages, one of each kind is visited. */
   seeds: readonly string[];
 };
 
 /** Resolves when all pages that links lead to were visited. Takes the problems of the page into the findings. */
 export async function clickPages(page: ConsolePage, options: ClickOptions): Promise<ClickRun> {
-  const run: ClickRun = { routes: new Set(), pages: 0, clicks: 0, findings: [] };
-  const queue = options.seeds.map((path) => ({ path, from: 'start' }));
-  const counts = new Map<string, number>();
+  const run: ClickRun = { routes: new Set(), linked: new Set(), pages: 0, clicks: 0, findings: [] };
+  const queue = options.seeds.map((path) => ({ path, from: START }));
+  const kinds = new Set<string>();
   const seen = new Set<string>();
   for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
     const { path, from } = next;
@@ -49,9 +50,8 @@ export async function clickPages(page: ConsolePage, options: ClickOptions): Prom
     if (route === undefined) run.findings.push(`${from}: dead link to ${path}`);
     if (route?.audience !== options.audience) continue;
     const kind = kindOf(route, path);
-    const count = counts.get(kind) ?? 0;
-    if (count >= PAGES_OF_KIND) continue;
-    counts.set(kind, count + 1);
+    if (kinds.has(kind) && from !== START) continue;
+    kinds.add(kind);
     run.routes.add(route.path);
     run.pages += 1;
     const links = await visit(page, path);
@@ -93,7 +93,7 @@ async function visit(page: ConsolePage, path: string): Promise<string[]> {
 
 async function open(page: ConsolePage, path: string): Promise<void> {
   await page.goto(path);
-  await settled(page, /./);
+  await settle(page);
 }
 
 /** Dialogs hide the title of the page, so that only its panels can be awaited. */
@@ -186,29 +186,30 @@ async function closeDialogs(page: ConsolePage): Promise<void> {
 
 type LinkOptions = { run: ClickRun; routes: readonly RouteEntry[] };
 
-/** Clicks one link to each kind of page. */
+/** Clicks one link to each kind of page to which no other page had one. Returns the number of clicks. */
 async function clickLinks(
   page: ConsolePage,
   path: string,
   { run, routes }: LinkOptions,
 ): Promise<number> {
   await open(page, path);
-  const kinds = new Set<string>();
+  let clicks = 0;
   const links = page.locator('main a[href^="/"]:not([target])');
   for (const href of new Set(
     await links.evaluateAll((all) => all.map((link) => link.getAttribute('href') ?? '')),
   )) {
     const route = routeOf(routes, href);
-    if (route === undefined || kinds.has(kindOf(route, href))) continue;
+    if (route === undefined || run.linked.has(kindOf(route, href))) continue;
     const link = page.locator(`main a[href="${href}"]:not([target])`).first();
     if ((await link.count()) === 0 || !(await link.isVisible())) continue;
-    kinds.add(kindOf(route, href));
+    run.linked.add(kindOf(route, href));
+    clicks += 1;
     await link.click();
-    await settled(page, /./);
+    await settle(page);
     const title = await page.getByRole('heading', { level: 1 }).first().textContent();
     if (title === 'Page not found') run.findings.push(`${path}: dead link to ${href}`);
     collect(page, run, `${path}, after a click on the link to ${href}`);
     await open(page, path);
   }
-  return kinds.size;
+  return clicks;
 }

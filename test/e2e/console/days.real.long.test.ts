@@ -121,6 +121,9 @@ it('an operator reads verdicts, verifies evidence, explains a weight, compares e
   await page.getByText('free GPUs cannot be rented').waitFor();
   await page.getByRole('table', { name: 'Nodes', exact: true }).waitFor();
   await proveLedger(page);
+  await page.getByRole('link', { name: 'Differences' }).click();
+  await settled(page, 'Differences');
+  await page.getByText('The database has all pods of the nodes.').waitFor();
   await refund(page);
   await banAndUnban(page);
   expect(page.problems).toEqual([]);
