@@ -48,7 +48,8 @@ async function logInAsProvider(page: ConsolePage): Promise<void> {
   const message = (await form.locator('pre').first().textContent()) ?? '';
   const signer = providerSigner();
   await form.getByLabel('Hotkey').fill(signer.hotkey);
-  await form.getByLabel('Signature').fill(toHex(signer.sign(new TextEncoder().encode(message))));
+  const signature = await signer.sign(new TextEncoder().encode(message));
+  await form.getByLabel('Signature').fill(toHex(signature));
   await page.keyboard.press('Enter');
   await settled(page, 'Nodes');
 }
