@@ -48,3 +48,7 @@ it.each([
 ])('identifies the client %s by %s', (ip, key) => {
   expect(clientAddressKey(ip)).toBe(key);
 });
+
+it('has one key for all clients that have disconnected, whose address is unknown', () => {
+  expect(clientAddressKey(undefined)).toBe('');
+});

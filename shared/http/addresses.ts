@@ -80,8 +80,12 @@ export function isLocalName(host: string): boolean {
 const PREFIX_GROUPS = 4;
 const V4_IN_V6 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
-/** Returns the key that identifies a client: an IPv6 host can use any address of its /64, so they share a key. */
-export function clientAddressKey(ip: string): string {
+/**
+ * Returns the key that identifies a client: an IPv6 host can use any address of its /64, so they share a key. `ip` is
+ * undefined for a client that has disconnected; all of these share the empty key.
+ */
+export function clientAddressKey(ip: string | undefined): string {
+  if (ip === undefined) return '';
   const v4 = V4_IN_V6.exec(ip)?.[1];
   if (v4 !== undefined) return v4;
   if (!ip.includes(':')) return ip;

@@ -6,7 +6,7 @@ import { clientAddressKey } from './addresses.ts';
 export function limitConnections(server: Pick<Server, 'on'>, perSource: number): void {
   const open = new Map<string, number>();
   server.on('connection', (socket: Socket) => {
-    const source = clientAddressKey(socket.remoteAddress ?? '');
+    const source = clientAddressKey(socket.remoteAddress);
     const count = open.get(source) ?? 0;
     if (count >= perSource) {
       socket.destroy();

@@ -8,7 +8,7 @@ import type { Hand } from './hands.ts';
 
 /** Lines that the pod writes at once. */
 const LINES = 20_000;
-/** Metrics and charges are collected once a minute. */
+/** Metrics and charges are collected once a minute; backups and restores take their time on a busy host. */
 const SLOW_MS = 120_000;
 /** These continue when the terminal, and with it its shell, ends. */
 const BUSY = 'setsid timeout 300 sh -c "while :; do :; done" &';
@@ -123,7 +123,8 @@ async function backUp(page: ConsolePage, hand: Hand): Promise<void> {
   await hand.press(page.getByRole('button', { name: 'New backup' }));
   await hand.fill(page.getByLabel('Name'), 'first');
   await hand.press(page.getByRole('dialog').getByRole('button', { name: 'Back up' }));
-  await page.getByRole('row').filter({ hasText: 'first' }).getByText('Completed').waitFor();
+  const row = page.getByRole('row').filter({ hasText: 'first' });
+  await row.getByText('Completed').waitFor({ timeout: SLOW_MS });
 }
 
 /** Waits until the load of the pod is in the charts. */
@@ -149,7 +150,8 @@ async function restore(page: ConsolePage, hand: Hand): Promise<void> {
   await hand.press(page.getByRole('button', { name: 'Restore', exact: true }));
   await hand.press(page.getByRole('dialog').getByRole('button', { name: 'Restore' }));
   await page.getByText('The restore has started.').waitFor();
-  await page.getByRole('table', { name: 'Restores' }).getByText('Completed').waitFor();
+  const restores = page.getByRole('table', { name: 'Restores' });
+  await restores.getByText('Completed').waitFor({ timeout: SLOW_MS });
   await openTab(page, hand, 'Terminal');
   await page.getByText('Connected.').waitFor();
   await hand.enterTerminal();

@@ -34,6 +34,7 @@ class Socket {
 
 let frames: (() => void)[];
 let timers: (() => void)[];
+let pauses: number[];
 let sockets: Socket[];
 let starts: { podId: string; start: LogStart }[];
 let refusal: ApiFailure | null;
@@ -43,6 +44,7 @@ let leave: AbortController;
 beforeEach(() => {
   frames = [];
   timers = [];
+  pauses = [];
   sockets = [];
   starts = [];
   refusal = null;
@@ -79,7 +81,10 @@ function feedOf(podIds: string[] = ['pod'], entries = 10): LogFeed {
           timers = timers.filter((each) => each !== run);
         };
       },
-      sleep: () => new Promise((resolve) => (wake = resolve)),
+      sleep(ms) {
+        pauses.push(ms);
+        return new Promise((resolve) => (wake = resolve));
+      },
       readCut: async () => cutEntries,
     },
     podIds,
@@ -150,6 +155,18 @@ describe('a stream', () => {
     timers[0]?.();
     await reconnect();
     expect([sockets.length, sockets[0]?.isClosed]).toEqual([2, true]);
+  });
+
+  it('waits longer after each failure, and briefly after a connection that has lasted without a line', async () => {
+    feedOf();
+    (await first()).drop();
+    (await reconnect()).drop();
+    const third = await reconnect();
+    third.onopen?.();
+    for (const run of timers.slice(-1)) run();
+    third.drop();
+    await settle();
+    expect(pauses).toEqual([1_000, 2_000, 1_000]);
   });
 
   it('tries again while the server does not answer, is busy or restarts', async () => {

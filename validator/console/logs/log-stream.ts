@@ -42,6 +42,8 @@ export type LogStream = ReturnType<typeof createLogStream>;
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 15_000;
+/** Time after which an open connection proves that the server works, so that the next pause is the first one again. */
+const STEADY_MS = 2_000;
 /** Silence after which a connection counts as lost: three keep-alive intervals of the API. */
 const SILENCE_MS = 45_000;
 /** Waiting messages above which they are delivered at once: the memory of a hidden page is bounded too. */
@@ -83,14 +85,15 @@ export function createLogStream(ports: LogStreamPorts, source: number, start: Lo
     return true;
   }
 
-  /** Reads a connection until it ends. */
-  function receive(socket: WebSocket, signal: AbortSignal): Promise<Ending> {
+  /** Reads a connection until it ends. Calls `onSteady` once the connection has lasted. */
+  function receive(socket: WebSocket, signal: AbortSignal, onSteady: () => void): Promise<Ending> {
     const { promise, resolve } = Promise.withResolvers<Ending>();
     const connection = { isNew: true };
     let waiting: string[] = [];
     let waitingChars = 0;
     let cancelDelivery: (() => void) | null = null;
     let cancelSilence: () => void = () => undefined;
+    let cancelSteady: () => void = () => undefined;
 
     function deliver(): void {
       cancelDelivery?.();
@@ -116,6 +119,7 @@ export function createLogStream(ports: LogStreamPorts, source: number, start: Lo
       socket.onclose = null;
       cancelDelivery?.();
       cancelSilence();
+      cancelSteady();
       signal.removeEventListener('abort', leave);
       // Browsers report an error for a socket that is closed before it is open.
       if (socket.readyState === socket.CONNECTING) socket.onopen = () => socket.close();
@@ -125,7 +129,10 @@ export function createLogStream(ports: LogStreamPorts, source: number, start: Lo
 
     const leave = () => finish({ end: null, isHeld: false, failure: null });
     signal.addEventListener('abort', leave);
-    socket.onopen = () => ports.onState({ name: 'following' });
+    socket.onopen = () => {
+      ports.onState({ name: 'following' });
+      cancelSteady = ports.after(STEADY_MS, onSteady);
+    };
     socket.onmessage = ({ data }: { data: unknown }) => {
       const message = String(data);
       waiting.push(message);
@@ -142,9 +149,9 @@ export function createLogStream(ports: LogStreamPorts, source: number, start: Lo
     return promise;
   }
 
-  async function connect(signal: AbortSignal): Promise<Ending> {
+  async function connect(signal: AbortSignal, onSteady: () => void): Promise<Ending> {
     try {
-      return await receive(await ports.open(position, signal), signal);
+      return await receive(await ports.open(position, signal), signal, onSteady);
     } catch (error) {
       return { end: null, isHeld: false, failure: failureOf(error) };
     }
@@ -161,10 +168,13 @@ export function createLogStream(ports: LogStreamPorts, source: number, start: Lo
     /** Follows the log until the signal aborts, the view is full, or the API refuses or ends it. */
     async run(signal: AbortSignal): Promise<void> {
       let pauseMs = FIRST_PAUSE_MS;
+      const onSteady = () => {
+        pauseMs = FIRST_PAUSE_MS;
+      };
       ports.onState({ name: 'connecting' });
       while (!signal.aborted) {
         const idBefore = lastId;
-        const { end, isHeld, failure } = await connect(signal);
+        const { end, isHeld, failure } = await connect(signal, onSteady);
         if (signal.aborted) return;
         if (isHeld) return ports.onState({ name: 'held' });
         if (isFinal(end)) return ports.onState({ name: 'ended', reason: end?.reason ?? '' });

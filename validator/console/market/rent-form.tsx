@@ -115,11 +115,10 @@ export function RentPod({ node, state, onSpec }: RentPodProps) {
 
 /** The default template of the account; without one, the first official template. */
 function useUsualTemplate(): TemplateResponse | undefined {
-  const account = useApi('GET /users/me', {});
-  const id = account.data?.default_template_id ?? '';
-  const usual = useApi('GET /templates/{id}', { params: { id } }, { enabled: id !== '' });
+  const preference = useApi('GET /users/me/preference', {});
   const official = useApi('GET /templates', { query: { owner: 'official', limit: 1 } });
-  return usual.data ?? (Array.isArray(official.data) ? official.data[0] : undefined);
+  const first = Array.isArray(official.data) ? official.data[0] : undefined;
+  return preference.data?.default_template ?? first;
 }
 
 function initialOf(node: Node | null, { gpu_count: count }: RentState): RentValues {

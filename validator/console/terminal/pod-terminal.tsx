@@ -63,6 +63,10 @@ function Shell({ podId }: { podId: string }) {
             Support a screen reader
           </label>
         </div>
+        <p className="small">
+          The shell and its programs end when you leave this tab. Start a program that must continue
+          with <code>nohup</code>.
+        </p>
         <p className="small faint">
           The terminal takes all keys, also the tab key. <kbd>Ctrl F6</kbd> leaves it.{' '}
           <kbd>Ctrl Shift C</kbd> copies the selected text, <kbd>Ctrl Shift V</kbd> pastes.

@@ -1,11 +1,11 @@
 /**
  * One reader of a hub. It first reads the existing log from the node page by page, then the hub's ring, which all
  * readers share. It changes from pages to the ring at a line that is in both, so that it delivers every line exactly
- * once. A reader that falls behind the ring reads pages again, so a stalled reader needs memory for one page only. If
- * the node no longer has a missed line, the reader sends a `gap`.
+ * once. A reader that falls behind the ring reads pages again, until the ring has its next line, so a stalled reader
+ * needs memory for one page only. If the node no longer has a missed line, the reader sends a `gap`.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
-import type { LogHub } from './log-hub.ts';
+import { LARGE_PAGE_CHARS, type LogHub } from './log-hub.ts';
 import { BEGINNING, type LogPage, type LogPosition, MAX_TAIL } from './log-page.ts';
 import type { LogEntry } from './log-ring.ts';
 
@@ -50,21 +50,47 @@ async function* catchUp(
   for (;;) {
     // Read before the page is requested: entries that reach the hub later cannot be older than the page.
     const mark = hub.ring.next();
-    const page = await hub.page(position, signal).catch(() => null);
-    signal.throwIfAborted();
+    const page = yield* sendPage({ hub, signal }, position, lastId !== null);
     if (page !== null) {
-      if (page.text !== '') yield page.text;
       if (page.lastId !== null) position = { tail: MAX_TAIL, since: page.lastId };
       lastId = lastIdAfter(page, lastId);
-      if (page.more) continue;
-      if (lastId === null) return { place: mark, lastId, ...sinceOf(start) };
-      const place = await placeAfter({ hub, clock, signal }, lastId);
+      if (lastId === null) {
+        if (page.more) continue;
+        return { place: mark, lastId, ...sinceOf(start) };
+      }
+      const place = page.more
+        ? hub.ring.after(lastId)
+        : await placeAfter({ hub, clock, signal }, lastId);
       if (place !== null) return { place, lastId };
-      if (page.lastId !== null) continue;
+      if (page.more || page.lastId !== null) continue;
     }
     // Either the node does not answer, or neither the page nor the hub contains the next line yet.
     await clock.sleep(pauseMs, signal);
     pauseMs = Math.min(pauseMs * 2, LAST_PAUSE_MS);
+  }
+}
+
+/**
+ * Reads and yields a page. Returns it without its text, or null if the node does not answer. The first page of a new
+ * reader is small, so that it arrives soon; a reader that is behind gets large pages.
+ */
+async function* sendPage(
+  { hub, signal }: Pick<FollowOptions, 'hub' | 'signal'>,
+  from: LogPosition,
+  isBehind: boolean,
+): AsyncGenerator<string, Omit<LogPage, 'text'> | null> {
+  const release = isBehind ? hub.reserveLargePage() : null;
+  try {
+    const size = release === null ? {} : { maxChars: LARGE_PAGE_CHARS };
+    const page = await hub.page({ from, signal, ...size }).catch(() => null);
+    signal.throwIfAborted();
+    if (page === null) return null;
+    const { text, ...rest } = page;
+    if (text !== '') yield text;
+    return rest;
+  } finally {
+    // After the client has received the page, because only then its memory is free.
+    release?.();
   }
 }
 
@@ -92,7 +118,7 @@ async function placeAfter(
 /**
  * Returns null after a gap without lines, because the last delivered line then belongs to a log that no longer exists.
  */
-function lastIdAfter(page: LogPage, before: string | null): string | null {
+function lastIdAfter(page: Omit<LogPage, 'text'>, before: string | null): string | null {
   if (page.lastId !== null) return page.lastId;
   return page.gap ? null : before;
 }

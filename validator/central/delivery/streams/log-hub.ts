@@ -4,8 +4,19 @@ import type { LogFrame } from '#shared/api/agent/pod.ts';
 import { dataFrame } from '#shared/http/event-stream.ts';
 import { liveFrames } from '#shared/http/keep-alive.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
-import { createSemaphore } from '#shared/runtime/semaphore.ts';
-import { BEGINNING, type LogPage, type LogPosition, MAX_TAIL, readLogPage } from './log-page.ts';
+import {
+  createPerOwnerLimit,
+  createSemaphore,
+  type PerOwnerLimit,
+} from '#shared/runtime/semaphore.ts';
+import {
+  BEGINNING,
+  type LogPage,
+  type LogPageRequest,
+  type LogPosition,
+  MAX_TAIL,
+  readLogPage,
+} from './log-page.ts';
 import { createLogRing, type LogRing } from './log-ring.ts';
 
 export type LogHub = {
@@ -15,7 +26,12 @@ export type LogHub = {
   /** Resolves when the ring has an entry with this number or a later one. Rejects when `signal` aborts. */
   arrived(number: number, signal: AbortSignal): Promise<void>;
   /** Reads the log's existing lines; at most MAX_PAGES at a time, and further calls wait. */
-  page(from: LogPosition, signal: AbortSignal): Promise<LogPage>;
+  page(request: LogPageRequest): Promise<LogPage>;
+  /**
+   * Reserves the memory of a page with up to LARGE_PAGE_CHARS. Returns the function that releases it; null if too many
+   * readers have such a page.
+   */
+  reserveLargePage(): (() => void) | null;
 };
 
 export type LogHubs = ReturnType<typeof createLogHubs>;
@@ -26,18 +42,26 @@ const LAST_RETRY_MS = 5_000;
 const SILENCE_MS = 45_000;
 /** Maximum number of pages of one pod that are read at the same time. */
 const MAX_PAGES = 4;
+/**
+ * Maximum characters of a page for a reader that is behind. Each page is a request to the node, which on a busy host
+ * takes half a second, so a reader with small pages would stay behind for long.
+ */
+export const LARGE_PAGE_CHARS = 512 * 1024;
+/** Maximum number of large pages of one pod, and of all pods: 16 MiB together. */
+const MAX_LARGE_PAGES = { perPod: MAX_PAGES, total: 32 };
 /** Entries that arrive within this time are delivered together. */
 const GATHER_MS = 5;
 
 /** Creates the hubs. Each hub exists as long as it has followers. */
 export function createLogHubs(clock: Clock) {
+  const largePages = createPerOwnerLimit(MAX_LARGE_PAGES.perPod, MAX_LARGE_PAGES.total);
   const hubs = new Map<string, { hub: LogHub; followers: number; leave: AbortController }>();
   return {
     /** Adds a follower. The follower must call `leave` at its end. */
     join(podId: string, client: AgentClient): { hub: LogHub; leave(): void } {
       const leave = new AbortController();
       const entry = hubs.get(podId) ?? {
-        hub: startLogHub({ clock, client, podId }, leave.signal),
+        hub: startLogHub({ clock, client, podId, largePages }, leave.signal),
         followers: 0,
         leave,
       };
@@ -58,10 +82,16 @@ export function createLogHubs(clock: Clock) {
   };
 }
 
-type HubOptions = { clock: Clock; client: AgentClient; podId: string };
+type HubOptions = {
+  clock: Clock;
+  client: AgentClient;
+  podId: string;
+  largePages: PerOwnerLimit;
+};
 
 /** Runs until `closing` aborts. After a lost connection it resumes at the last received line. */
-function startLogHub({ clock, client, podId }: HubOptions, closing: AbortSignal): LogHub {
+function startLogHub(options: HubOptions, closing: AbortSignal): LogHub {
+  const { clock, client, podId, largePages } = options;
   const ring = createLogRing();
   const pages = createSemaphore(MAX_PAGES);
   const began = Promise.withResolvers<void>();
@@ -98,7 +128,10 @@ function startLogHub({ clock, client, podId }: HubOptions, closing: AbortSignal)
 
   /** Starts the ring after the log's present last line, so that the ring contains each later line exactly once. */
   async function begin(): Promise<void> {
-    const last = await readLogPage({ client, clock }, podId, { tail: 1 }, closing);
+    const last = await readLogPage({ client, clock }, podId, {
+      from: { tail: 1 },
+      signal: closing,
+    });
     if (last.lastId !== null) at = { tail: MAX_TAIL, since: last.lastId };
     ring.startAfter(last.lastId);
     began.resolve();
@@ -168,8 +201,9 @@ function startLogHub({ clock, client, podId }: HubOptions, closing: AbortSignal)
       waiting.delete(wake);
       signal.throwIfAborted();
     },
-    page: (from, signal) =>
-      pages.run(() => readLogPage({ client, clock }, podId, from, signal), signal),
+    page: (request) =>
+      pages.run(() => readLogPage({ client, clock }, podId, request), request.signal),
+    reserveLargePage: () => (largePages.tryAcquire(podId) ? () => largePages.release(podId) : null),
   };
 }
 

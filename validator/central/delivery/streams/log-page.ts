@@ -58,12 +58,18 @@ async function* afterGap(frames: AsyncIterable<LogFrame>): AsyncGenerator<LogFra
   yield* frames;
 }
 
+export type LogPageRequest = {
+  from: LogPosition;
+  /** Maximum characters; default PAGE_CHARS. */
+  maxChars?: number;
+  signal: AbortSignal;
+};
+
 /** Returns an empty page for a pod that is not on its node. Rejects with ApiError, or if the node's stream breaks. */
 export async function readLogPage(
   { client, clock }: { client: AgentClient; clock: Clock },
   podId: string,
-  from: LogPosition,
-  signal: AbortSignal,
+  { from, maxChars = PAGE_CHARS, signal }: LogPageRequest,
 ): Promise<LogPage> {
   const done = new AbortController();
   const until = AbortSignal.any([clock.deadline(PAGE_TIMEOUT_MS, done.signal), signal]);
@@ -75,7 +81,7 @@ export async function readLogPage(
       else if (!('meta' in frame) || frame.meta === 'end') continue;
       else if (frame.meta === 'gap') page.gap = true;
       page.text += dataFrame(frame);
-      if (page.text.length >= PAGE_CHARS && page.lastId !== null) return { ...page, more: true };
+      if (page.text.length >= maxChars && page.lastId !== null) return { ...page, more: true };
     }
     until.throwIfAborted();
     return page;

@@ -5,7 +5,7 @@ import { createPerOwnerLimit } from '#shared/runtime/semaphore.ts';
 
 export type StreamLimits = { perPod?: number; perAccount: number; total: number };
 
-/** Limits of log streams. A stalled reader holds a page of 64 KiB and its socket's buffers. */
+/** Limits of log streams. A stalled reader holds a page of 64 KiB (few have a larger one) and its socket's buffers. */
 export const LOG_LIMITS: StreamLimits = { perPod: 256, perAccount: 512, total: 2_000 };
 /**
  * Limits of terminals. Each terminal holds two sockets in this process, two at the gateway, and a process in the pod.
