@@ -77,19 +77,10 @@ export async function runSimulation(options: SimulationOptions): Promise<Simulat
 
 async function runWorld(world: World, options: SimulationOptions): Promise<SimulationResult> {
   const { clock, journal, violations } = world;
-  const figures = noFigures();
-  const stopping = new AbortController();
-  const onError = (error: unknown) => {
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    violations.report('errors', `an actor failed: ${text}`, []);
-  };
-  const services = createServiceFaults(world, onError);
-  const faults = createFaults(world, services);
   const startMs = clock.steadyMs();
-  const parts: Actors = { options, figures, faults, onError, signal: stopping.signal };
   await clock.complete(options.prepare?.(world) ?? Promise.resolve());
-  await clock.complete(beginActors(world, parts));
-  services.begin();
+  const market = await clock.complete(beginMarket(world, options));
+  const { figures } = market;
   const days: DayFigures[] = [];
   const hasFailed = () => violations.first() !== null;
   const stopAtMs = options.stopAtMs ?? Number.POSITIVE_INFINITY;
@@ -108,9 +99,7 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
     options.onDay(ended);
   }
   const stopped = isReached();
-  stopping.abort();
-  faults.stop();
-  services.stop();
+  market.stop();
   if (!hasFailed() && !stopped) {
     await clock.runUntil(clock.steadyMs() + LIVENESS_MS, hasFailed);
     await clock.complete(checkHourly(world));
@@ -128,16 +117,31 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
   };
 }
 
-type Actors = {
-  options: SimulationOptions;
+/** The actors of a world and its faults. */
+export type Market = {
   figures: RenterFigures;
+  providers: readonly Provider[];
   faults: Faults;
-  onError(error: unknown): void;
-  signal: AbortSignal;
+  /** Reports an error of `work` as a violation, unless the market has stopped. */
+  detach(work: Promise<void>): void;
+  /** Ends all actors and faults. */
+  stop(): void;
 };
 
-async function beginActors(world: World, parts: Actors): Promise<void> {
-  const { options, figures, faults, onError, signal } = parts;
+/** Creates the accounts of providers and renters, and begins their processes and the faults of the scenario. */
+export async function beginMarket(
+  world: World,
+  options: Pick<SimulationOptions, 'providers' | 'renters'>,
+): Promise<Market> {
+  const figures = noFigures();
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const onError = (error: unknown) => {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    world.violations.report('errors', `an actor failed: ${text}`, []);
+  };
+  const services = createServiceFaults(world, onError);
+  const faults = createFaults(world, services);
   const providers: Provider[] = [];
   for (let number = 1; number <= options.providers; number += 1) {
     providers.push(await enrolProvider(world, number));
@@ -158,6 +162,18 @@ async function beginActors(world: World, parts: Actors): Promise<void> {
   for (const renter of renters) {
     detach(runRenter({ world, renter, figures }, signal));
   }
+  services.begin();
+  return {
+    figures,
+    providers,
+    faults,
+    detach,
+    stop() {
+      stopping.abort();
+      faults.stop();
+      services.stop();
+    },
+  };
 }
 
 async function checkHourly({ db, violations }: World): Promise<void> {

@@ -28,6 +28,7 @@ type Outside = Partial<
     CentralPorts,
     | 'agents'
     | 'guard'
+    | 'installLocal'
     | 'log'
     | 'mailer'
     | 'objects'

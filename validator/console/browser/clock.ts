@@ -1,7 +1,29 @@
 /** Time of the browser. The only file of the console that reads the clock or sets timers. */
 
+/** Time of a simulated marketplace as of its newest answer; null: the time of the browser is right. */
+let simulatedMs: number | null = null;
+const onSimulation = new Set<() => void>();
+
+/** Makes the console use the time of a simulated marketplace, in the form of the API, instead of the browser's. */
+export function recordSimulatedTime(text: string): void {
+  const isFirst = simulatedMs === null;
+  simulatedMs = parseApiTime(text);
+  if (isFirst) for (const notify of onSimulation) notify();
+}
+
+/** Returns true once the server has answered with a simulated time. */
+export function isSimulated(): boolean {
+  return simulatedMs !== null;
+}
+
+/** Calls `notify` when the first simulated time arrives; returns the function that ends this. */
+export function subscribeSimulation(notify: () => void): () => void {
+  onSimulation.add(notify);
+  return () => onSimulation.delete(notify);
+}
+
 export function nowMs(): number {
-  return Date.now();
+  return simulatedMs ?? Date.now();
 }
 
 /** Parses a time of the API, which is UTC without offset, to milliseconds since the epoch; null if it is not a time. */

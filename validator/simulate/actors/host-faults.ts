@@ -26,6 +26,10 @@ export type Faults = {
   begin(provider: Provider): void;
   /** Begins the events of the scenario. */
   beginEvents(providers: readonly Provider[]): void;
+  /** Performs a fault of a host now, and resolves after its repair. Rejects at `stop`. */
+  strike(kind: FaultKind, executorId: string, lastsMs: number): Promise<void>;
+  /** Performs an event now, whatever its time, and resolves after its repair. Rejects at `stop`. */
+  perform(event: ScenarioEvent, providers: readonly Provider[]): Promise<void>;
   /** Ends all faults: hosts answer again, and no further fault begins. */
   stop(): void;
 };
@@ -67,15 +71,17 @@ export function createFaults(world: World, services: ServiceFaults): Faults {
 
   async function suffer(provider: Provider, kind: FaultKind, perMonth: number): Promise<void> {
     const random = world.randomOf(`${provider.name} ${kind}`);
-    const { executorId: executor } = provider;
     const { medianMs, sigma } = DURATIONS[kind];
     while (!signal.aborted) {
       await clock.sleep(exponential(random, MONTH_MS / perMonth), signal);
-      const lastsMs = Math.round(logNormal(random, medianMs, sigma));
-      journal.record({ kind: `fault-${kind}`, executor, lasts_ms: lastsMs });
-      await during(apply(kind, executor), lastsMs);
-      journal.record({ kind: 'repair', executor, fault: kind });
+      await strike(kind, provider.executorId, Math.round(logNormal(random, medianMs, sigma)));
     }
+  }
+
+  async function strike(kind: FaultKind, executor: string, lastsMs: number): Promise<void> {
+    journal.record({ kind: `fault-${kind}`, executor, lasts_ms: lastsMs });
+    await during(apply(kind, executor), lastsMs);
+    journal.record({ kind: 'repair', executor, fault: kind });
   }
 
   async function during(repair: () => void, lastsMs: number): Promise<void> {
@@ -85,8 +91,12 @@ export function createFaults(world: World, services: ServiceFaults): Faults {
     repair();
   }
 
-  async function perform(event: ScenarioEvent, providers: readonly Provider[]): Promise<void> {
+  async function performAt(event: ScenarioEvent, providers: readonly Provider[]): Promise<void> {
     await clock.sleep(event.at_hours * HOUR_MS, signal);
+    await perform(event, providers);
+  }
+
+  async function perform(event: ScenarioEvent, providers: readonly Provider[]): Promise<void> {
     if (event.kind === 'leave') {
       const leaving = providers.slice(
         0,
@@ -127,8 +137,10 @@ export function createFaults(world: World, services: ServiceFaults): Faults {
       }
     },
     beginEvents(providers) {
-      for (const event of scenario.events) detach(perform(event, providers));
+      for (const event of scenario.events) detach(performAt(event, providers));
     },
+    strike,
+    perform,
     stop() {
       stopping.abort();
       for (const repair of repairs) repair();
