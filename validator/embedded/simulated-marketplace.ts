@@ -34,6 +34,7 @@ export type SimulatedMarketplace = {
   stop(): Promise<void>;
 };
 
+const SECOND_MS = 1_000;
 const NAMES = { host: '--host', port: '--port' };
 /** Name of the simulated provider to whose pages the printed link leads. */
 const PROVIDER = 'provider-1';
@@ -95,7 +96,9 @@ async function createDemo(
   };
   await db.transaction().execute((tx) => changeOperatorRole(tx, { clock }, role));
   const provider = world.signerOf(PROVIDER);
-  const portal = await logInProvider(portalUrl, provider, clock);
+  // The provider has logged in at the present time, and a time is accepted once.
+  const later = { ...clock, now: () => clock.now() + SECOND_MS };
+  const portal = await logInProvider(portalUrl, provider, later);
   const portalTicket = await portal.createTicket();
   return {
     base_url: baseUrl,

@@ -27,8 +27,8 @@ const MAX_STEP_MS = 1_000;
 const OUTAGE_STEP_MS = 60_000;
 
 /**
- * Returns the time until which timers run. The clock also runs while the central API is down, because nobody could
- * continue it.
+ * Returns the time until which timers run. The clock also runs while the central API is down, because no request
+ * could continue it.
  */
 export function endOfStep(
   { speed, targetMs }: ClockMode,

@@ -6,7 +6,7 @@ import { HOST_FAULTS, MAX_JUMP_S, SERVICE_FAULTS } from '../scenarios/scenario.t
 const MAX_ADVANCE_S = 366 * 86_400;
 const MAX_SPEED = 86_400;
 const MAX_FAULT_MINUTES = 30 * 1_440;
-/** Nobody reaches the clock while the central API is down. */
+/** No request reaches the clock while the central API is down. */
 const MAX_OUTAGE_MINUTES = 1_440;
 const MAX_REGION_CHARS = 40;
 const PERMILLE = 1_000;

@@ -1,4 +1,4 @@
-/** What people read and change in a simulated marketplace: its clock, its faults and its latest events. */
+/** Controls a simulated marketplace for people: its clock, its faults and its latest events. */
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Market } from '../simulation.ts';
 import type { World } from '../world/world.ts';

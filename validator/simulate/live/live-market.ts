@@ -4,6 +4,7 @@ import { systemClock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import type { WeightPolicy } from '../../weights/weight-policy.ts';
+import { checkBalances, checkSlots } from '../invariants/database-invariants.ts';
 import type { Scenario } from '../scenarios/scenario.ts';
 import { beginMarket } from '../simulation.ts';
 import { createWorld, type World } from '../world/world.ts';
@@ -13,6 +14,7 @@ import { type Control, createControl } from './control.ts';
 import { startDriver } from './driver.ts';
 import { createLatestEvents } from './latest-events.ts';
 import { createListener } from './listener.ts';
+import { createPodOutput, type PodOutput } from './pod-output.ts';
 
 export type LiveMarketOptions = {
   scenario: Scenario;
@@ -37,8 +39,20 @@ export type LiveMarket = {
   stop(): Promise<void>;
 };
 
+const HOUR_MS = 3_600_000;
 /** Sessions do not expire within the longest advance. */
 const SESSION_MS = 3_650 * 86_400_000;
+
+/** Checks balances and GPU slots in one transaction, because requests from outside may arrive at any time. */
+async function checkEachHour({ clock, db, violations }: World): Promise<never> {
+  for (;;) {
+    await clock.sleep(HOUR_MS);
+    await db.transaction().execute(async (tx) => {
+      await checkBalances(tx, violations);
+      await checkSlots(tx, violations);
+    });
+  }
+}
 
 /** Creates the market, and serves its API. The clock is paused. */
 export async function startLiveMarket(options: LiveMarketOptions): Promise<LiveMarket> {
@@ -47,6 +61,7 @@ export async function startLiveMarket(options: LiveMarketOptions): Promise<LiveM
   const latest = createLatestEvents();
   const listener = createListener(options.listen, options.names);
   let control: Control | null = null;
+  let output: PodOutput | null = null;
   const presentControl = (): Control => {
     if (control !== null) return control;
     throw new ApiError('upstream_unavailable', 'The simulated market is being created', {
@@ -63,6 +78,7 @@ export async function startLiveMarket(options: LiveMarketOptions): Promise<LiveM
     observe(event, atMs) {
       active.record(event, atMs);
       latest.record(event, atMs);
+      output?.record(event);
     },
     edge: {
       ports: {
@@ -78,7 +94,9 @@ export async function startLiveMarket(options: LiveMarketOptions): Promise<LiveM
       attach: ({ server }) => listener.attach(server),
     },
   });
+  output = createPodOutput(world);
   const market = await world.clock.complete(beginMarket(world, options));
+  market.detach(checkEachHour(world));
   await listener.open();
   const driver = startDriver({
     clock: world.clock,

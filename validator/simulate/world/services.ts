@@ -32,7 +32,7 @@ export type Service = {
   close(): Promise<void>;
 };
 
-/** What a world that people use adds to the central API. */
+/** Additions to the central API in a world that people use. */
 export type CentralEdge = {
   ports: Partial<CentralPorts>;
   options: Partial<CentralOptions>;
