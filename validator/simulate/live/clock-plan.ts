@@ -23,8 +23,8 @@ export const PAUSED: ClockMode = { speed: null, targetMs: null };
 
 /** Real time that one step catches up with. A market that is too large for its speed therefore runs more slowly. */
 const MAX_STEP_MS = 1_000;
-/** Simulated length of a step while the central API is down. */
-const OUTAGE_STEP_MS = 60_000;
+/** Longest simulated step while the central API is down. The step ends when the API is back. */
+const OUTAGE_STEP_MS = 3_600_000;
 
 /**
  * Returns the time until which timers run. The clock also runs while the central API is down, because no request
