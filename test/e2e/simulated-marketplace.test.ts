@@ -18,6 +18,7 @@ const SIZE = ['--providers', '10', '--renters', '10', '--seed', '7'];
 const ADVANCED_WITHIN_MS = 240_000;
 
 type Clock = { status: string; time: string; speed: number | null; violation: string | null };
+type Statement = { total: number };
 type Pod = { status: string; reason_code: string | null; executor: { id: string } };
 
 const home = temporaryHome();
@@ -88,7 +89,7 @@ it('runs and charges a pod of a person, and a fault of its host interrupts the p
   await advance(HOUR_S);
   expect(await podOf(id)).toMatchObject({ status: 'RUNNING', executor: { id: executorId } });
   await advance(2 * HOUR_S);
-  const { total } = await call<{ total: number }>('GET', `/pods/${id}/statement`);
+  const { total } = await call<Statement>('GET', `/pods/${id}/statement`);
   expect(total).toBeGreaterThan(0);
   const begun = await call<{ faults: { kind: string; executor_id: string }[] }>(
     'POST',
@@ -105,7 +106,10 @@ it('runs and charges a pod of a person, and a fault of its host interrupts the p
   });
   expect([again.status, again.body]).toMatchObject([409, { error: { code: 'conflict' } }]);
   await advance(3 * HOUR_S);
-  expect((await podOf(id)).status).not.toBe('RUNNING');
+  const outage = { reason: 'provider_fault', detail: 'unreachable' };
+  expect(await call('GET', `/pods/${id}/events`)).toContainEqual(expect.objectContaining(outage));
+  // A renter does not pay for the outage.
+  expect((await call<Statement>('GET', `/pods/${id}/statement`)).total).toBeLessThan(2 * total);
 }, ADVANCED_WITHIN_MS);
 
 it('advances until the central API is back after it was killed, and keeps its data', async () => {

@@ -14,7 +14,7 @@ import { type Control, createControl } from './control.ts';
 import { startDriver } from './driver.ts';
 import { createLatestEvents } from './latest-events.ts';
 import { createListener } from './listener.ts';
-import { createPodOutput, type PodOutput } from './pod-output.ts';
+import { createPodLogs, type PodLogs } from './pod-logs.ts';
 
 export type LiveMarketOptions = {
   scenario: Scenario;
@@ -61,7 +61,7 @@ export async function startLiveMarket(options: LiveMarketOptions): Promise<LiveM
   const latest = createLatestEvents();
   const listener = createListener(options.listen, options.names);
   let control: Control | null = null;
-  let output: PodOutput | null = null;
+  let logs: PodLogs | null = null;
   const presentControl = (): Control => {
     if (control !== null) return control;
     throw new ApiError('upstream_unavailable', 'The simulated market is being created', {
@@ -78,7 +78,7 @@ export async function startLiveMarket(options: LiveMarketOptions): Promise<LiveM
     observe(event, atMs) {
       active.record(event, atMs);
       latest.record(event, atMs);
-      output?.record(event);
+      logs?.record(event);
     },
     edge: {
       ports: {
@@ -94,7 +94,7 @@ export async function startLiveMarket(options: LiveMarketOptions): Promise<LiveM
       attach: ({ server }) => listener.attach(server),
     },
   });
-  output = createPodOutput(world);
+  logs = createPodLogs(world);
   const market = await world.clock.complete(beginMarket(world, options));
   market.detach(checkEachHour(world));
   await listener.open();
