@@ -77,7 +77,13 @@ function Fields({ nodes }: { nodes: readonly Option[] }) {
     <Form form={form} action="Begin the fault">
       <SelectField form={form} name="kind" label="Fault" options={FAULT_KINDS} isRequired />
       {target === 'executor_id' ? (
-        <SelectField form={form} name="executor_id" label="Node" options={withNone(nodes)} isRequired />
+        <SelectField
+          form={form}
+          name="executor_id"
+          label="Node"
+          options={withNone(nodes)}
+          isRequired
+        />
       ) : null}
       {target === 'region' ? (
         <SelectField

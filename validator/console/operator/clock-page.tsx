@@ -12,8 +12,8 @@ import { Status } from '../parts/status.tsx';
 import { Time } from '../parts/time.tsx';
 import { useLocal, useLocalAction } from '../session/queries.tsx';
 import { useIsSimulated } from '../session/session.tsx';
-import { FaultForm, FaultPanel } from './clock-faults.tsx';
 import { EventPanel } from './clock-events.tsx';
+import { FaultForm, FaultPanel } from './clock-faults.tsx';
 
 const REFETCH_MS = { advancing: 500, running: 1_000, paused: 2_000 } as const;
 const TONES = { advancing: 'busy', running: 'good', paused: 'idle' } as const;
@@ -114,10 +114,7 @@ function Controls({ isAdvancing }: { isAdvancing: boolean }) {
             run={() => change.mutateAsync({ body: { action: 'advance', seconds } })}
           />
         ))}
-        <ActionButton
-          label="Pause"
-          run={() => change.mutateAsync({ body: { action: 'pause' } })}
-        />
+        <ActionButton label="Pause" run={() => change.mutateAsync({ body: { action: 'pause' } })} />
       </div>
       <Form form={form} action="Let time pass">
         <SelectField form={form} name="speed" label="Speed" options={SPEEDS} isRequired />
