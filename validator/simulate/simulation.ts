@@ -15,7 +15,7 @@ import {
 import type { Violation } from './invariants/violations.ts';
 import { checkWeights } from './invariants/weights-replay.ts';
 import { type DayFigures, dayFigures } from './report/day-figures.ts';
-import type { Scenario } from './scenarios/scenario.ts';
+import type { Scenario, ScenarioEvent } from './scenarios/scenario.ts';
 import { finalState } from './world/final-state.ts';
 import type { JournalEvent } from './world/journal.ts';
 import { createWorld, type World } from './world/world.ts';
@@ -120,8 +120,10 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
 /** The actors of a world and its faults. */
 export type Market = {
   figures: RenterFigures;
-  providers: readonly Provider[];
-  faults: Faults;
+  /** Performs a fault of a host now, and resolves after its repair. */
+  strike: Faults['strike'];
+  /** Performs an event of a scenario now, whatever its time, and resolves after its repair. */
+  perform(event: ScenarioEvent): Promise<void>;
   /** Reports an error of `work` as a violation, unless the market has stopped. */
   detach(work: Promise<void>): void;
   /** Ends all actors and faults. */
@@ -165,8 +167,8 @@ export async function beginMarket(
   services.begin();
   return {
     figures,
-    providers,
-    faults,
+    strike: faults.strike,
+    perform: (event) => faults.perform(event, providers),
     detach,
     stop() {
       stopping.abort();

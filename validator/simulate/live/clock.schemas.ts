@@ -39,8 +39,8 @@ export const ClockState = z.object({
   violation: z.string().nullable(),
 });
 
-const Minutes = z.number().positive().max(MAX_FAULT_MINUTES);
-const Outage = z.number().positive().max(MAX_OUTAGE_MINUTES);
+const Minutes = z.int().min(1).max(MAX_FAULT_MINUTES);
+const Outage = z.int().min(1).max(MAX_OUTAGE_MINUTES);
 const [CENTRAL, ...OTHER_SERVICES] = SERVICE_FAULTS;
 
 /** Request for a fault, in the kinds of the scenario. `lasts_minutes` is simulated time. */

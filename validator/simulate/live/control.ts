@@ -73,14 +73,14 @@ export function createControl({ world, market, driver, active, latest }: Control
 
   function perform(fault: BeginFault): Promise<void> {
     if ('executor_id' in fault) {
-      return market.faults.strike(fault.kind, fault.executor_id, fault.lasts_minutes * MINUTE_MS);
+      return market.strike(fault.kind, fault.executor_id, fault.lasts_minutes * MINUTE_MS);
     }
     if (fault.kind === 'leave' || fault.kind === 'clock') {
-      return market.faults.perform({ ...fault, at_hours: 0 }, market.providers);
+      return market.perform({ ...fault, at_hours: 0 });
     }
     const { lasts_minutes: minutes, ...event } = fault;
     const timed = { ...event, at_hours: 0, for_hours: minutes / MINUTES };
-    return market.faults.perform(timed, market.providers);
+    return market.perform(timed);
   }
 
   return {
