@@ -1,29 +1,38 @@
 /** Time of the browser. The only file of the console that reads the clock or sets timers. */
 
-/** Time of a simulated marketplace as of its newest answer; null: the time of the browser is right. */
-let simulatedMs: number | null = null;
-const onSimulation = new Set<() => void>();
+const SIMULATION_EVENT = 'podwright-simulation';
 
-/** Makes the console use the time of a simulated marketplace, in the form of the API, instead of the browser's. */
+/**
+ * Makes the console use the time of a simulated marketplace, in the form of the API, instead of the browser's. The page
+ * stores it as an attribute.
+ */
 export function recordSimulatedTime(text: string): void {
-  const isFirst = simulatedMs === null;
-  simulatedMs = parseApiTime(text);
-  if (isFirst) for (const notify of onSimulation) notify();
+  const epochMs = parseApiTime(text);
+  if (epochMs === null) return;
+  const isFirst = !isSimulated();
+  document.documentElement.dataset['simulatedMs'] = String(epochMs);
+  if (isFirst) window.dispatchEvent(new Event(SIMULATION_EVENT));
 }
 
 /** Returns true once the server has answered with a simulated time. */
 export function isSimulated(): boolean {
-  return simulatedMs !== null;
+  return simulatedMs() !== null;
 }
 
 /** Calls `notify` when the first simulated time arrives; returns the function that ends this. */
 export function subscribeSimulation(notify: () => void): () => void {
-  onSimulation.add(notify);
-  return () => onSimulation.delete(notify);
+  window.addEventListener(SIMULATION_EVENT, notify);
+  return () => window.removeEventListener(SIMULATION_EVENT, notify);
+}
+
+/** Returns the time of a simulated marketplace as of its newest answer; null if the browser's time is right. */
+function simulatedMs(): number | null {
+  const text = document.documentElement.dataset['simulatedMs'];
+  return text === undefined ? null : Number(text);
 }
 
 export function nowMs(): number {
-  return simulatedMs ?? Date.now();
+  return simulatedMs() ?? Date.now();
 }
 
 /** Parses a time of the API, which is UTC without offset, to milliseconds since the epoch; null if it is not a time. */

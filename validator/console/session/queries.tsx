@@ -89,7 +89,8 @@ export function useLocalAction<Of extends Name<LocalOperations>>(
   return useChange(local as Send<LocalOperations, Of>, operation, UNKEYED);
 }
 
-const UNKEYED: ReadonlySet<string> = new Set();
+/** No route of a simulated marketplace accepts an Idempotency-Key. */
+const UNKEYED = { has: () => false };
 
 /** A client's call with the types of one operation. */
 type Send<Operations, Of extends keyof Operations> = (
@@ -128,7 +129,7 @@ function intervalOf<Data>(
 function useChange<Of extends string, Given extends Keyed, Data>(
   send: (operation: Of, request: Given) => Promise<Data>,
   operation: Of,
-  keyed: ReadonlySet<string>,
+  keyed: Pick<ReadonlySet<string>, 'has'>,
 ): UseMutationResult<Data, Error, Given> {
   const queries = useQueryClient();
   const once = useOnce(send);

@@ -36,7 +36,7 @@ export function createActiveFaults(): ActiveFaults {
     });
   }
 
-  /** Of several equal faults, the first to end has ended. */
+  /** Removes the fault that ends first, if several are equal. */
   function end({ fault, executor, region }: JournalEvent): void {
     const [ended] = active
       .filter(
