@@ -68,49 +68,57 @@ it('starts with a paused clock at the time of the scenario, and prints links tha
   }
 });
 
-it('advances by a day, in which renters rent and pay', async () => {
-  await advance(DAY_S);
-  const { events } = await call<{ events: { kind: string }[] }>('GET', '/_local/events');
-  expect(events.map(({ kind }) => kind)).toContain('rented');
-  const { nodes } = await call<{ nodes: { offer: string }[] }>('GET', '/operator/fleet');
-  expect(nodes).toHaveLength(10);
-  expect(nodes.filter(({ offer }) => offer === 'rentable').length).toBeGreaterThan(0);
-  expect((await clock()).violation).toBeNull();
-}, ADVANCED_WITHIN_MS);
+it(
+  'advances by a day, in which renters rent and pay',
+  async () => {
+    await advance(DAY_S);
+    const { events } = await call<{ events: { kind: string }[] }>('GET', '/_local/events');
+    expect(events.map(({ kind }) => kind)).toContain('rented');
+    const { nodes } = await call<{ nodes: { offer: string }[] }>('GET', '/operator/fleet');
+    expect(nodes).toHaveLength(10);
+    expect(nodes.filter(({ offer }) => offer === 'rentable').length).toBeGreaterThan(0);
+    expect((await clock()).violation).toBeNull();
+  },
+  ADVANCED_WITHIN_MS,
+);
 
-it('runs and charges a pod of a person, and a fault of its host interrupts the pod', async () => {
-  const [node] = await call<{ id: string }[]>('GET', '/executors');
-  const executorId = node?.id ?? '';
-  const { id } = await call<{ id: string }>('POST', `/executors/${executorId}/rent`, {
-    pod_name: 'first',
-    template_id: market.demo().templates[0]?.id,
-  });
-  expect((await podOf(id)).status).toBe('PENDING');
-  await advance(HOUR_S);
-  expect(await podOf(id)).toMatchObject({ status: 'RUNNING', executor: { id: executorId } });
-  await advance(2 * HOUR_S);
-  const { total } = await call<Statement>('GET', `/pods/${id}/statement`);
-  expect(total).toBeGreaterThan(0);
-  const begun = await call<{ faults: { kind: string; executor_id: string }[] }>(
-    'POST',
-    '/_local/faults',
-    { kind: 'dies', executor_id: executorId, lasts_minutes: 6 * 60 },
-  );
-  expect(begun.faults).toContainEqual(
-    expect.objectContaining({ kind: 'dies', executor_id: executorId }),
-  );
-  const again = await api(market.demo(), 'POST', '/_local/faults', {
-    kind: 'dies',
-    executor_id: executorId,
-    lasts_minutes: 1,
-  });
-  expect([again.status, again.body]).toMatchObject([409, { error: { code: 'conflict' } }]);
-  await advance(3 * HOUR_S);
-  const outage = { reason: 'provider_fault', detail: 'unreachable' };
-  expect(await call('GET', `/pods/${id}/events`)).toContainEqual(expect.objectContaining(outage));
-  // A renter does not pay for the outage.
-  expect((await call<Statement>('GET', `/pods/${id}/statement`)).total).toBeLessThan(2 * total);
-}, ADVANCED_WITHIN_MS);
+it(
+  'runs and charges a pod of a person, and a fault of its host interrupts the pod',
+  async () => {
+    const [node] = await call<{ id: string }[]>('GET', '/executors');
+    const executorId = node?.id ?? '';
+    const { id } = await call<{ id: string }>('POST', `/executors/${executorId}/rent`, {
+      pod_name: 'first',
+      template_id: market.demo().templates[0]?.id,
+    });
+    expect((await podOf(id)).status).toBe('PENDING');
+    await advance(HOUR_S);
+    expect(await podOf(id)).toMatchObject({ status: 'RUNNING', executor: { id: executorId } });
+    await advance(2 * HOUR_S);
+    const { total } = await call<Statement>('GET', `/pods/${id}/statement`);
+    expect(total).toBeGreaterThan(0);
+    const begun = await call<{ faults: { kind: string; executor_id: string }[] }>(
+      'POST',
+      '/_local/faults',
+      { kind: 'dies', executor_id: executorId, lasts_minutes: 6 * 60 },
+    );
+    expect(begun.faults).toContainEqual(
+      expect.objectContaining({ kind: 'dies', executor_id: executorId }),
+    );
+    const again = await api(market.demo(), 'POST', '/_local/faults', {
+      kind: 'dies',
+      executor_id: executorId,
+      lasts_minutes: 1,
+    });
+    expect([again.status, again.body]).toMatchObject([409, { error: { code: 'conflict' } }]);
+    await advance(3 * HOUR_S);
+    const outage = { reason: 'provider_fault', detail: 'unreachable' };
+    expect(await call('GET', `/pods/${id}/events`)).toContainEqual(expect.objectContaining(outage));
+    // A renter does not pay for the outage.
+    expect((await call<Statement>('GET', `/pods/${id}/statement`)).total).toBeLessThan(2 * total);
+  },
+  ADVANCED_WITHIN_MS,
+);
 
 it('advances until the central API is back after it was killed, and keeps its data', async () => {
   await call('POST', '/_local/faults', { kind: 'central', lasts_minutes: 10 });

@@ -114,7 +114,8 @@ export function createFaults(world: World, services: ServiceFaults): Faults {
       journal.record({ kind: 'fault-clock', by_s: event.by_seconds });
       return;
     }
-    if (event.kind !== 'region') return services.perform(event.kind, Math.round(event.for_hours * HOUR_MS));
+    if (event.kind !== 'region')
+      return services.perform(event.kind, Math.round(event.for_hours * HOUR_MS));
     const hit = providers.filter(({ region }) => region === event.region);
     const lastsMs = Math.round(event.for_hours * HOUR_MS);
     journal.record({ kind: 'fault-region', region: event.region, lasts_ms: lastsMs });
