@@ -1,38 +1,8 @@
 /** Time of the browser. The only file of the console that reads the clock or sets timers. */
 
-const SIMULATION_EVENT = 'podwright-simulation';
-
-/**
- * Makes the console use the time of a simulated marketplace, in the form of the API, instead of the browser's. The page
- * stores it as an attribute.
- */
-export function recordSimulatedTime(text: string): void {
-  const epochMs = parseApiTime(text);
-  if (epochMs === null) return;
-  const isFirst = !isSimulated();
-  document.documentElement.dataset['simulatedMs'] = String(epochMs);
-  if (isFirst) window.dispatchEvent(new Event(SIMULATION_EVENT));
-}
-
-/** Returns true once the server has answered with a simulated time. */
-export function isSimulated(): boolean {
-  return simulatedMs() !== null;
-}
-
-/** Calls `notify` when the first simulated time arrives; returns the function that ends this. */
-export function subscribeSimulation(notify: () => void): () => void {
-  window.addEventListener(SIMULATION_EVENT, notify);
-  return () => window.removeEventListener(SIMULATION_EVENT, notify);
-}
-
-/** Returns the time of a simulated marketplace as of its newest answer; null if the browser's time is right. */
-function simulatedMs(): number | null {
-  const text = document.documentElement.dataset['simulatedMs'];
-  return text === undefined ? null : Number(text);
-}
-
-export function nowMs(): number {
-  return simulatedMs() ?? Date.now();
+/** Time of the browser; pages use `nowMs` of server-time.ts. */
+export function browserMs(): number {
+  return Date.now();
 }
 
 /** Parses a time of the API, which is UTC without offset, to milliseconds since the epoch; null if it is not a time. */

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
-import { dateOf, nowMs } from '../browser/clock.ts';
+import { dateOf } from '../browser/clock.ts';
+import { nowMs } from '../browser/server-time.ts';
 import { saveFile } from '../browser/save-file.ts';
 import { FailureNotice } from '../parts/failure-notice.tsx';
 import { formatBytes } from '../parts/format.ts';

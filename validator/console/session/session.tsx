@@ -10,7 +10,7 @@ import {
 } from 'react';
 import { type Client, createClient } from '../api/client.ts';
 import { isRepeated } from '../api/failure.ts';
-import { isSimulated, recordSimulatedTime, subscribeSimulation } from '../browser/clock.ts';
+import { isSimulated, recordSimulatedTime, subscribeSimulation } from '../browser/server-time.ts';
 import {
   createSessionStore,
   type Session,
