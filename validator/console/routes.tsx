@@ -319,7 +319,7 @@ export const ROUTES: readonly PageRoute[] = [
     audience: 'operator',
     group: 'Operate',
     isOfSimulation: true,
-    page: lazyPart(() => import('./operator/clock-page.tsx').then(({ ClockPage }) => ClockPage)),
+    page: lazyPage(() => import('./operator/clock-page.tsx').then(({ ClockPage }) => ClockPage)),
   },
   {
     path: paths.logIn,
