@@ -39,9 +39,18 @@ export function serialDialect(dialect: Dialect, pass: PassOperation): SerialData
     begun ??= inner.init();
     return begun;
   };
+  let opened: Promise<DatabaseConnection> | null = null;
+  /** Only the first call waits for the port, so that later calls take equally long on every engine. */
+  const connect = () => {
+    opened ??= pass(() => inner.acquireConnection()).catch((error: unknown) => {
+      opened = null;
+      throw error;
+    });
+    return opened;
+  };
   return {
     addUser() {
-      const driver = new SerialDriver({ inner, init, line, pass });
+      const driver = new SerialDriver({ inner, init, connect, line, pass });
       const own: Dialect = {
         createAdapter: () => dialect.createAdapter(),
         createDriver: () => driver,
@@ -99,6 +108,8 @@ type Held = { connection: DatabaseConnection; leave(): void; isInTransaction: bo
 type SerialParts = {
   inner: Driver;
   init(): Promise<void>;
+  /** Returns the connection, which stays open until the driver is destroyed. */
+  connect(): Promise<DatabaseConnection>;
   line: Line;
   pass: PassOperation;
 };
@@ -107,16 +118,20 @@ class SerialDriver implements Driver {
   /** Initializes the shared driver once. */
   readonly init: () => Promise<void>;
   readonly #inner: Driver;
+  readonly #connect: () => Promise<DatabaseConnection>;
   readonly #line: Line;
   readonly #pass: PassOperation;
+  /** Kysely prepares each connection object once, so it is the same for all queries. */
+  #connection: SerialConnection | null = null;
   #held: Held | null = null;
   #hasCrashed = false;
   #left = Number.POSITIVE_INFINITY;
   #then: () => void = () => undefined;
 
-  constructor({ inner, init, line, pass }: SerialParts) {
+  constructor({ inner, init, connect, line, pass }: SerialParts) {
     this.init = init;
     this.#inner = inner;
+    this.#connect = connect;
     this.#line = line;
     this.#pass = pass;
   }
@@ -134,7 +149,6 @@ class SerialDriver implements Driver {
     if (held.isInTransaction) {
       await this.#pass(() => this.#inner.rollbackTransaction(held.connection));
     }
-    await this.#inner.releaseConnection(held.connection);
     held.leave();
   }
 
@@ -158,13 +172,14 @@ class SerialDriver implements Driver {
       return NEVER;
     }
     try {
-      const connection = await this.#pass(() => this.#inner.acquireConnection());
+      const connection = await this.#connect();
       this.#held = { connection, leave, isInTransaction: false };
       if (this.#hasCrashed) {
         await this.crash();
         return NEVER;
       }
-      return new SerialConnection(connection, (operation) => this.#run(operation));
+      this.#connection ??= new SerialConnection(connection, (operation) => this.#run(operation));
+      return this.#connection;
     } catch (error) {
       leave();
       throw error;
@@ -192,16 +207,16 @@ class SerialDriver implements Driver {
     });
   }
 
-  async releaseConnection(connection: DatabaseConnection): Promise<void> {
+  async releaseConnection(): Promise<void> {
     const held = this.#held;
     if (held === null) return;
     this.#held = null;
-    await this.#inner.releaseConnection(innerOf(connection));
     held.leave();
   }
 
-  destroy(): Promise<void> {
-    return this.#inner.destroy();
+  async destroy(): Promise<void> {
+    await this.#inner.releaseConnection(await this.#connect());
+    await this.#inner.destroy();
   }
 
   #setInTransaction(isInTransaction: boolean): void {

@@ -5,7 +5,7 @@ import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
 import { saveCheckPolicy } from '../checks/check-policy.store.ts';
-import type { TrustedHotkey } from '../keys/trusted-hotkeys.ts';
+import { isTrustedAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
 import type { EvidenceHeadRow, EvidenceRow, EvidenceStore, StoreDb } from '../store/tables.ts';
 import { type HeadClaim, isTrustedHead, signHead } from './chain-head.ts';
 import { type CheckRun, documentOf, signDocument } from './document.ts';
@@ -31,7 +31,7 @@ import {
 const MAX_ROWS = 50_000;
 /** Maximum number of documents dropped in one transaction. */
 const DROP_BATCH = 500;
-/** Maximum number of cached heads whose signature was already verified. */
+/** Maximum number of cached heads that this process has verified or signed. */
 const MAX_VERIFIED_HEADS = 20_000;
 
 export type EvidenceService = ReturnType<typeof createEvidence>;
@@ -55,18 +55,23 @@ export function createEvidence(options: EvidenceOptions) {
   const policyHash = sha256Hex(canonicalJson(policy));
   const verifiedHeads = new Map<string, string>();
 
-  function holdsLease(row: EvidenceHeadRow): boolean {
-    const text = sha256Hex(canonicalJson(row));
-    if (verifiedHeads.get(row.executor_id) === text) return true;
-    if (!isTrustedHead(row, trusted)) return false;
+  const textOf = (row: EvidenceHeadRow): string => sha256Hex(canonicalJson(row));
+
+  function rememberVerified(row: EvidenceHeadRow): void {
     if (verifiedHeads.size >= MAX_VERIFIED_HEADS) verifiedHeads.clear();
-    verifiedHeads.set(row.executor_id, text);
+    verifiedHeads.set(row.executor_id, textOf(row));
+  }
+
+  function isVerified(row: EvidenceHeadRow): boolean {
+    if (verifiedHeads.get(row.executor_id) === textOf(row)) return true;
+    if (!isTrustedHead(row, trusted)) return false;
+    rememberVerified(row);
     return true;
   }
 
   async function headOf(tx: StoreDb, executorId: string): Promise<FoundHead> {
     const row = await findHead(tx, executorId);
-    return { row, ours: row !== undefined && holdsLease(row) ? row : null };
+    return { row, ours: row !== undefined && isVerified(row) ? row : null };
   }
 
   async function advance(
@@ -74,7 +79,10 @@ export function createEvidence(options: EvidenceOptions) {
     row: EvidenceHeadRow | undefined,
     claim: HeadClaim,
   ): Promise<void> {
-    await replaceHead(tx, await signHead(claim, signer, clock.now()), row);
+    const head = await signHead(claim, signer, clock.now());
+    await replaceHead(tx, head, row);
+    // Verifying the own signature at the next document would take longer than signing.
+    if (isTrustedAt(trusted, head.validator, head.signed_ms)) rememberVerified(head);
   }
 
   /**

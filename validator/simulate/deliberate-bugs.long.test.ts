@@ -66,9 +66,15 @@ const BUGS: readonly Bug[] = [
   },
   {
     bug: 'a pod never finishes its start',
-    trigger: `after update of state on pods when new.state in ('running', 'creation_failed') begin
-      update pods set state = 'creating' where id = new.id; end`,
+    trigger: `before update of state on pods when new.state in ('running', 'creation_failed') begin
+      select raise(ignore); end`,
     found: 'rental-decided',
+  },
+  {
+    bug: 'a request has an internal error',
+    trigger: `after update of state on pods when new.state = 'running' begin
+      update pods set state = 'creating' where id = new.id; end`,
+    found: 'errors',
   },
 ];
 

@@ -17,6 +17,7 @@ import { writeReport } from './report/write-report.ts';
 import { DEFAULT_SCENARIO, readScenario } from './scenarios/scenario.ts';
 import { shrinkRun } from './shrink/shrink-run.ts';
 import type { SimulationOptions, SimulationResult } from './simulation.ts';
+import { sourceCommit } from './source-commit.ts';
 import { describeObjects } from './story/objects.ts';
 import { describePod } from './story/pod-records.ts';
 import { createStoryTeller } from './story/pod-story.ts';
@@ -24,6 +25,7 @@ import { scenarioOfTraces } from './trace/scenario-of-traces.ts';
 import type { World } from './world/world.ts';
 
 const FAILED = 1;
+const ROOT = join(import.meta.dirname, '..', '..');
 
 async function run(argv: readonly string[]): Promise<number> {
   if (argv[0] === 'compare') {
@@ -67,7 +69,8 @@ async function simulate(options: SimulateOptions): Promise<number> {
   events.close();
   if (options.out !== undefined) writeReport(options.out, report);
   if (lines.length > 0) print(`${lines.join('\n')}\n`);
-  const status = conclude(options, result);
+  const commit = await sourceCommit(ROOT, process.env['PATH'] ?? '');
+  const status = conclude(options, { ...result, commit });
   if (result.violation !== null && options.shrink > 0) {
     const { invariant } = result.violation;
     const log = createLog({ name: 'simulate', level: 'silent' });
@@ -107,11 +110,13 @@ function endOf(until: Until | undefined, startMs: number) {
   };
 }
 
+/** `commit`: commit of the checkout; null for an installed package, which its version identifies. */
 function conclude(
   options: SimulateOptions,
-  { violation, events, hash, stopped }: SimulationResult,
+  { violation, events, hash, stopped, commit }: SimulationResult & { commit: string | null },
 ): number {
-  const run = `seed=${options.seed} version=${VERSION} events=${events} hash=${hash}`;
+  const source = `version=${VERSION} commit=${commit ?? VERSION}`;
+  const run = `seed=${options.seed} ${source} events=${events} hash=${hash}`;
   if (violation === null) return print(`${stopped ? 'STOPPED' : 'PASSED'} ${run}\n`);
   const { invariant, what, atMs, trace } = violation;
   print(

@@ -1,9 +1,12 @@
 /** Runs a simulation: creates the actors, lets time pass, checks the invariants, and ends with a phase without faults. */
 import type { Log } from '#shared/runtime/log.ts';
 import type { WeightPolicy } from '../weights/weight-policy.ts';
-import { createFaults, type Faults } from './actors/host-faults.ts';
+import { type Renter, signUpRenter } from './actors/account.ts';
+import { createHostFaults, type HostFaults } from './actors/host-faults.ts';
+import { createMarketFaults, type MarketFaults } from './actors/market-faults.ts';
 import { enrolProvider, type Provider, runPrices } from './actors/provider.ts';
-import { noFigures, type RenterFigures, runRenter, signUpRenter } from './actors/renter.ts';
+import { noFigures, type RenterFigures, runRenter } from './actors/renter.ts';
+import { runSelfRenter, type SelfRenter, signUpSelfRenter } from './actors/self-renter.ts';
 import { createServiceFaults } from './actors/service-faults.ts';
 import {
   checkBalances,
@@ -15,7 +18,7 @@ import {
 import type { Violation } from './invariants/violations.ts';
 import { checkWeights } from './invariants/weights-replay.ts';
 import { type DayFigures, dayFigures } from './report/day-figures.ts';
-import type { Scenario, ScenarioEvent } from './scenarios/scenario.ts';
+import type { Scenario } from './scenarios/scenario.ts';
 import { finalState } from './world/final-state.ts';
 import type { JournalEvent } from './world/journal.ts';
 import { createWorld, type World } from './world/world.ts';
@@ -117,13 +120,15 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
   };
 }
 
+type Size = Pick<SimulationOptions, 'providers' | 'renters'>;
+
 /** The actors of a world and its faults. */
 export type Market = {
   figures: RenterFigures;
   /** Performs a fault of a host now, and resolves after its repair. */
-  strike: Faults['strike'];
+  strike: HostFaults['strike'];
   /** Performs an event of a scenario now, whatever its time, and resolves after its repair. */
-  perform(event: ScenarioEvent): Promise<void>;
+  perform: MarketFaults['perform'];
   /** Reports an error of `work` as a violation, unless the market has stopped. */
   detach(work: Promise<void>): void;
   /** Ends all actors and faults. */
@@ -131,10 +136,7 @@ export type Market = {
 };
 
 /** Creates the accounts of providers and renters, and begins their processes and the faults of the scenario. */
-export async function beginMarket(
-  world: World,
-  options: Pick<SimulationOptions, 'providers' | 'renters'>,
-): Promise<Market> {
+export async function beginMarket(world: World, size: Size): Promise<Market> {
   const figures = noFigures();
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -142,40 +144,50 @@ export async function beginMarket(
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     world.violations.report('errors', `an actor failed: ${text}`, []);
   };
-  const services = createServiceFaults(world, onError);
-  const faults = createFaults(world, services);
-  const providers: Provider[] = [];
-  for (let number = 1; number <= options.providers; number += 1) {
-    providers.push(await enrolProvider(world, number));
-  }
-  const renters = [];
-  for (let number = 1; number <= options.renters; number += 1) {
-    renters.push(await signUpRenter(world, number));
-  }
   const detach = (work: Promise<void>) =>
     void work.catch((error: unknown) => {
       if (!signal.aborted) onError(error);
     });
+  const services = createServiceFaults(world, onError);
+  const hostFaults = createHostFaults(world);
+  const marketFaults = createMarketFaults({ world, hosts: hostFaults, services }, onError);
+  const { providers, selfRenters, renters } = await signUpAll(world, size);
   for (const provider of providers) {
     detach(runPrices(world, provider));
-    faults.begin(provider);
+    hostFaults.begin(provider);
   }
-  faults.beginEvents(providers);
-  for (const renter of renters) {
-    detach(runRenter({ world, renter, figures }, signal));
-  }
+  marketFaults.begin(providers);
+  for (const selfRenter of selfRenters) detach(runSelfRenter(selfRenter, signal));
+  for (const renter of renters) detach(runRenter({ world, renter, figures }, signal));
   services.begin();
   return {
     figures,
-    strike: faults.strike,
-    perform: (event) => faults.perform(event, providers),
+    strike: hostFaults.strike,
+    perform: marketFaults.perform,
     detach,
     stop() {
       stopping.abort();
-      faults.stop();
+      marketFaults.stop();
+      hostFaults.stop();
       services.stop();
     },
   };
+}
+
+async function signUpAll(world: World, options: Size) {
+  const providers: Provider[] = [];
+  const selfRenters: SelfRenter[] = [];
+  for (let number = 1; number <= options.providers; number += 1) {
+    const provider = await enrolProvider(world, number);
+    providers.push(provider);
+    const renter = await signUpSelfRenter(world, provider);
+    if (renter !== null) selfRenters.push({ world, provider, renter });
+  }
+  const renters: Renter[] = [];
+  for (let number = 1; number <= options.renters; number += 1) {
+    renters.push(await signUpRenter(world, `renter-${number}`));
+  }
+  return { providers, selfRenters, renters };
 }
 
 async function checkHourly({ db, violations }: World): Promise<void> {

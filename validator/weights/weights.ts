@@ -1,5 +1,5 @@
 /** Composition of the weights module: closes cycles, computes epochs, posts them and deletes expired rows. */
-import type { Clock } from '#shared/runtime/clock.ts';
+import { type Clock, startOfDay } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { runEach } from '#shared/runtime/loop.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
@@ -41,6 +41,7 @@ export type WeightsDeps = WeightSettings & {
 };
 
 const DAY_MS = 86_400_000;
+/** Shortest time between two attempts of a sweep, and between the start and the first. */
 const SWEEP_INTERVAL_MS = 3_600_000;
 /**
  * Number of days by which cycles are retained longer than evidence. It exceeds the longest uptime window of a policy
@@ -54,20 +55,23 @@ export function createWeights(deps: WeightsDeps) {
   const { retentionDays, verdictDays } = deps;
   const cycles = createCycles({ store, clock, log, policy, cycleMs });
   const epochs = metagraph === null ? null : createEpochs({ ...deps, metagraph });
-  let sweptMs = clock.monotonicMs();
+  let attemptedMs = clock.monotonicMs();
+  let sweptDayMs: number | null = null;
 
+  /** Deletes what has expired, once a day, because limits are days and a sweep reads the chain of each executor. */
   async function sweep(): Promise<void> {
-    if (clock.monotonicMs() - sweptMs < SWEEP_INTERVAL_MS) return;
-    sweptMs = clock.monotonicMs();
-    const daysAgo = (days: number) => clock.now() - days * DAY_MS;
+    const todayMs = startOfDay(clock.now());
+    if (todayMs === sweptDayMs || clock.monotonicMs() - attemptedMs < SWEEP_INTERVAL_MS) return;
+    attemptedMs = clock.monotonicMs();
+    const daysAgo = (days: number) => todayMs - days * DAY_MS;
     const cycleDays = retentionDays + EXTRA_CYCLE_DAYS;
     const oldestMs = verdictDays === null ? 0 : daysAgo(verdictDays);
-    // Whole days: each drop signs the head of a chain, once a day for each executor.
-    await evidence.dropPassed(Math.floor(daysAgo(retentionDays) / DAY_MS) * DAY_MS);
+    await evidence.dropPassed(daysAgo(retentionDays));
     // Heads of chains outlive the cycles that name them, because heads distinguish pruned documents from removed ones.
     const endsBeforeMs = daysAgo(cycleDays + LONGEST_CYCLE_DAYS);
     await evidence.prune(oldestMs, endsBeforeMs, daysAgo(retentionDays));
     await cycles.deleteBefore(daysAgo(cycleDays));
+    sweptDayMs = todayMs;
   }
 
   return {

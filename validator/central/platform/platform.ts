@@ -44,6 +44,7 @@ export function createPlatform(
       const retention = createRetention({
         db,
         sweeps: { ...sweeps, 'idempotency-keys': idempotency.sweep },
+        pollMs,
       });
       const schedule = createSchedule({
         db,

@@ -11,6 +11,7 @@ export const Rented = z.object({
   price_per_hour: z.number(),
   selected_executor: z.object({ id: z.string() }),
 });
+export const RentedNode = z.object({ pod_id: z.string() });
 export const SeenPod = z.object({
   id: z.string(),
   status: z.string(),
@@ -22,9 +23,12 @@ const Refused = z.object({
   details: z.object({ constraint: z.string().optional() }).nullish(),
 });
 
-/** Returns the error code of an answer; null for a success. */
+const INTERNAL_ERROR = 500;
+
+/** Returns the error code of an answer; null for a success. Throws for an internal error, which no request may cause. */
 export function codeIn({ status, body }: Answer): string | null {
   if (status < 400) return null;
+  if (status === INTERNAL_ERROR) throw new Error(`internal error: ${JSON.stringify(body)}`);
   return Refused.safeParse(body).data?.error.code ?? `status_${status}`;
 }
 

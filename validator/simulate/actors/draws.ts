@@ -51,7 +51,7 @@ export function shareOf<K extends string>(
   random: Random,
   shares: Readonly<Partial<Record<K, number>>>,
 ): K | null {
-  let left = random.int(PERMILLE);
+  let left = unit(random) * PERMILLE;
   for (const key of Object.keys(shares) as K[]) {
     left -= shares[key] ?? 0;
     if (left < 0) return key;

@@ -1,13 +1,11 @@
-/** Faults of hosts and regions at seeded times. */
-import type { HOST_FAULTS, ScenarioEvent } from '../scenarios/scenario.ts';
+/** Faults of single hosts at seeded times, and the reasons for which hosts do not answer. */
+import type { HOST_FAULTS } from '../scenarios/scenario.ts';
 import type { World } from '../world/world.ts';
 import { exponential, logNormal } from './draws.ts';
 import type { Provider } from './provider.ts';
-import type { ServiceFaults } from './service-faults.ts';
 
 type FaultKind = (typeof HOST_FAULTS)[number];
 
-const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const MONTH_MS = 30 * 24 * HOUR_MS;
@@ -21,20 +19,20 @@ const DURATIONS: Record<FaultKind, { medianMs: number; sigma: number }> = {
   card: { medianMs: 24 * HOUR_MS, sigma: 0.5 },
 };
 
-export type Faults = {
+export type HostFaults = {
   /** Begins one process for each kind of fault of the host. They end with `stop`. */
   begin(provider: Provider): void;
-  /** Begins the events of the scenario. */
-  beginEvents(providers: readonly Provider[]): void;
   /** Performs a fault of a host now, and resolves after its repair. Rejects at `stop`. */
   strike(kind: FaultKind, executorId: string, lastsMs: number): Promise<void>;
-  /** Performs an event now, whatever its time, and resolves after its repair. Rejects at `stop`. */
-  perform(event: ScenarioEvent, providers: readonly Provider[]): Promise<void>;
+  /** Adds a reason for which each of the hosts does not answer, and removes it after the time or at `stop`. */
+  cutOff(executorIds: readonly string[], lastsMs: number): Promise<void>;
+  /** Withdraws a host with its pods. It answers again only after `stop`, so that the central API can end its pods. */
+  withdraw(executorId: string): void;
   /** Ends all faults: hosts answer again, and no further fault begins. */
   stop(): void;
 };
 
-export function createFaults(world: World, services: ServiceFaults): Faults {
+export function createHostFaults(world: World): HostFaults {
   const { clock, fleet, journal, scenario } = world;
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -91,41 +89,6 @@ export function createFaults(world: World, services: ServiceFaults): Faults {
     repair();
   }
 
-  async function performAt(event: ScenarioEvent, providers: readonly Provider[]): Promise<void> {
-    await clock.sleep(event.at_hours * HOUR_MS, signal);
-    await perform(event, providers);
-  }
-
-  async function perform(event: ScenarioEvent, providers: readonly Provider[]): Promise<void> {
-    if (event.kind === 'leave') {
-      const leaving = providers.slice(
-        0,
-        Math.floor((providers.length * event.share_permille) / 1_000),
-      );
-      for (const { executorId } of leaving) {
-        journal.record({ kind: 'fault-leave', executor: executorId });
-        fleet.losePods(executorId);
-        changeOutages(executorId, 1);
-      }
-      return;
-    }
-    if (event.kind === 'clock') {
-      clock.jump(event.by_seconds * SECOND_MS);
-      journal.record({ kind: 'fault-clock', by_s: event.by_seconds });
-      return;
-    }
-    if (event.kind !== 'region')
-      return services.perform(event.kind, Math.round(event.for_hours * HOUR_MS));
-    const hit = providers.filter(({ region }) => region === event.region);
-    const lastsMs = Math.round(event.for_hours * HOUR_MS);
-    journal.record({ kind: 'fault-region', region: event.region, lasts_ms: lastsMs });
-    for (const { executorId } of hit) changeOutages(executorId, 1);
-    await during(() => {
-      for (const { executorId } of hit) changeOutages(executorId, -1);
-    }, lastsMs);
-    journal.record({ kind: 'repair', fault: 'region', region: event.region });
-  }
-
   const detach = (work: Promise<void>): void =>
     void work.catch((error: unknown) => {
       if (!signal.aborted) throw error;
@@ -137,11 +100,18 @@ export function createFaults(world: World, services: ServiceFaults): Faults {
         if (perMonth > 0) detach(suffer(provider, kind as FaultKind, perMonth));
       }
     },
-    beginEvents(providers) {
-      for (const event of scenario.events) detach(performAt(event, providers));
-    },
     strike,
-    perform,
+    cutOff(executorIds, lastsMs) {
+      for (const executorId of executorIds) changeOutages(executorId, 1);
+      return during(() => {
+        for (const executorId of executorIds) changeOutages(executorId, -1);
+      }, lastsMs);
+    },
+    withdraw(executorId) {
+      fleet.losePods(executorId);
+      changeOutages(executorId, 1);
+      repairs.add(() => changeOutages(executorId, -1));
+    },
     stop() {
       stopping.abort();
       for (const repair of repairs) repair();

@@ -13,6 +13,8 @@ export type Provider = {
   name: string;
   executorId: string;
   region: string;
+  /** Null for a host that does not cheat. */
+  cheat: Cheat | null;
   hostClass: HostClass;
   strategy: (typeof PRICE_STRATEGIES)[number];
   priceUsd: number;
@@ -113,7 +115,7 @@ export async function enrolProvider(world: World, number: number): Promise<Provi
   });
   const strategy = weightedKey(random, supply.strategies);
   world.prices.add(gpu);
-  return { name, executorId: id, region, hostClass, strategy, priceUsd, headers, random };
+  return { name, executorId: id, region, cheat, hostClass, strategy, priceUsd, headers, random };
 }
 
 /** Returns the cheat that the provider's host performs; null for an honest host. */

@@ -1,20 +1,10 @@
 /** Renters: each rents for a job, waits until the pod runs, uses it, and ends it. */
-import { z } from 'zod';
-import type { Random } from '#shared/runtime/random.ts';
 import type { Job } from '../scenarios/scenario.ts';
-import type { ApiRequest } from '../world/api.ts';
-import { UNREACHABLE } from '../world/services.ts';
 import type { World } from '../world/world.ts';
-import { codeIn, constraintIn, expectAnswer, Rented, SeenPod, SignedUp } from './answers.ts';
+import { codeIn, constraintIn, expectAnswer, Rented } from './answers.ts';
 import { chance, exponential, logNormal, weighted } from './draws.ts';
+import { endPod, podRequest, podStatus, type Requester, send } from './pod-requests.ts';
 import { pauseFactor } from './price-level.ts';
-
-export type Renter = {
-  name: string;
-  accountId: string;
-  headers: Record<string, string>;
-  random: Random;
-};
 
 /** Outcome of jobs, for the report. */
 export type RenterFigures = {
@@ -42,19 +32,10 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const MINUTES = 60;
-/** Credit below which an account pays automatically. */
-const TOP_UP_BELOW_USD = 20;
 const MICRO_USD = 1_000_000;
-const PASSWORD = 'correct horse battery';
-const PUBLIC_KEY =
-  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJ/tAzpR9ZwrM6Ejqg2T6Vm1Z2sCfIHmPpRUSk/4sIW renter';
-/** Template with a plain Ubuntu image. */
-const TEMPLATE = '1948937e-5049-47ad-8e26-bcf1a4549d70';
 /** Pauses between two requests for a pod that starts: a person requests it often at first. */
 const FIRST_LOOK_MS = 15 * SECOND_MS;
 const LAST_LOOK_MS = 5 * MINUTE_MS;
-/** Pause before a request that no process answered is repeated. */
-const RETRY_MS = MINUTE_MS;
 /** Pause between two requests for a pod that runs. */
 const WATCH_MS = HOUR_MS;
 /**
@@ -63,36 +44,7 @@ const WATCH_MS = HOUR_MS;
  */
 const DECIDED_WITHIN_MS = 2 * HOUR_MS + 30 * MINUTE_MS;
 
-/** Creates the account. */
-export async function signUpRenter(world: World, number: number): Promise<Renter> {
-  const name = `renter-${number}`;
-  const answer = await world.call({
-    method: 'POST',
-    path: '/api/users',
-    body: { email: `${name}@example.com`, password: PASSWORD },
-  });
-  const { api_key: key, user } = expectAnswer(SignedUp, answer, 'sign-up');
-  world.journal.record({ kind: 'sign-up', actor: name, account: user.id });
-  const headers = { 'x-api-key': key };
-  const { top_up_usd: amountUsd } = world.scenario.demand;
-  if (amountUsd > 0) {
-    const set = await world.call({
-      method: 'PUT',
-      path: '/api/users/me/auto-top-up',
-      headers,
-      body: {
-        enabled: true,
-        threshold_usd: TOP_UP_BELOW_USD,
-        amount_usd: amountUsd,
-        payment_method_id: 'model_card',
-      },
-    });
-    expectAnswer(z.object({}), set, 'automatic top-up');
-  }
-  return { name, accountId: user.id, headers, random: world.randomOf(name) };
-}
-
-type RunningRenter = { world: World; renter: Renter; figures: RenterFigures };
+type RunningRenter = Requester & { figures: RenterFigures };
 
 /** Runs one job after the other until `signal` aborts. The pod of the last job remains. */
 export async function runRenter(parts: RunningRenter, signal: AbortSignal): Promise<void> {
@@ -116,27 +68,17 @@ async function runJob(parts: RunningRenter, job: Job, signal: AbortSignal): Prom
   const podId = await rent(parts, job, hours);
   if (podId === null) return;
   const isRunning = await awaitStart(parts, podId, signal);
-  if (!isRunning) return end(parts, podId);
+  if (!isRunning) return endPod(parts, podId);
   if (isForgotten) return;
   const untilMs = clock.steadyMs() + Math.round(hours * HOUR_MS);
   while (clock.steadyMs() < untilMs) {
     await clock.sleep(Math.min(WATCH_MS, untilMs - clock.steadyMs()), signal);
-    const status = await statusOf(parts, podId);
+    const status = await podStatus(parts, podId);
     if (status === 'RUNNING' || status === 'PENDING') continue;
     figures.interrupted.set(status, (figures.interrupted.get(status) ?? 0) + 1);
-    return end(parts, podId);
+    return endPod(parts, podId);
   }
-  await end(parts, podId);
-}
-
-/** Sends a request, and repeats it with the same idempotency key until a process answers. */
-async function send({ world, renter }: RunningRenter, request: Omit<ApiRequest, 'headers'>) {
-  const once = request.method === 'POST' ? { 'idempotency-key': renter.random.uuid() } : {};
-  for (;;) {
-    const answer = await world.call({ ...request, headers: { ...renter.headers, ...once } });
-    if (codeIn(answer) !== UNREACHABLE) return answer;
-    await world.clock.sleep(RETRY_MS);
-  }
+  await endPod(parts, podId);
 }
 
 /** Returns the id of the pod; null if the rental was refused. */
@@ -146,9 +88,7 @@ async function rent(parts: RunningRenter, job: Job, hours: number): Promise<stri
     method: 'POST',
     path: '/api/executors/rent-by-spec',
     body: {
-      pod_name: renter.name,
-      template_id: TEMPLATE,
-      user_public_key: PUBLIC_KEY,
+      ...podRequest(renter),
       gpu_count: job.gpus,
       max_price_per_gpu_hour: job.max_price_usd,
       ...(job.gpu === undefined ? {} : { gpu_type: job.gpu }),
@@ -200,7 +140,7 @@ async function awaitStart(
   const excusedMs = excusesOf(world);
   for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_LOOK_MS)) {
     await clock.sleep(pauseMs, signal);
-    const status = await statusOf(parts, podId);
+    const status = await podStatus(parts, podId);
     const tookMs = clock.steadyMs() - beganMs;
     if (status === 'RUNNING') {
       figures.startMs.push(tookMs);
@@ -215,21 +155,4 @@ async function awaitStart(
       return false;
     }
   }
-}
-
-async function statusOf(parts: RunningRenter, podId: string): Promise<string> {
-  const { world, renter } = parts;
-  const answer = await send(parts, { method: 'GET', path: `/api/pods/${podId}` });
-  const code = codeIn(answer);
-  const pod = code === null ? expectAnswer(SeenPod, answer, 'pod') : null;
-  const status = pod?.status ?? code ?? '';
-  const reason = pod?.reason_code ?? null;
-  world.journal.record({ kind: 'seen', actor: renter.name, pod: podId, status, reason });
-  return status;
-}
-
-async function end(parts: RunningRenter, podId: string): Promise<void> {
-  const { world, renter } = parts;
-  const answer = await send(parts, { method: 'DELETE', path: `/api/pods/${podId}` });
-  world.journal.record({ kind: 'ended', actor: renter.name, pod: podId, code: codeIn(answer) });
 }

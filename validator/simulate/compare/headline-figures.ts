@@ -1,6 +1,7 @@
 /** The figures of a report that comparisons use. Pure. */
 import { exactUsd, number, percent } from '../report/html/text.ts';
 import type { Report } from '../report/report.ts';
+import { compareSelfRental } from '../report/self-rental.ts';
 import { ascending, gini, mean, quantile, sum } from '../report/statistics.ts';
 
 export type HeadlineFigure = {
@@ -17,7 +18,10 @@ export const HEADLINE_FIGURES: readonly HeadlineFigure[] = [
   {
     name: 'GPU occupancy',
     valueIn: ({ market }) =>
-      ratio(sum(market.map((at) => at.rented_gpus)), sum(market.map((at) => at.verified_gpus))),
+      ratio(
+        sum(market.map((at) => at.rented_gpus)),
+        sum(market.map((at) => Math.max(at.rented_gpus, at.verified_gpus))),
+      ),
     format: percent,
   },
   {
@@ -78,6 +82,19 @@ export const HEADLINE_FIGURES: readonly HeadlineFigure[] = [
     name: 'Weight of cheats',
     valueIn: ({ weights }) => shareOf(weights, ({ cheat }) => cheat !== null),
     format: percent,
+  },
+  {
+    name: 'Weight of hosts that their provider rents',
+    valueIn: ({ weights }) => shareOf(weights, ({ rents_itself: rentsItself }) => rentsItself),
+    format: percent,
+  },
+  {
+    name: 'Gain by renting from oneself, USD per host and day',
+    valueIn: ({ weights, run }) => {
+      const compared = compareSelfRental(weights, run.hours);
+      return compared === null ? null : compared.self.kept - compared.honest.kept;
+    },
+    format: exactUsd,
   },
   {
     name: 'Cheats that were found',

@@ -6,8 +6,6 @@ import type { Database } from '../../central/platform/database/tables.ts';
 import { checkMeters } from './money-checks.ts';
 import type { Violations } from './violations.ts';
 
-/** States of pods that hold no GPU. */
-const ENDED = ['creation_failed', 'deleted'];
 const MAX_SHOWN = 5;
 /** Accounts whose balance must not become negative. */
 const HOLDERS = /^(?:user|granted|provider|referral):/;
@@ -40,13 +38,16 @@ export async function checkLedger(db: Database, violations: Violations): Promise
   return hash;
 }
 
-/** Checks that GPU slots and pods agree. */
+/**
+ * Checks that no slot belongs to a pod that has ended. A failed pod keeps its GPUs until its agent confirms that it does
+ * not have the pod.
+ */
 export async function checkSlots(db: Database, violations: Violations): Promise<void> {
   const taken = await db
     .selectFrom('gpu_slots')
     .innerJoin('pods', 'pods.id', 'gpu_slots.pod_id')
     .select(['gpu_slots.executor_id', 'gpu_slots.pod_id', 'pods.state'])
-    .where('pods.state', 'in', ENDED)
+    .where('pods.ended_at', 'is not', null)
     .limit(MAX_SHOWN)
     .execute();
   for (const { executor_id: executorId, pod_id: podId, state } of taken) {

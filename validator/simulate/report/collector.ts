@@ -47,7 +47,7 @@ export function createCollector(startMs: number): Collector {
       if (Math.round(atHours) % LEDGER_HOURS === 0) ledger.push(await sampleLedger(db, atHours));
     },
 
-    async end({ db, store, clock, weightPolicy }) {
+    async end({ db, store, clock, scenario, weightPolicy }) {
       const nowMs = clock.steadyMs();
       const hours = (nowMs - startMs) / HOUR_MS;
       ledger.push(await sampleLedger(db, hours));
@@ -73,7 +73,15 @@ export function createCollector(startMs: number): Collector {
         },
         spend: await listSpend(db, rentals.quotes()),
         incomes_usd: await listIncomes(db),
-        weights: await weighHosts({ db, store, policy: weightPolicy, tally: hosts, nowMs }),
+        weights: await weighHosts({
+          db,
+          store,
+          policy: weightPolicy,
+          tally: hosts,
+          nowMs,
+          wallMs: clock.now(),
+          worthUsdPerHour: scenario.weights_worth_usd_per_hour,
+        }),
         detection: detectionOf([...hosts.hosts()]),
       };
     },

@@ -19,6 +19,7 @@ export function detectionOf(hosts: readonly KnownHost[]): Report['detection'] {
       hosts: honest.length,
       checks: sum(honest.map(({ checks }) => checks)),
       failed_in_fault: sum(honest.map(({ failedInFault }) => failedInFault)),
+      failed_in_service_fault: totals(honest.map(({ serviceReasons }) => serviceReasons)),
       failed_without_fault: totals(honest.map(({ reasons }) => reasons)),
     },
   };

@@ -1,6 +1,7 @@
 /** Settings of a simulation that differ from production. Pure. */
 
 import type { Scenario } from '../scenarios/scenario.ts';
+import { LISTS_PER_CHECK } from '../world/settings.ts';
 import { duration } from './html/text.ts';
 import type { Difference } from './report.ts';
 
@@ -18,8 +19,10 @@ export function differencesOf(scenario: Scenario): Difference[] {
     simulation,
     production,
   });
+  const checkSeconds = scenario.check_interval_minutes * MINUTE_S;
   return [
-    interval('Inspections', scenario.check_interval_minutes * MINUTE_S, 'each 15 min'),
+    interval('Inspections', checkSeconds, 'each 15 min'),
+    interval('Lists of nodes to inspect', checkSeconds / LISTS_PER_CHECK, 'each 60 s'),
     interval('Pod sync of idle hosts', scenario.sync_interval_seconds, 'each 10 s'),
     interval('Pod sync of starting and ending pods', scenario.busy_sync_seconds, 'each 10 s'),
     interval('Metering', scenario.meter_tick_seconds, 'each 60 s'),
@@ -28,6 +31,7 @@ export function differencesOf(scenario: Scenario): Difference[] {
       scenario.poll_seconds,
       'each job by its own interval',
     ),
+    interval('Removal of old rows', scenario.poll_seconds, 'each 10 min'),
     fixed('Line measurements', 'none: bandwidth is not limited', 'each host'),
     fixed('Hidden rentals', 'none', 'as the check policy sets'),
     fixed('Proofs of work', 'modelled: the protocol without computation', 'computed'),

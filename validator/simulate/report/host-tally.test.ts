@@ -82,7 +82,29 @@ describe('detection', () => {
       hosts: 1,
       checks: 4,
       failed_in_fault: 2,
+      failed_in_service_fault: {},
       failed_without_fault: { PORTS_CLOSED: 1 },
     });
+  });
+
+  it('counts failures by a fault of a service neither as false positives nor as findings', () => {
+    const tally = tallyOf({ a: {}, b: { cheat: 'model' } });
+    tally.record({ kind: 'fault-registry' }, HOUR_MS);
+    tally.check('a', 2 * HOUR_MS, 'EGRESS_BLOCKED');
+    tally.check('b', 2 * HOUR_MS, 'EGRESS_BLOCKED');
+    tally.record({ kind: 'fault-payments-late' }, 2 * HOUR_MS);
+    tally.record({ kind: 'repair', fault: 'registry' }, 3 * HOUR_MS);
+    tally.check('a', 3.5 * HOUR_MS, 'EGRESS_BLOCKED');
+    tally.check('a', 5 * HOUR_MS, 'EGRESS_BLOCKED');
+    tally.record({ kind: 'fault-clock', by_s: 60 }, 6 * HOUR_MS);
+    tally.check('a', 6.5 * HOUR_MS, 'CLOCK_SKEW');
+    tally.check('a', 8 * HOUR_MS, 'CLOCK_SKEW');
+    const { cheats, honest } = detectionOf([...tally.hosts()]);
+    expect(honest).toMatchObject({
+      failed_in_fault: 0,
+      failed_in_service_fault: { 'registry: EGRESS_BLOCKED': 2, 'clock: CLOCK_SKEW': 1 },
+      failed_without_fault: { EGRESS_BLOCKED: 1, CLOCK_SKEW: 1 },
+    });
+    expect(cheats).toMatchObject([{ cheat: 'model', found: 0 }]);
   });
 });

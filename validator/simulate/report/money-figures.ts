@@ -60,3 +60,30 @@ export async function listIncomes(db: Database): Promise<number[]> {
   const incomes = new Map(earned.map(({ provider_id: id, uusd }) => [id, Number(uusd)]));
   return providers.map(({ id }) => (incomes.get(id) ?? 0) / MICRO_USD).sort((a, b) => a - b);
 }
+
+/** Money of the rentals of a host in micro-USD: the provider's income by the account that rented. */
+export type RentedBy = ReadonlyMap<string, { incomeUusd: number; paidUusd: number }>;
+
+/** Returns the rentals of each host by executor and account. */
+export async function listRentedBy(db: Database): Promise<ReadonlyMap<string, RentedBy>> {
+  const rows = await db
+    .selectFrom('usage_meters')
+    .select(['executor_id', 'account_id'])
+    .select((eb) => [
+      eb.fn.sum<number>('provider_uusd').as('income'),
+      eb.fn.sum<number>('charged_uusd').as('charged'),
+      eb.fn.sum<number>('refunded_uusd').as('refunded'),
+    ])
+    .groupBy(['executor_id', 'account_id'])
+    .execute();
+  const hosts = new Map<string, Map<string, { incomeUusd: number; paidUusd: number }>>();
+  for (const { executor_id: executor, account_id: account, income, charged, refunded } of rows) {
+    const accounts = hosts.get(executor) ?? new Map();
+    hosts.set(executor, accounts);
+    accounts.set(account, {
+      incomeUusd: Number(income),
+      paidUusd: Number(charged) - Number(refunded),
+    });
+  }
+  return hosts;
+}

@@ -58,6 +58,14 @@ const WeighedHost = z.strictObject({
   weight_share: Share,
   /** Share of the rates of all GPUs, which is the share of an average host. */
   value_share: Share,
+  /** True if the provider rents the host itself whenever it is free. */
+  rents_itself: z.boolean(),
+  /** Income from all rentals of the host, own rentals included. */
+  income_usd: Usd,
+  /** Charges less refunds of the provider's rentals of this host. */
+  own_rentals_usd: Usd,
+  /** Worth of the host's weight since the first epoch, by `weights_worth_usd_per_hour` of the scenario. */
+  reward_usd: Usd,
 });
 export type WeighedHost = z.output<typeof WeighedHost>;
 
@@ -91,8 +99,11 @@ const Detection = z.strictObject({
   honest: z.strictObject({
     hosts: Count,
     checks: Count,
+    /** Failed checks during a fault of the host, or shortly after it. */
     failed_in_fault: Count,
-    /** Failed checks that no fault explains, by reason. */
+    /** Failed checks that only a fault of a service explains, by the fault and the reason. */
+    failed_in_service_fault: Counts,
+    /** Failed checks that no fault explains, by reason: false positives. */
     failed_without_fault: Counts,
   }),
 });

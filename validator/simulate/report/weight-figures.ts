@@ -1,56 +1,90 @@
-/** The newest weights against the true quality of the hosts. */
+/** The newest weights against the true quality of the hosts, and what the weights of all epochs were worth. */
 import { z } from 'zod';
 import type { Database } from '../../central/platform/database/tables.ts';
 import type { EvidenceStore } from '../../store/tables.ts';
-import { lastEpoch } from '../../weights/epoch.store.ts';
 import { rateOf, type WeightPolicy } from '../../weights/weight-policy.ts';
-import { type HostTally, qualityOf } from './host-tally.ts';
+import { type HostTally, type KnownHost, qualityOf } from './host-tally.ts';
+import { listRentedBy, type RentedBy } from './money-figures.ts';
 import type { WeighedHost } from './report.ts';
+import { sum } from './statistics.ts';
 
 const Payload = z.object({ uids: z.array(z.int()), weights: z.array(z.number()) });
+const HOUR_MS = 3_600_000;
+const MICRO_USD = 1_000_000;
 
 export type WeightSources = {
   db: Database;
   store: EvidenceStore;
   policy: WeightPolicy;
   tally: HostTally;
+  /** Wall-clock time, by which epochs are dated. */
+  wallMs: number;
   nowMs: number;
+  /** Worth of all weight in USD per hour. */
+  worthUsdPerHour: number;
 };
+
+/** Shares of all weight by hotkey, and the hours until the next epoch or the end. */
+type Epoch = { shares: ReadonlyMap<string, number>; hours: number };
 
 /** Returns each host with its share of the weight of all hosts; empty before the first epoch. */
 export async function weighHosts(sources: WeightSources): Promise<WeighedHost[]> {
-  const { db, store, policy, tally, nowMs } = sources;
-  const shares = await weightShares(store);
-  if (shares === null) return [];
+  const { db, store, policy, tally, nowMs, wallMs, worthUsdPerHour } = sources;
+  const epochs = await epochsIn(store, wallMs);
+  const last = epochs.at(-1);
+  if (last === undefined) return [];
   const executors = await db
     .selectFrom('executors')
     .innerJoin('providers', 'providers.id', 'executors.provider_id')
     .select(['executors.id', 'providers.hotkey'])
     .orderBy('executors.id')
     .execute();
+  const rentedBy = await listRentedBy(db);
   const hosts = executors.flatMap(({ id, hotkey }) => {
     const host = tally.get(id);
     if (host === undefined) return [];
     const value = host.gpus * rateOf(policy, host.gpu);
-    return [{ host, value, weight: shares.get(hotkey) ?? 0 }];
+    const paid = epochs.map(({ shares, hours }) => (shares.get(hotkey) ?? 0) * hours);
+    const reward = sum(paid) * worthUsdPerHour;
+    const money = moneyOf(host, rentedBy.get(id) ?? new Map());
+    return [{ host, value, weight: last.shares.get(hotkey) ?? 0, reward, money }];
   });
-  const weight = hosts.reduce((sum, host) => sum + host.weight, 0);
-  const value = hosts.reduce((sum, host) => sum + host.value, 0);
-  return hosts.map(({ host, ...own }) => ({
+  const weight = sum(hosts.map((host) => host.weight));
+  const value = sum(hosts.map((host) => host.value));
+  return hosts.map(({ host, reward, money, ...own }) => ({
     gpu: host.gpu,
     cheat: host.cheat,
     quality: qualityOf(host, nowMs),
     weight_share: weight === 0 ? 0 : own.weight / weight,
     value_share: value === 0 ? 0 : own.value / value,
+    rents_itself: host.selfAccount !== null,
+    ...money,
+    reward_usd: reward,
   }));
 }
 
-/** Weights of the newest epoch by hotkey; null before the first epoch. */
-async function weightShares(store: EvidenceStore): Promise<Map<string, number> | null> {
-  const epoch = await lastEpoch(store);
-  if (epoch === undefined) return null;
-  const { uids, weights } = Payload.parse(JSON.parse(epoch.payload_json));
+function moneyOf({ selfAccount }: KnownHost, rentals: RentedBy) {
+  const own = rentals.get(selfAccount ?? '');
+  const income = sum([...rentals.values()].map(({ incomeUusd }) => incomeUusd));
+  return { income_usd: income / MICRO_USD, own_rentals_usd: (own?.paidUusd ?? 0) / MICRO_USD };
+}
+
+/** Returns all epochs, oldest first. A hotkey without weight is missing. */
+async function epochsIn(store: EvidenceStore, endMs: number): Promise<Epoch[]> {
+  const rows = await store
+    .selectFrom('epochs')
+    .select(['computed_ms', 'payload_json'])
+    .orderBy('number')
+    .execute();
   const neurons = await store.selectFrom('neurons').select(['uid', 'hotkey']).execute();
   const hotkeys = new Map(neurons.map(({ uid, hotkey }) => [uid, hotkey]));
-  return new Map(uids.map((uid, index) => [hotkeys.get(uid) ?? '', weights[index] ?? 0]));
+  return rows.map(({ computed_ms: fromMs, payload_json: payload }, index) => {
+    const { uids, weights } = Payload.parse(JSON.parse(payload));
+    const total = sum(weights);
+    const untilMs = rows[index + 1]?.computed_ms ?? endMs;
+    const shares = uids.map(
+      (uid, at) => [hotkeys.get(uid) ?? '', (weights[at] ?? 0) / total] as const,
+    );
+    return { shares: new Map(shares), hours: Math.max(0, untilMs - fromMs) / HOUR_MS };
+  });
 }

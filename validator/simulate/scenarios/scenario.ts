@@ -44,6 +44,8 @@ const Supply = z.strictObject({
   strategies: z.partialRecord(z.enum(PRICE_STRATEGIES), Weight).default({ fixed: 1 }),
   /** Changes of a price per day, in permille of the price. */
   price_step_permille: Permille.default(50),
+  /** Share of the providers that do not cheat, but rent their own host from a second account whenever it is free. */
+  self_rental_permille: Permille.default(0),
 });
 
 const Job = z.strictObject({
@@ -63,9 +65,9 @@ const Demand = z.strictObject({
   jobs: z.array(Job).min(1).max(MAX_CLASSES),
   /** Mean time in hours between the end of a renter's job and the next. */
   pause_hours: Hours,
-  /** Credit of each account in USD. */
+  /** Granted credit of each account in USD. An account without credit cannot rent, and pays only once it has rented. */
   credit_usd: z.number().min(0).max(1e6),
-  /** USD that an account pays automatically when its credit is nearly used up; 0: it never pays. */
+  /** USD that an account pays automatically when the credit of its pods is nearly used up; 0: it never pays. */
   top_up_usd: z.literal(0).or(z.int().min(5).max(10_000)).default(0),
   /** Relative change of the number of jobs for a relative change of the price, as a positive number; 0: none. */
   price_elasticity: z.number().min(0).max(10).default(0),
@@ -92,6 +94,12 @@ export const SERVICE_FAULTS = [
   'payments-late',
   'payments-twice',
 ] as const;
+
+/**
+ * Faults of many parties. `region`: the hosts of a region do not answer for hours. `leave`: up to a twentieth of the hosts
+ * are withdrawn at once. `clock`: the wall clock jumps, mostly by minutes.
+ */
+export const MARKET_FAULTS = ['region', 'leave', 'clock'] as const;
 
 /**
  * Events at a time in hours after the start. `region`: the hosts of a region do not answer. `leave`: hosts are withdrawn.
@@ -131,7 +139,9 @@ export const Scenario = z
     /** Interval of the metering job. */
     meter_tick_seconds: z.int().min(10).max(3_600).default(3_600),
     /** Shortest pause of the central API's jobs that poll for rows of other processes. */
-    poll_seconds: z.int().min(1).max(3_600).default(600),
+    poll_seconds: z.int().min(1).max(3_600).default(1_800),
+    /** Worth in USD of all weight for an hour, by which reports convert weight to rewards. */
+    weights_worth_usd_per_hour: z.number().min(0).max(1e6).default(1_000),
     supply: Supply,
     demand: Demand,
     host_faults: z.partialRecord(z.enum(HOST_FAULTS), z.number().min(0).max(1_000)).default({}),
@@ -139,8 +149,13 @@ export const Scenario = z
     service_faults: z
       .partialRecord(z.enum(SERVICE_FAULTS), z.number().min(0).max(1_000))
       .default({}),
-    /** Share of the hosts that perform each cheat of the coverage table, by the id of the cheat. */
-    cheats: z.partialRecord(z.enum(CHEAT_IDS), Permille).default({}),
+    /** Mean number of each fault of many parties in 30 days. */
+    market_faults: z.partialRecord(z.enum(MARKET_FAULTS), z.number().min(0).max(1_000)).default({}),
+    /**
+     * Share of the hosts in permille that perform each cheat of the coverage table, by the id of the cheat. A host that
+     * fails is inspected every ten minutes, so hosts that cheat cost many checks.
+     */
+    cheats: z.partialRecord(z.enum(CHEAT_IDS), z.number().min(0).max(PERMILLE)).default({}),
     events: z.array(Event).max(1_000).default([]),
   })
   .refine(({ supply, events }) => events.every((event) => isKnown(event, supply.regions)), {

@@ -3,10 +3,13 @@ import { expect, it } from 'vitest';
 import { DEFAULT_SCENARIO, readScenario } from '../scenarios/scenario.ts';
 import { type RunShape, shrink, smallerShapes } from './shrink.ts';
 
+const given = readScenario(DEFAULT_SCENARIO);
 const scenario = {
-  ...readScenario(DEFAULT_SCENARIO),
+  ...given,
+  supply: { ...given.supply, self_rental_permille: 10 },
   host_faults: { flap: 2, dies: 1 },
   service_faults: { central: 1, registry: 1 },
+  market_faults: { clock: 1, leave: 1, region: 1 },
   cheats: { power_cap: 100 },
   events: [
     { kind: 'leave', at_hours: 1, share_permille: 100 },
@@ -32,9 +35,11 @@ it('finds the parts without which a run passes', async () => {
     days: 2,
     scenario: {
       ...scenario,
+      supply: { ...scenario.supply, self_rental_permille: 0 },
       cheats: {},
       host_faults: { dies: 1 },
       service_faults: {},
+      market_faults: {},
       events: [{ kind: 'clock', at_hours: 2, by_seconds: -60 }],
     },
   });
@@ -53,6 +58,14 @@ it('ends after the given number of runs', async () => {
 });
 
 it('removes nothing from a run that has nothing to remove', () => {
-  const least = { ...scenario, host_faults: {}, service_faults: {}, cheats: {}, events: [] };
+  const least = {
+    ...scenario,
+    supply: { ...scenario.supply, self_rental_permille: 0 },
+    host_faults: {},
+    service_faults: {},
+    market_faults: {},
+    cheats: {},
+    events: [],
+  };
   expect(smallerShapes({ providers: 1, renters: 0, days: 1, scenario: least })).toEqual([]);
 });

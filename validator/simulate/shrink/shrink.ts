@@ -43,6 +43,8 @@ export function smallerShapes(shape: RunShape): RunShape[] {
     ...without(shape, 'cheats'),
     ...without(shape, 'host_faults'),
     ...without(shape, 'service_faults'),
+    ...without(shape, 'market_faults'),
+    ...withoutSelfRental(shape),
     ...scenario.events.map((_, index) => ({
       ...shape,
       scenario: { ...scenario, events: scenario.events.toSpliced(index, 1) },
@@ -59,10 +61,25 @@ function fewer(shape: RunShape, key: 'days' | 'renters' | 'providers', least: nu
     .map((each) => ({ ...shape, [key]: each }));
 }
 
-function without(shape: RunShape, key: 'cheats' | 'host_faults' | 'service_faults'): RunShape[] {
+type Rates = 'cheats' | 'host_faults' | 'service_faults' | 'market_faults';
+
+/** Removes all rates, each half of them, and each one. */
+function without(shape: RunShape, key: Rates): RunShape[] {
   const { scenario } = shape;
-  return Object.keys(scenario[key]).map((removed) => {
-    const rest = Object.entries(scenario[key]).filter(([each]) => each !== removed);
-    return { ...shape, scenario: { ...scenario, [key]: Object.fromEntries(rest) } };
-  });
+  const rates = Object.entries(scenario[key]);
+  const half = Math.ceil(rates.length / 2);
+  const parts = [rates, rates.slice(0, half), rates.slice(half), ...rates.map((rate) => [rate])];
+  return parts
+    .filter(({ length }, index) => length > 0 && (length < rates.length || index === 0))
+    .map((removed) => {
+      const rest = rates.filter((rate) => !removed.includes(rate));
+      return { ...shape, scenario: { ...scenario, [key]: Object.fromEntries(rest) } };
+    });
+}
+
+function withoutSelfRental(shape: RunShape): RunShape[] {
+  const { scenario } = shape;
+  const { supply } = scenario;
+  if (supply.self_rental_permille === 0) return [];
+  return [{ ...shape, scenario: { ...scenario, supply: { ...supply, self_rental_permille: 0 } } }];
 }

@@ -16,6 +16,9 @@ export type StoryTeller = {
 const MAX_PODS = 50;
 const MAX_LINES = 5_000;
 
+/** Events of accepted rentals: of renters, and of providers that rent their own host. */
+const RENTALS = new Set(['rented', 'self-rented']);
+
 /** `wanted`: id of a pod, or the name of its renter, which is the name of all its pods. */
 export function createStoryTeller(wanted: string): StoryTeller {
   /** Pods of the story, and their nodes until they end. */
@@ -24,7 +27,7 @@ export function createStoryTeller(wanted: string): StoryTeller {
   let left = 0;
 
   function belongs(event: JournalEvent): boolean {
-    if (event.kind === 'rented' && event.pod !== undefined && !nodes.has(event.pod)) {
+    if (RENTALS.has(event.kind) && event.pod !== undefined && !nodes.has(event.pod)) {
       const isWanted = event.pod === wanted || event.actor === wanted;
       if (isWanted && nodes.size < MAX_PODS) nodes.set(event.pod, event.executor ?? null);
     }

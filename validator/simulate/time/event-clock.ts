@@ -42,7 +42,7 @@ export function createEventClock(startMs: number): EventClock {
   async function settle(): Promise<void> {
     do {
       do await new Promise((resolve) => setImmediate(resolve));
-      while (outside.isPending() || hasImmediate());
+      while (outside.isPending());
     } while (await gate.release());
   }
 
@@ -116,9 +116,4 @@ export function createEventClock(startMs: number): EventClock {
     jumpedMs: () => jumpedMs,
     close: () => outside.stop(),
   };
-}
-
-/** Returns true if a callback of setImmediate has not run yet. */
-function hasImmediate(): boolean {
-  return process.getActiveResourcesInfo().includes('Immediate');
 }

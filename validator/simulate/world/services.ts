@@ -17,7 +17,7 @@ import { type Answer, type CallApi, callerOf, transportTo } from './api.ts';
 import { checkEventOf } from './check-event.ts';
 import { beginLife, ConnectionLost, type Life } from './life.ts';
 import { createModelPayments, type ModelPayments } from './model-payments.ts';
-import { CENTRAL_OPTIONS, SIMULATED_CHECKS, SIMULATED_PROOF } from './settings.ts';
+import { CENTRAL_OPTIONS, LISTS_PER_CHECK, SIMULATED_CHECKS, SIMULATED_PROOF } from './settings.ts';
 import type { World } from './world.ts';
 
 /** A service as one process after the other. */
@@ -75,7 +75,6 @@ const DAY_MS = 86_400_000;
 const SECRET_BYTES = 32;
 const MICRO_USD = 1_000_000;
 const RETENTION_DAYS = 90;
-const LIST_INTERVAL_MS = 600_000;
 /** The central API's address, which only requests in this process use. */
 const CENTRAL_URL = 'http://central.invalid/api';
 const silent = createLog({ name: 'simulate', level: 'silent' });
@@ -242,6 +241,6 @@ function createValidatorIn(
       verdictDays: null,
     },
     checkIntervalMs,
-    listIntervalMs: Math.min(checkIntervalMs, LIST_INTERVAL_MS),
+    listIntervalMs: checkIntervalMs / LISTS_PER_CHECK,
   });
 }

@@ -24,6 +24,9 @@ export const CENTRAL_OPTIONS = {
   collectsMetrics: false,
 } satisfies Partial<CentralOptions>;
 
+/** Passes over the list of nodes in one interval of inspections. A node is inspected up to one pass later. */
+export const LISTS_PER_CHECK = 12;
+
 /** Lines are not measured, and hidden rentals are not made: both need the network of a host. */
 export const SIMULATED_CHECKS = {
   min_bandwidth_mbit: 0,

@@ -17,6 +17,7 @@ import type { WeightPolicy } from '../../weights/weight-policy.ts';
 import { createPriceLevel, type PriceLevel } from '../actors/price-level.ts';
 import { agentsOf } from '../fleet/fleet-access.ts';
 import { createHostFleet, type HostFleet } from '../fleet/host-fleet.ts';
+import type { ModelHost } from '../fleet/model-host.ts';
 import { doubleLease } from '../invariants/fleet-leases.ts';
 import { createViolations, type Violations } from '../invariants/violations.ts';
 import type { Scenario } from '../scenarios/scenario.ts';
@@ -161,6 +162,7 @@ function watchedAgents(
 ): Agents {
   return agentsOf(fleet, keys, ({ kind, executorId: executor, podId: pod, gpuUuids }) => {
     journal.record({ kind: `agent-${kind}`, executor, pod });
+    if (kind === 'delete') forgetPod(fleet.agents.host(executor), pod);
     if (!fleet.hostOf(executor).isUp) return;
     const { pods } = fleet.agents.host(executor);
     const double = doubleLease(pods.values(), { podId: pod, gpuUuids });
@@ -168,4 +170,10 @@ function watchedAgents(
     const what = `${double.gpuUuid} has two pods`;
     violations.report('gpu-leased-once', what, [executor, pod, double.podId]);
   });
+}
+
+/** Removes what a modelled host records for tests, which would fill the memory in the course of months. */
+function forgetPod(host: ModelHost, pod: string): void {
+  host.specs.delete(pod);
+  host.calls.length = 0;
 }

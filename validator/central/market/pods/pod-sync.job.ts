@@ -44,7 +44,8 @@ export type SyncJobDeps = Omit<SyncDeps, 'seen'> & {
   syncConcurrency: number;
   /**
    * Longest pause between two claims while nothing is due or woken, for a process that is alone on its database: no
-   * other process makes executors due. Default: it claims every POLL_INTERVAL_MS.
+   * other process makes executors due. The pause after a pass without work is then up to `pollMs` longer. Default: it
+   * claims every POLL_INTERVAL_MS.
    */
   pollMs?: number;
   /** Pause between two syncs of a node with a pod in transition. Default: BUSY_INTERVAL_MS. */
@@ -85,9 +86,16 @@ export function createPodSyncJob(deps: SyncJobDeps) {
       return FAILED;
     });
     const failures = result === 'unreachable' ? claim.failures + 1 : 0;
-    const waitMs = pauseAfter(result, failures, { idleMs: syncIntervalMs, busyMs });
+    const waitMs = pauseAfter(result, failures, { idleMs: idlePauseMs(), busyMs });
     ended.push({ executorId, failures, pauseMs: waitMs, isEmpty });
     pollSoon();
+  }
+
+  /** With `pollMs`, idle executors are due at multiples of it, so that one poll claims many of them. */
+  function idlePauseMs(): number {
+    if (pollMs === 0) return syncIntervalMs;
+    const dueMs = Math.ceil((clock.now() + syncIntervalMs) / pollMs) * pollMs;
+    return dueMs - clock.now();
   }
 
   function pollSoon(): void {
@@ -144,7 +152,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
   const passes = () => Promise.all([...running.values()].map(({ pass }) => pass));
 
   async function watch(): Promise<void> {
-    const longestMs = Math.max(syncIntervalMs, LAST_BACKOFF_MS);
+    const longestMs = Math.max(syncIntervalMs + pollMs, LAST_BACKOFF_MS);
     await queue.pullIn(longestMs);
     // After a downtime all nodes are late at first, which more concurrency does not change.
     const delayMs = Math.min(await queue.delayMs(), clock.now() - startedMs);
@@ -231,6 +239,6 @@ function pauseAfter(
     case 'working':
       return Math.max(WORKING_INTERVAL_MS, busyMs);
     case 'unreachable':
-      return Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), LAST_BACKOFF_MS);
+      return Math.max(Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), LAST_BACKOFF_MS), busyMs);
   }
 }

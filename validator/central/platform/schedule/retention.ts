@@ -11,7 +11,17 @@ export type Sweeps = Readonly<Record<string, (tx: Db) => Promise<unknown>>>;
 
 export type Retention = ReturnType<typeof createRetention>;
 
-export function createRetention({ db, sweeps }: { db: Database; sweeps: Sweeps }) {
+/** `pollMs`: shortest interval. */
+export function createRetention({
+  db,
+  sweeps,
+  pollMs = 0,
+}: {
+  db: Database;
+  sweeps: Sweeps;
+  pollMs?: number;
+}) {
+  const intervalMs = Math.max(INTERVAL_MS, pollMs);
   const byName = new Map(Object.entries(sweeps));
   return {
     handler: {
@@ -20,7 +30,7 @@ export function createRetention({ db, sweeps }: { db: Database; sweeps: Sweeps }
         // This version of the program does not have this removal. A version that has it will schedule it again.
         if (sweep === undefined) return undefined;
         await sweep(tx);
-        return { againAtMs: nowMs + INTERVAL_MS };
+        return { againAtMs: nowMs + intervalMs };
       },
     } satisfies DueHandler,
 

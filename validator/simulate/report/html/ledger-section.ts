@@ -12,6 +12,7 @@ const NAMES: Readonly<Record<string, string>> = {
   granted: 'renters: granted credit',
   provider: 'providers: earnings',
   referral: 'referrals: earnings',
+  'clearing:usage': 'clearing of usage',
   'platform:fee': 'platform: fees',
   'platform:credits_granted': 'platform: credit granted',
   'platform:absorbed': 'platform: losses absorbed',

@@ -29,15 +29,15 @@ function occupancy(models: Models): Section {
   return {
     id: 'occupancy',
     finding,
-    note: 'Share of the GPUs on hosts that passed inspection which were rented, at each full hour.',
-    ...plotOf(models, ({ rented_gpus: rented, verified_gpus: all }) => ratio(rented, all), {
+    note: 'Share of the rentable GPUs that were rented, at each full hour. Rentable are the GPUs of hosts that passed inspection, and rented GPUs of other hosts, for example of hosts that do not answer.',
+    ...plotOf(models, shareRented, {
       ...SHARE,
       label: 'GPUs rented',
     }),
     table: {
       head: ['GPU', 'Hosts', 'GPUs', 'Mean GPUs rented', 'Mean occupancy', 'Highest', 'At the end'],
       rows: models.map(([gpu, samples]) => {
-        const each = samples.map((sample) => ratio(sample.rented_gpus, sample.verified_gpus) ?? 0);
+        const each = samples.map((sample) => shareRented(sample) ?? 0);
         const last = samples.at(-1);
         return [
           gpu,
@@ -137,12 +137,16 @@ function plotOf(
 
 const ratio = (part: number, whole: number): number | null => (whole === 0 ? null : part / whole);
 
-/** Rented GPU hours by offered GPU hours. */
+/** GPUs of hosts that passed inspection, and rented GPUs of hosts that fail it during the rental. */
+const rentable = ({ rented_gpus: rented, verified_gpus: verified }: MarketSample): number =>
+  Math.max(rented, verified);
+
+const shareRented = (sample: MarketSample): number | null =>
+  ratio(sample.rented_gpus, rentable(sample));
+
+/** Rented GPU hours by rentable GPU hours. */
 const occupancyOf = (samples: readonly MarketSample[]): number =>
-  ratio(
-    sum(samples.map(({ rented_gpus: rented }) => rented)),
-    sum(samples.map(({ verified_gpus: all }) => all)),
-  ) ?? 0;
+  ratio(sum(samples.map(({ rented_gpus: rented }) => rented)), sum(samples.map(rentable))) ?? 0;
 
 function strandedShare(sample: MarketSample): number | null {
   const { stranded_gpus: stranded, verified_gpus: all, rented_gpus: rented } = sample;

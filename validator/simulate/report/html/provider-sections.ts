@@ -1,17 +1,14 @@
-/** Sections about providers: income, weights against quality, and the detection of cheats. Pure. */
+/** Sections about providers: income, and weights against quality. Pure. */
 import type { Report, WeighedHost } from '../report.ts';
 import { gini, mean, quantile, rankCorrelation, sum } from '../statistics.ts';
 import type { Section } from './section.ts';
-import { barChart, curveChart, type Point, scatterChart } from './svg.ts';
-import { counted, duration, exactUsd, number, percent } from './text.ts';
+import { curveChart, type Point, scatterChart } from './svg.ts';
+import { counted, exactUsd, number, percent } from './text.ts';
 
-const HOUR_S = 3_600;
 const TOP_SHARE = 0.1;
 
-export function providerSections(
-  report: Pick<Report, 'incomes_usd' | 'weights' | 'detection'>,
-): Section[] {
-  return [incomes(report.incomes_usd), weights(report.weights), ...detection(report.detection)];
+export function providerSections(report: Pick<Report, 'incomes_usd' | 'weights'>): Section[] {
+  return [incomes(report.incomes_usd), weights(report.weights)];
 }
 
 function incomes(ascending: readonly number[]): Section {
@@ -60,13 +57,21 @@ function incomes(ascending: readonly number[]): Section {
   };
 }
 
+const HONEST = 'honest';
+const SELF_RENTING = 'rented by its provider';
+
+/** Returns the id of a cheat, or one of the two kinds of hosts that do not cheat. */
+const kindOf = ({ cheat, rents_itself: rentsItself }: WeighedHost): string =>
+  cheat ?? (rentsItself ? SELF_RENTING : HONEST);
+
 /** Weight of a host relative to its share of the rates of all GPUs: 1 is average. */
 const relative = ({ weight_share: weight, value_share: value }: WeighedHost): number =>
   value === 0 ? 0 : weight / value;
 
 function weights(hosts: readonly WeighedHost[]): Section {
-  const honest = hosts.filter(({ cheat }) => cheat === null);
+  const honest = hosts.filter((host) => kindOf(host) === HONEST);
   const cheats = hosts.filter(({ cheat }) => cheat !== null);
+  const selfRenting = hosts.filter((host) => kindOf(host) === SELF_RENTING);
   const correlation = rankCorrelation(honest.map((host) => [host.quality, relative(host)]));
   const cheated = sum(cheats.map(({ weight_share: share }) => share));
   const offered = sum(cheats.map(({ value_share: share }) => share));
@@ -92,18 +97,19 @@ function weights(hosts: readonly WeighedHost[]): Section {
             [
               { name: 'honest', points: points(honest) },
               { name: 'cheats', points: points(cheats) },
+              { name: 'self-renting', points: points(selfRenting) },
             ],
             { label: 'true quality', format: percent, atLeast: 1 },
             { label: 'relative weight', format: number, atLeast: 1 },
           ),
-    legend: ['honest hosts', 'hosts that cheat'],
+    legend: ['honest hosts', 'hosts that cheat', 'hosts that their provider rents'],
     table: {
       head: ['Hosts', 'Number', 'Share of the weight', 'Share of the offered GPUs by rate'],
       rows: [
-        ...[...Map.groupBy(hosts, ({ cheat }) => cheat ?? '')]
+        ...[...Map.groupBy(hosts, kindOf)]
           .toSorted(([a], [b]) => (a < b ? -1 : 1))
-          .map(([cheat, group]) => [
-            cheat === '' ? 'honest' : cheat,
+          .map(([kind, group]) => [
+            kind,
             String(group.length),
             percent(sum(group.map(({ weight_share: share }) => share))),
             percent(sum(group.map(({ value_share: share }) => share))),
@@ -111,76 +117,4 @@ function weights(hosts: readonly WeighedHost[]): Section {
       ],
     },
   };
-}
-
-function detection({ cheats, honest }: Report['detection']): Section[] {
-  const slowest = cheats
-    .flatMap(({ cheat, delays_hours: delays }) => {
-      const median = quantile(delays, 0.5);
-      return median === null ? [] : [{ cheat, median }];
-    })
-    .toSorted((a, b) => b.median - a.median);
-  const missed = cheats.filter(({ found }) => found === 0);
-  const [last] = slowest;
-  const found =
-    last === undefined
-      ? 'No cheat was found'
-      : `The cheat ${last.cheat} was found last, after ${duration(last.median * HOUR_S)}`;
-  const wrong = sum(Object.values(honest.failed_without_fault));
-  return [
-    {
-      id: 'detection',
-      finding:
-        cheats.length === 0
-          ? 'No host of this scenario cheats'
-          : `${found}; ${counted(missed.length, 'cheat')} of ${cheats.length} never`,
-      note: 'Median time from the first day of a host until its first failed check, by cheat. Cheats that were never found have no bar.',
-      svg:
-        slowest.length === 0
-          ? null
-          : barChart(
-              slowest.map(({ cheat, median }) => ({ label: cheat, value: median })),
-              { label: 'hours until the first failed check', format: number },
-            ),
-      legend: [],
-      table: {
-        head: ['Cheat', 'Hosts', 'Found', 'Median delay', 'Longest delay', 'Reasons'],
-        rows: cheats.map(({ cheat, hosts, found: count, delays_hours: delays, reasons }) => [
-          cheat,
-          String(hosts),
-          String(count),
-          count === 0 ? '-' : duration((quantile(delays, 0.5) ?? 0) * HOUR_S),
-          count === 0 ? '-' : duration((delays.at(-1) ?? 0) * HOUR_S),
-          Object.keys(reasons).join(', '),
-        ]),
-      },
-    },
-    {
-      id: 'false-positives',
-      finding: `${percent(honest.checks === 0 ? 0 : wrong / honest.checks)} of the ${counted(honest.checks, 'check')} of honest hosts failed without a fault of the host`,
-      note: 'Failed checks of honest hosts during a fault, or within six hours after it, are right. All others are false positives.',
-      svg:
-        wrong === 0
-          ? null
-          : barChart(
-              Object.entries(honest.failed_without_fault).map(([label, value]) => ({
-                label,
-                value,
-              })),
-              { label: 'failed checks', format: number },
-            ),
-      legend: [],
-      table: {
-        head: ['Checks of honest hosts', 'Number'],
-        rows: [
-          ['all', String(honest.checks)],
-          ['failed in or after a fault', String(honest.failed_in_fault)],
-          ...Object.entries(honest.failed_without_fault).map(([reason, count]) => [
-            `failed without a fault: ${reason}`,
-            String(count),
-          ]),
-        ],
-      },
-    },
-  ];
 }

@@ -156,7 +156,7 @@ function costs(spend: Report['spend']): Section {
       spend.length === 0
         ? 'No rental ended'
         : `Renters paid ${usd(total)} for rentals with quotes of ${usd(quoted)}; ${percent(above.length / spend.length)} paid more than quoted`,
-    note: 'Each point is a rental that ended. The quote is the price of the rental for the time that its renter planned. Interrupted pods cost less, forgotten pods more.',
+    note: 'Each point is a rental that ended. The quote is the price of the rental for the time that its renter planned. Time in which the host of a pod does not answer is not charged, and interrupted pods end early: both cost less than quoted. Forgotten pods cost more.',
     svg:
       spend.length === 0
         ? null

@@ -1,12 +1,14 @@
 /** `report.html`: what a simulation showed, for readers who know neither its code nor its files. Pure. */
 import type { Report } from '../report.ts';
 import { sum } from '../statistics.ts';
+import { detectionSections } from './detection-sections.ts';
 import { ledgerSection } from './ledger-section.ts';
 import { marketSections, marketSize } from './market-sections.ts';
 import { pageHtml } from './page.ts';
 import { providerSections } from './provider-sections.ts';
 import { rentalSections } from './rental-sections.ts';
 import { type Section, sectionHtml, tableHtml } from './section.ts';
+import { selfRentalSection } from './self-rental-section.ts';
 import { counted, escapeHtml, exactUsd, number } from './text.ts';
 
 const HOURS_PER_DAY = 24;
@@ -17,6 +19,8 @@ export function reportHtml(report: Report): string {
     ...marketSections(report),
     ...rentalSections(report),
     ...providerSections(report),
+    selfRentalSection(report),
+    ...detectionSections(report),
     ledgerSection(report),
   ];
   const title = `Simulation ${scenario.name}, seed ${run.seed}`;

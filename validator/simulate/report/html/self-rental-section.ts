@@ -1,0 +1,59 @@
+/** Section about providers that rent their own hosts. Pure. */
+import type { Report } from '../report.ts';
+import { compareSelfRental } from '../self-rental.ts';
+import type { Section } from './section.ts';
+import { barChart } from './svg.ts';
+import { exactUsd, percent } from './text.ts';
+
+export function selfRentalSection(report: Pick<Report, 'weights' | 'run' | 'scenario'>): Section {
+  const compared = compareSelfRental(report.weights, report.run.hours);
+  const groups =
+    compared === null
+      ? []
+      : ([
+          ['rented by their provider', compared.self],
+          ['honest', compared.honest],
+        ] as const);
+  const worth = report.scenario.weights_worth_usd_per_hour;
+  return {
+    id: 'self-rental',
+    finding: compared === null ? 'No provider rented its own host' : findingOf(compared),
+    note: `What a provider keeps is income from rentals, plus rewards for weight, less its payments for rentals of its own host. All weight is taken to be worth $${worth} an hour. Amounts are per host and day; those of honest hosts are scaled to the same GPUs by the rates of the weight policy.`,
+    svg:
+      groups.length === 0
+        ? null
+        : barChart(
+            groups.flatMap(([name, { income, rewards, ownRentals }]) => [
+              { label: `${name}: income`, value: income },
+              { label: `${name}: rewards`, value: rewards },
+              { label: `${name}: paid for own rentals`, value: ownRentals, colour: 1 },
+            ]),
+            { label: 'USD per host and day', format: exactUsd },
+          ),
+    legend: [],
+    table: {
+      head: [
+        'Hosts',
+        'Number',
+        'Share of the weight',
+        'Share of the offered GPUs by rate',
+        'Income',
+        'Rewards',
+        'Paid for own rentals',
+        'Kept',
+      ],
+      rows: groups.map(([name, group]) => [
+        name,
+        String(group.hosts),
+        percent(group.weightShare),
+        percent(group.valueShare),
+        ...[group.income, group.rewards, group.ownRentals, group.kept].map(exactUsd),
+      ]),
+    },
+  };
+}
+
+function findingOf({ self, honest }: NonNullable<ReturnType<typeof compareSelfRental>>): string {
+  const less = honest.kept - self.kept;
+  return `A provider that rented its own host kept ${exactUsd(self.kept)} a day: ${exactUsd(Math.abs(less))} ${less > 0 ? 'less' : 'more'} than honest hosts with the same GPUs`;
+}
