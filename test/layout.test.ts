@@ -35,8 +35,8 @@ const ORDER: Record<string, readonly string[]> = {
   ],
   'validator/': [
     ...[
-      'simulate',
       'embedded',
+      'simulate',
       'provider-cli',
       'console',
       'app.ts',

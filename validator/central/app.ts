@@ -115,7 +115,7 @@ export async function createCentral(
   given: CentralPorts,
   options: CentralOptions,
 ): Promise<Central> {
-  const { clock, random, log, secret, backupFolder = null } = given;
+  const { clock, random, log, secret, backupFolder = null, installLocal = null } = given;
   const guard = given.guard ?? createGuardedClock({ clock, log });
   const sealing = createSealing({ key: deriveKey(secret, 'environment-sealing'), random });
   const platform = createPlatform(given, {
@@ -210,6 +210,7 @@ export async function createCentral(
         validatorOf: (accountId) => validatorAccounts.hotkeyOf(db, accountId),
       }),
   });
+  installLocal?.(server, clock);
   const { consoleFolder = null } = options;
   if (consoleFolder !== null) serveConsolePages(server, consoleFolder);
   await registerBelow(server, API_PREFIX, [

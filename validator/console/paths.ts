@@ -70,6 +70,7 @@ export const paths = {
   operatorAccount: (id: string) => `/operator/accounts/${encodeURIComponent(id)}`,
   operatorProviders: '/operator/providers',
   operatorAudit: '/operator/audit',
+  operatorClock: '/operator/clock',
 } as const;
 
 /** Page to open after a log-in: `from` if it is a path of the console, else the home page. Prevents open redirects. */

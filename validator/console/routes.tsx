@@ -16,6 +16,8 @@ export type PageRoute = {
   audience: Audience;
   /** Absent: the page has no link in the navigation. */
   group?: NavGroup;
+  /** True: the page has no link unless the marketplace is simulated. */
+  isOfSimulation?: boolean;
   page: ComponentType;
 };
 
@@ -310,6 +312,14 @@ export const ROUTES: readonly PageRoute[] = [
     audience: 'operator',
     group: 'Operate',
     page: lazyPage(() => import('./operator/audit-page.tsx').then(({ AuditPage }) => AuditPage)),
+  },
+  {
+    path: paths.operatorClock,
+    title: 'Test clock',
+    audience: 'operator',
+    group: 'Operate',
+    isOfSimulation: true,
+    page: lazyPage(() => import('./operator/clock-page.tsx').then(({ ClockPage }) => ClockPage)),
   },
   {
     path: paths.logIn,

@@ -39,6 +39,9 @@ const SAME_SIGNAL_MS = 1_000;
  * left.
  */
 const STOPPED_WITHIN_MS = 60_000;
+const STOPPING = 'Stopping.';
+const STOPPING_WITH_PODS =
+  'Stopping. Press Ctrl-C again to stop at once; the pods then keep running.';
 const TOO_LONG = `shutdown took longer than ${STOPPED_WITHIN_MS / 1_000} s; the next start removes what is left`;
 
 function print(text: string): void {
@@ -55,33 +58,65 @@ async function run(): Promise<void> {
   const { options, problems } = parseStartOptions(process.argv.slice(2));
   if (options.help) return print(START_HELP);
   if (options.version) return print(`${VERSION}\n`);
-  for (const { message } of inspectConfig(CENTRAL_CONFIG, process.env).warnings)
-    complain(`warning: ${message}\n`);
   const home = homeAt(options.home);
-  requireNone([...problems, ...variableProblems(process.env, home, options)]);
   // Validate before anything is deleted or started.
-  await requireEngine(process.env, { clock: systemClock, user: userInfo().username });
+  await (options.simulate ? validateSimulated : validate)(options, { home, problems });
   prepareHome(home);
   const lock = takeLock(home);
   await requireFreePorts(listenersOf(options));
   const interruption = new AbortController();
-  const starting = start(options, home, interruption.signal);
-  stopOnSignal(async () => {
+  const { signal } = interruption;
+  const starting = options.simulate
+    ? startSimulated(options, home, signal)
+    : start(options, home, signal);
+  stopOnSignal(options.simulate ? STOPPING : STOPPING_WITH_PODS, async () => {
     interruption.abort(new Error('the start was interrupted'));
     const started = await starting.catch(() => null);
     await started?.stop();
     progress.end();
     lock.close();
   });
-  const { marketplace } = await starting.catch((error: unknown) => {
+  const started = await starting.catch((error: unknown) => {
     // The stop prints what it does; an interruption is not an error.
-    if (interruption.signal.aborted) return { marketplace: null };
+    if (signal.aborted) return null;
     throw error;
   });
-  if (marketplace === null || interruption.signal.aborted) return;
+  if (started === null || signal.aborted) return;
   progress.end();
-  print(readyText(marketplace.demo, home, marketplace.simulated));
+  print(started.readyText);
+  await started.ended?.catch((error: unknown) => {
+    fail(error);
+    // The listener would keep the process alive.
+    process.exit();
+  });
 }
+
+type Found = { home: Home; problems: readonly string[] };
+
+/** Rejects with all problems of options and variables, and without a Docker engine. */
+async function validate(options: StartOptions, { home, problems }: Found): Promise<void> {
+  for (const { message } of inspectConfig(CENTRAL_CONFIG, process.env).warnings)
+    complain(`warning: ${message}\n`);
+  requireNone([...problems, ...variableProblems(process.env, home, options)]);
+  await requireEngine(process.env, { clock: systemClock, user: userInfo().username });
+}
+
+/** Loaded only with `--simulate`. */
+const loadSimulation = () => import('./simulated-marketplace.ts');
+
+/** A simulated marketplace reads no variables and needs no engine. */
+async function validateSimulated(options: StartOptions, { problems }: Found): Promise<void> {
+  const { scenarioOf } = await loadSimulation();
+  requireNone([...problems, ...errorMessages(() => scenarioOf(options))]);
+}
+
+type Started = {
+  /** Printed when everything responds. */
+  readyText: string;
+  /** Rejects with the error that ends the program. */
+  ended?: Promise<void>;
+  stop(): Promise<void>;
+};
 
 /** Returns the problems of all variables that `npm start` reads. */
 function variableProblems(
@@ -99,7 +134,7 @@ function variableProblems(
 }
 
 /** Resets the home if requested, and starts everything. */
-async function start(options: StartOptions, home: Home, signal: AbortSignal) {
+async function start(options: StartOptions, home: Home, signal: AbortSignal): Promise<Started> {
   // Scripts wait for this file and must not find the file of the last run.
   rmSync(home.demoFile, { force: true });
   if (options.fresh) {
@@ -127,31 +162,48 @@ async function start(options: StartOptions, home: Home, signal: AbortSignal) {
     await marketplace.stop(options['keep-pods']);
     await tracing.close();
   };
-  return { marketplace, stop };
+  return { readyText: readyText(marketplace.demo, home, marketplace.simulated), stop };
+}
+
+async function startSimulated(
+  options: StartOptions,
+  home: Home,
+  signal: AbortSignal,
+): Promise<Started> {
+  rmSync(home.demoFile, { force: true });
+  const { startSimulatedMarketplace } = await loadSimulation();
+  return startSimulatedMarketplace({ options, home, random: systemRandom, progress, signal });
 }
 
 /** Addresses that the services and agents listen on. */
 function listenersOf(options: StartOptions) {
   const { host } = options;
+  if (options.simulate) return [listenerAt(host, '--port', options.port)];
   const agentPorts = Array.from({ length: options.agents }, (_, n) => options['agent-port'] + n);
   const ports = [
     { option: '--port', port: options.port },
     { option: '--validator-port', port: options['validator-port'] },
     ...agentPorts.map((port) => ({ option: '--agent-port', port })),
   ];
-  return ports.map(({ option, port }) => ({ host, port, names: { host: '--host', port: option } }));
+  return ports.map(({ option, port }) => listenerAt(host, option, port));
 }
+
+const listenerAt = (host: string, option: string, port: number) => ({
+  host,
+  port,
+  names: { host: '--host', port: option },
+});
 
 /**
  * Stops in order on the first signal, also during the start. Ctrl-C arrives twice, from the terminal and from npm, so a
  * repeated signal exits at once only if it arrives more than a second later.
  */
-function stopOnSignal(stop: () => Promise<void>): void {
+function stopOnSignal(text: string, stop: () => Promise<void>): void {
   let stoppingSinceMs: number | null = null;
   const onSignal = () => {
     if (stoppingSinceMs === null) {
       stoppingSinceMs = systemClock.monotonicMs();
-      progress.step('Stopping. Press Ctrl-C again to stop at once; the pods then keep running.');
+      progress.step(text);
       withDeadline(systemClock, STOPPED_WITHIN_MS, stop())
         .catch((error: unknown) =>
           fail(error instanceof DeadlineError ? new Error(TOO_LONG) : error),

@@ -15,6 +15,10 @@ it('has the documented defaults', () => {
       'metrics-port': 8100,
       'keep-pods': false,
       fresh: false,
+      simulate: false,
+      providers: 20,
+      renters: 50,
+      seed: 1,
       help: false,
       version: false,
     },
@@ -28,6 +32,9 @@ it.each([
   [['--validator-port', '20399'], /--validator-port and --pod-ports both use port 20399/],
   [['--agent-port', '65535'], /--agent-port reaches port 65536, .+ 1 lower/],
   [['--agents', '0'], /--agents "0"/],
+  [['--providers', '5'], /--providers needs --simulate/],
+  [['--simulate', '--agents', '3'], /--agents has no effect with --simulate: remove it/],
+  [['--simulate', '--renters', '5001'], /--renters "5001": must be a whole number from 0 to 5000/],
   [['--nonsense'], /nonsense/],
   [['stray'], /stray/],
 ])('rejects %j and names the option', (argv, message) => {
@@ -44,6 +51,10 @@ it('reports all problems at once, each with the remedy', () => {
     '--agents "9": must be a whole number from 1 to 8',
     '--port and --validator-port both use port 8090: change one',
   ]);
+});
+
+it('uses only one port with --simulate', () => {
+  expect(parseStartOptions(['--simulate', '--port', '8090']).problems).toEqual([]);
 });
 
 it('prefers the given ports for metrics, and skips blocks with ports of other options', () => {

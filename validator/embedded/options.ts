@@ -17,6 +17,15 @@ export const START_HELP = `Runs the whole Podwright marketplace on this machine:
                          ten are tried (default 8100)
   --keep-pods            leave pods running when npm start ends (default: remove them)
   --fresh                first remove the pods and all data of DIR
+  --simulate             run a simulated marketplace instead, in memory and without Docker: modelled hosts, providers
+                         and renters behind the real API and console, with a clock that operators advance, pause or
+                         speed up, and faults that they begin (/operator/clock in the console, /api/_local/clock);
+                         equal options give equal runs as long as no request comes from outside
+  --providers N          with --simulate: providers, each with one host, 1-1000 (default 20)
+  --renters N            with --simulate: renters, 0-5000 (default 50)
+  --seed N               with --simulate: seed of all random values, 0-4294967295 (default 1)
+  --scenario FILE        with --simulate: supply, demand and faults
+                         (default validator/simulate/scenarios/default.json)
   --help, --version      print this text or the version, and start nothing
 
 CENTRAL_DATABASE=postgres://user:password@host:port/database stores the central API's data there
@@ -40,6 +49,11 @@ const Schema = z.object({
   'metrics-port': Port.default(8100),
   'keep-pods': z.boolean().default(false),
   fresh: z.boolean().default(false),
+  simulate: z.boolean().default(false),
+  providers: between(1, 1_000).default(20),
+  renters: between(0, 5_000).default(50),
+  seed: between(0, 2 ** 32 - 1).default(1),
+  scenario: z.string().min(1).optional(),
   help: z.boolean().default(false),
   version: z.boolean().default(false),
 });
@@ -59,9 +73,26 @@ const OPTIONS = {
   'metrics-port': TEXT,
   'keep-pods': FLAG,
   fresh: FLAG,
+  simulate: FLAG,
+  providers: TEXT,
+  renters: TEXT,
+  seed: TEXT,
+  scenario: TEXT,
   help: FLAG,
   version: FLAG,
 } as const;
+
+/** Options of a simulated marketplace, and options that only a marketplace with agents has. */
+const SIMULATED: readonly string[] = ['providers', 'renters', 'seed', 'scenario'];
+const WITH_AGENTS: readonly string[] = [
+  'validator-port',
+  'agents',
+  'agent-port',
+  'pod-ports',
+  'metrics-port',
+  'keep-pods',
+  'fresh',
+];
 
 /** `options`: the defaults replace values with a problem. `problems`: one line for each, with the remedy. */
 export type ReadOptions = { options: StartOptions; problems: readonly string[] };
@@ -76,7 +107,21 @@ export function parseStartOptions(argv: readonly string[]): ReadOptions {
     const value = Object.entries(values).find(([key]) => key === name)?.[1];
     return `--${String(name)} ${JSON.stringify(value)}: ${message}`;
   });
-  return { options, problems: [...problems, ...ofValues, ...portProblems(options, refused)] };
+  const ofPorts = options.simulate ? [] : portProblems(options, refused);
+  const ofMode = modeProblems(Object.keys(values), options);
+  return { options, problems: [...problems, ...ofValues, ...ofMode, ...ofPorts] };
+}
+
+/** Returns a problem for each option that has no effect. */
+function modeProblems(
+  names: readonly string[],
+  { simulate }: Pick<StartOptions, 'simulate'>,
+): string[] {
+  return names.flatMap((name) => {
+    if (!simulate && SIMULATED.includes(name)) return [`--${name} needs --simulate`];
+    if (!simulate || !WITH_AGENTS.includes(name)) return [];
+    return [`--${name} has no effect with --simulate: remove it`];
+  });
 }
 
 function between(min: number, max: number) {

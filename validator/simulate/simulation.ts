@@ -80,21 +80,10 @@ export async function runSimulation(options: SimulationOptions): Promise<Simulat
 
 async function runWorld(world: World, options: SimulationOptions): Promise<SimulationResult> {
   const { clock, journal, violations } = world;
-  const figures = noFigures();
-  const stopping = new AbortController();
-  const onError = (error: unknown) => {
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    violations.report('errors', `an actor failed: ${text}`, []);
-  };
-  const services = createServiceFaults(world, onError);
-  const hostFaults = createHostFaults(world);
-  const marketFaults = createMarketFaults({ world, hosts: hostFaults, services }, onError);
   const startMs = clock.steadyMs();
-  const { signal } = stopping;
-  const parts: Actors = { options, figures, hostFaults, marketFaults, onError, signal };
   await clock.complete(options.prepare?.(world) ?? Promise.resolve());
-  await clock.complete(beginActors(world, parts));
-  services.begin();
+  const market = await clock.complete(beginMarket(world, options));
+  const { figures } = market;
   const days: DayFigures[] = [];
   const hasFailed = () => violations.first() !== null;
   const stopAtMs = options.stopAtMs ?? Number.POSITIVE_INFINITY;
@@ -113,10 +102,7 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
     options.onDay(ended);
   }
   const stopped = isReached();
-  stopping.abort();
-  marketFaults.stop();
-  hostFaults.stop();
-  services.stop();
+  market.stop();
   if (!hasFailed() && !stopped) {
     await clock.runUntil(clock.steadyMs() + LIVENESS_MS, hasFailed);
     await clock.complete(checkHourly(world));
@@ -134,22 +120,38 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
   };
 }
 
-type Actors = {
-  options: SimulationOptions;
+type Size = Pick<SimulationOptions, 'providers' | 'renters'>;
+
+/** The actors of a world and its faults. */
+export type Market = {
   figures: RenterFigures;
-  hostFaults: HostFaults;
-  marketFaults: MarketFaults;
-  onError(error: unknown): void;
-  signal: AbortSignal;
+  /** Performs a fault of a host now, and resolves after its repair. */
+  strike: HostFaults['strike'];
+  /** Performs an event of a scenario now, whatever its time, and resolves after its repair. */
+  perform: MarketFaults['perform'];
+  /** Reports an error of `work` as a violation, unless the market has stopped. */
+  detach(work: Promise<void>): void;
+  /** Ends all actors and faults. */
+  stop(): void;
 };
 
-async function beginActors(world: World, parts: Actors): Promise<void> {
-  const { figures, hostFaults, marketFaults, onError, signal } = parts;
-  const { providers, selfRenters, renters } = await signUpAll(world, parts.options);
+/** Creates the accounts of providers and renters, and begins their processes and the faults of the scenario. */
+export async function beginMarket(world: World, size: Size): Promise<Market> {
+  const figures = noFigures();
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const onError = (error: unknown) => {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    world.violations.report('errors', `an actor failed: ${text}`, []);
+  };
   const detach = (work: Promise<void>) =>
     void work.catch((error: unknown) => {
       if (!signal.aborted) onError(error);
     });
+  const services = createServiceFaults(world, onError);
+  const hostFaults = createHostFaults(world);
+  const marketFaults = createMarketFaults({ world, hosts: hostFaults, services }, onError);
+  const { providers, selfRenters, renters } = await signUpAll(world, size);
   for (const provider of providers) {
     detach(runPrices(world, provider));
     hostFaults.begin(provider);
@@ -157,9 +159,22 @@ async function beginActors(world: World, parts: Actors): Promise<void> {
   marketFaults.begin(providers);
   for (const selfRenter of selfRenters) detach(runSelfRenter(selfRenter, signal));
   for (const renter of renters) detach(runRenter({ world, renter, figures }, signal));
+  services.begin();
+  return {
+    figures,
+    strike: hostFaults.strike,
+    perform: marketFaults.perform,
+    detach,
+    stop() {
+      stopping.abort();
+      marketFaults.stop();
+      hostFaults.stop();
+      services.stop();
+    },
+  };
 }
 
-async function signUpAll(world: World, options: SimulationOptions) {
+async function signUpAll(world: World, options: Size) {
   const providers: Provider[] = [];
   const selfRenters: SelfRenter[] = [];
   for (let number = 1; number <= options.providers; number += 1) {

@@ -69,7 +69,12 @@ it('pages show the markup as text', () => {
   const texts = ['/', '/market', '/rent', '/pods', '/pods/:id/:tab?', '/logs'];
   const objects = ['/templates', '/templates/:id', '/money', '/ssh-keys', '/api-keys'];
   const logins = ['/registry-logins', '/webhooks', '/webhooks/:id', '/provider/profile'];
-  const operators = ['/operator/accounts/:id', '/operator/providers', '/operator/audit'];
+  const operators = [
+    '/operator/accounts/:id',
+    '/operator/providers',
+    '/operator/audit',
+    '/operator/clock',
+  ];
   const expected = [...texts, ...objects, ...logins, ...operators, '/provider/nodes/:id/:tab?'];
   expect(expected.filter((path) => !marked.has(path))).toEqual([]);
 });

@@ -28,6 +28,7 @@ type Outside = Partial<
     CentralPorts,
     | 'agents'
     | 'guard'
+    | 'installLocal'
     | 'log'
     | 'mailer'
     | 'objects'
@@ -127,6 +128,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     alphaRates = null,
     addresses = null,
     collateralFeed = null,
+    installLocal = null,
     centralMiner = null,
     payments = null,
     payoutProcessor = null,
@@ -153,6 +155,7 @@ export async function createTestCentral(overrides: TestCentralOverrides = {}) {
     alphaRates,
     addresses,
     collateralFeed,
+    installLocal,
     centralMiner,
     payments,
     payoutProcessor,

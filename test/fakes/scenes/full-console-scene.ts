@@ -12,6 +12,7 @@ import { startBrowser } from '../../fixtures/browser.ts';
 import { buildConsoleIn } from '../../fixtures/built-console.ts';
 import { startEchoTerminals } from '../agents/echo-terminals.ts';
 import { createFakeBackupStorage } from '../external/fake-backup-storage.ts';
+import { installFakeClock } from '../external/fake-test-clock.ts';
 import { startWebhookReceiver } from '../external/webhook-receiver.ts';
 import { createManualClock } from '../manual-clock.ts';
 import { letTimePass } from '../passing-time.ts';
@@ -45,6 +46,7 @@ export async function createFullConsoleScene() {
         webhookTargets: 'loopback',
         signupCreditUusd: CREDIT_UUSD,
         topUpWaitMs: 0,
+        installLocal: installFakeClock,
       },
     }),
     startBrowser(),

@@ -25,7 +25,7 @@ export function createCredentials(
   budgets: KeyBudgets,
 ) {
   const { db, clock, random, log, secret } = ports;
-  const sessions = createSessions({ clock, random, secret });
+  const sessions = createSessions({ clock, random, secret, lifetimeMs: options.sessionMs });
   const apiKeys = createApiKeys({
     db,
     clock,

@@ -1,4 +1,5 @@
 /** Ports and options of the central API, and the dependencies that its modules receive. */
+import type { HttpServer } from '#shared/http/server.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
 import type { ClockTrust, GuardedClock } from '#shared/runtime/guarded-clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
@@ -72,6 +73,11 @@ export type CentralPorts = {
    * used.
    */
   auditLedger?: (signal: AbortSignal) => Promise<LedgerAudit>;
+  /**
+   * Adds routes below /api/_local, and hooks, for a marketplace on this machine; null or absent: there are none. The
+   * description of the interface omits the routes.
+   */
+  installLocal?: ((server: HttpServer, clock: Clock) => void) | null;
   /** Verifies the requests of validators. Default: sr25519. A simulation signs its requests faster. */
   verifyValidator?: Verify;
   /** Metrics of requests and of the backlog; null or absent: no metrics are collected. */
@@ -150,6 +156,8 @@ export type CentralOptions = {
    * and only programs of this host reach it. Default: false.
    */
   allowsLoopback?: boolean;
+  /** Lifetime of a session. Default: seven days. A simulation sets it, because its time passes faster. */
+  sessionMs?: number;
   /** Argon2id parameters, memory in KiB. Default: 19 MiB and two passes. */
   passwordCost?: { memory: number; passes: number; parallelism: number };
   /** `https://host`: origin of the API in URLs that it returns. Default: the origin of the request. */

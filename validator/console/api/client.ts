@@ -1,6 +1,7 @@
 /** Typed client of the API and the portal: `await api('GET /pods/{id}', { params: { id } })`. */
 import type { ApiOperations } from './api.gen.ts';
 import { failureFrom, isSessionEnd, unreachable } from './failure.ts';
+import type { LocalOperations } from './local-operations.ts';
 import type { PortalOperations } from './portal.gen.ts';
 
 type Operation = { params: object; query: object; body: unknown; response: unknown };
@@ -39,6 +40,8 @@ export type ClientPorts = {
   origin: string;
   /** Session token; null without a session. */
   token(): string | null;
+  /** Called with the time of each response of a simulated marketplace. */
+  onSimulatedTime?(text: string): void;
   /** Called for a response 401 or 419 to a request with `token`. */
   onExpired?(token: string): void;
 };
@@ -50,6 +53,8 @@ export function createClient(ports: ClientPorts) {
   return {
     api: callBelow<ApiOperations>('/api', ports),
     portal: callBelow<PortalOperations>('/portal', ports),
+    /** Calls the routes that only a simulated marketplace has. */
+    local: callBelow<LocalOperations>('/api', ports),
     /**
      * Sends a request and returns its successful response unread, for streams and files. `path` is from the origin. The
      * request has no session if its `credentials` are `omit`.
@@ -102,6 +107,8 @@ async function send(ports: ClientPorts, path: string, init: RequestInit): Promis
     if (init.signal?.aborted) throw error;
     throw unreachable();
   }
+  const simulatedTime = response.headers.get('X-Simulated-Time');
+  if (simulatedTime !== null) ports.onSimulatedTime?.(simulatedTime);
   if (response.ok) return response;
   if (isSessionEnd(response.status) && token !== null) ports.onExpired?.(token);
   const body: unknown = await response.json().catch(() => null);

@@ -1,6 +1,7 @@
 /** Time of the browser. The only file of the console that reads the clock or sets timers. */
 
-export function nowMs(): number {
+/** Time of the browser; pages use `nowMs` of server-time.ts. */
+export function browserMs(): number {
   return Date.now();
 }
 

@@ -1,6 +1,6 @@
 /** Newer builds of the console, which lack the files of the build that runs in an open page. */
 import { ApiFailure } from '../api/failure.ts';
-import { nowMs } from './clock.ts';
+import { browserMs } from './clock.ts';
 
 const CODE = 'newer_version';
 const RELOADED_AT = 'podwright.reloaded-at';
@@ -38,8 +38,8 @@ export function reloadPage(): void {
 /** Loads the page again. Returns false if this happened a moment ago. */
 export function reloadOnce(): boolean {
   const reloadedAtMs = Number(window.sessionStorage.getItem(RELOADED_AT));
-  if (nowMs() - reloadedAtMs < RELOAD_PAUSE_MS) return false;
-  window.sessionStorage.setItem(RELOADED_AT, String(nowMs()));
+  if (browserMs() - reloadedAtMs < RELOAD_PAUSE_MS) return false;
+  window.sessionStorage.setItem(RELOADED_AT, String(browserMs()));
   reloadPage();
   return true;
 }

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
-import { dateOf, nowMs } from '../browser/clock.ts';
+import { dateOf } from '../browser/clock.ts';
 import { saveFile } from '../browser/save-file.ts';
+import { nowMs } from '../browser/server-time.ts';
 import { FailureNotice } from '../parts/failure-notice.tsx';
 import { formatBytes } from '../parts/format.ts';
 import { useClient } from '../session/session.tsx';

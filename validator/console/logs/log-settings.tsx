@@ -1,4 +1,5 @@
-import { dateOf, localOffsetMs, nowMs, parseApiTime } from '../browser/clock.ts';
+import { dateOf, localOffsetMs, parseApiTime } from '../browser/clock.ts';
+import { nowMs } from '../browser/server-time.ts';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { DEFAULT_START, type LogStart, parseStart, STARTS } from './log-start.ts';
 import { TIME_MODES, type TimeMode } from './log-times.ts';

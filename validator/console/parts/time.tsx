@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'react';
-import { dateOf, every, nowMs, parseApiTime } from '../browser/clock.ts';
+import { dateOf, every, parseApiTime } from '../browser/clock.ts';
+import { nowMs } from '../browser/server-time.ts';
 import { formatDistance } from './format.ts';
 
 const TICK_MS = 1_000;

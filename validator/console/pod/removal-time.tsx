@@ -1,4 +1,5 @@
-import { dateOf, nowMs } from '../browser/clock.ts';
+import { dateOf } from '../browser/clock.ts';
+import { nowMs } from '../browser/server-time.ts';
 
 const HOUR_MS = 3_600_000;
 /** Time that the request may take, so that one hour ahead is still an hour when it arrives. */

@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from 'react';
 import { createClient } from '../api/client.ts';
-import { nowMs } from '../browser/clock.ts';
+import { nowMs } from '../browser/server-time.ts';
 import { connectWallets, type WalletAccount } from '../browser/wallet.ts';
 import { CommandBlock } from '../parts/command-block.tsx';
 import { FailureNotice } from '../parts/failure-notice.tsx';

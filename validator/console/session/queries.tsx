@@ -11,6 +11,7 @@ import { useRef } from 'react';
 import { type ApiOperations, KEYED_API_OPERATIONS } from '../api/api.gen.ts';
 import type { RequestOf } from '../api/client.ts';
 import { isRepeated, mayHaveSucceeded } from '../api/failure.ts';
+import type { LocalOperations } from '../api/local-operations.ts';
 import { KEYED_PORTAL_OPERATIONS, type PortalOperations } from '../api/portal.gen.ts';
 import { randomKey } from '../browser/random.ts';
 import { useClient } from './session.tsx';
@@ -51,6 +52,16 @@ export function usePortal<Of extends Name<PortalOperations>>(
   return useOperation('portal', portal as Send<PortalOperations, Of>, operation, request, options);
 }
 
+/** Like `useApi`, for the routes that only a simulated marketplace has. */
+export function useLocal<Of extends Name<LocalOperations>>(
+  operation: Of,
+  options: QueryOptions<Answer<LocalOperations, Of>> = {},
+): UseQueryResult<Answer<LocalOperations, Of>, Error> {
+  const { local } = useClient('user');
+  const request = {} as Request<LocalOperations, Of>;
+  return useOperation('user', local as Send<LocalOperations, Of>, operation, request, options);
+}
+
 /**
  * Changes data. After a success, everything that the page shows is read again. If the operation accepts an
  * Idempotency-Key, it is repeated after a lost answer, without a second effect.
@@ -69,6 +80,17 @@ export function usePortalAction<Of extends Name<PortalOperations>>(
   const { portal } = useClient('portal');
   return useChange(portal as Send<PortalOperations, Of>, operation, KEYED_PORTAL_OPERATIONS);
 }
+
+/** Like `useAction`, for the routes that only a simulated marketplace has. */
+export function useLocalAction<Of extends Name<LocalOperations>>(
+  operation: Of,
+): UseMutationResult<Answer<LocalOperations, Of>, Error, Request<LocalOperations, Of>> {
+  const { local } = useClient('user');
+  return useChange(local as Send<LocalOperations, Of>, operation, UNKEYED);
+}
+
+/** No route of a simulated marketplace accepts an Idempotency-Key. */
+const UNKEYED = { has: () => false };
 
 /** A client's call with the types of one operation. */
 type Send<Operations, Of extends keyof Operations> = (
@@ -107,7 +129,7 @@ function intervalOf<Data>(
 function useChange<Of extends string, Given extends Keyed, Data>(
   send: (operation: Of, request: Given) => Promise<Data>,
   operation: Of,
-  keyed: ReadonlySet<string>,
+  keyed: Pick<ReadonlySet<string>, 'has'>,
 ): UseMutationResult<Data, Error, Given> {
   const queries = useQueryClient();
   const once = useOnce(send);

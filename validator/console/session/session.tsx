@@ -10,6 +10,7 @@ import {
 } from 'react';
 import { type Client, createClient } from '../api/client.ts';
 import { isRepeated } from '../api/failure.ts';
+import { isSimulated, recordSimulatedTime, subscribeSimulation } from '../browser/server-time.ts';
 import {
   createSessionStore,
   type Session,
@@ -70,6 +71,7 @@ function callerOf(kind: SessionKind): Caller {
     fetch: (input, init) => window.fetch(input, init),
     origin: '',
     token: () => store.get().session?.token ?? null,
+    onSimulatedTime: recordSimulatedTime,
     onExpired: store.expire,
   });
   return { store, client };
@@ -95,6 +97,11 @@ function useCaller(kind: SessionKind): Caller {
 /** Returns the client that sends the session's token. */
 export function useClient(kind: SessionKind = 'user'): Client {
   return useCaller(kind).client;
+}
+
+/** Returns true if the marketplace is simulated. False until its first answer. */
+export function useIsSimulated(): boolean {
+  return useSyncExternalStore(subscribeSimulation, isSimulated);
 }
 
 export type UsedSession = SessionState & {

@@ -1,6 +1,6 @@
 import type { Audience, PageRoute } from '../routes.tsx';
 import { useApi } from '../session/queries.tsx';
-import { useSession } from '../session/session.tsx';
+import { useIsSimulated, useSession } from '../session/session.tsx';
 
 /** Returns the audiences that the visitor belongs to. The server checks every request itself. */
 export function useAudiences(): ReadonlySet<Audience> {
@@ -15,10 +15,12 @@ export function useAudiences(): ReadonlySet<Audience> {
   return audiences;
 }
 
-/** Pages of the navigation and the search. */
-export function visibleIn(
-  routes: readonly PageRoute[],
-  audiences: ReadonlySet<Audience>,
-): PageRoute[] {
-  return routes.filter(({ group, audience }) => group !== undefined && audiences.has(audience));
+/** Returns the pages of the navigation and the search. */
+export function useVisible(routes: readonly PageRoute[]): PageRoute[] {
+  const audiences = useAudiences();
+  const isSimulated = useIsSimulated();
+  return routes.filter(
+    ({ group, audience, isOfSimulation = false }) =>
+      group !== undefined && audiences.has(audience) && (!isOfSimulation || isSimulated),
+  );
 }

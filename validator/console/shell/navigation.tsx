@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { type NavGroup, type PageRoute, ROUTES } from '../routes.tsx';
-import { useAudiences, visibleIn } from './audiences.tsx';
+import { useVisible } from './audiences.tsx';
 import { sectionOf } from './section.ts';
 
 const GROUPS: readonly NavGroup[] = ['Rent', 'Account', 'Provide', 'Validator', 'Operate'];
@@ -10,7 +10,7 @@ const GROUPS: readonly NavGroup[] = ['Rent', 'Account', 'Provide', 'Validator', 
 export function Navigation() {
   const [isOpen, setIsOpen] = useState(false);
   const [path] = useLocation();
-  const shown = visibleIn(ROUTES, useAudiences());
+  const shown = useVisible(ROUTES);
   const current = sectionOf(
     shown.map((route) => route.path),
     path,

@@ -6,7 +6,7 @@ import { FailureNotice } from '../parts/failure-notice.tsx';
 import { useSettled } from '../parts/use-settled.tsx';
 import { ROUTES } from '../routes.tsx';
 import { useApi } from '../session/queries.tsx';
-import { useAudiences, visibleIn } from './audiences.tsx';
+import { useAudiences, useVisible } from './audiences.tsx';
 import {
   accountEntries,
   type Found,
@@ -73,6 +73,7 @@ function SearchList({ onChoose }: { onChoose: () => void }) {
 /** Searches on the server when the typing pauses. */
 function useFound(text: string): { items: Found[]; error: Error | null } {
   const audiences = useAudiences();
+  const pages = useVisible(ROUTES);
   const q = useSettled(text.trim(), SETTLED_MS);
   const isOperator = q !== '' && audiences.has('operator');
   const query = { q, limit: LIMIT };
@@ -82,7 +83,7 @@ function useFound(text: string): { items: Found[]; error: Error | null } {
   const accounts = useApi('GET /operator/accounts', { query }, { enabled: isOperator });
   const providers = useApi('GET /operator/providers', { query }, { enabled: isOperator });
   const entries = [
-    ...pageEntries(visibleIn(ROUTES, audiences), text),
+    ...pageEntries(pages, text),
     ...podEntries(pods.data ?? [], text),
     ...(q === '' || results.data === undefined ? [] : resultEntries(results.data)),
     ...(q === '' || accounts.data === undefined ? [] : accountEntries(accounts.data)),

@@ -22,6 +22,8 @@ const DURATIONS: Record<FaultKind, { medianMs: number; sigma: number }> = {
 export type HostFaults = {
   /** Begins one process for each kind of fault of the host. They end with `stop`. */
   begin(provider: Provider): void;
+  /** Performs a fault of a host now, and resolves after its repair. Rejects at `stop`. */
+  strike(kind: FaultKind, executorId: string, lastsMs: number): Promise<void>;
   /** Adds a reason for which each of the hosts does not answer, and removes it after the time or at `stop`. */
   cutOff(executorIds: readonly string[], lastsMs: number): Promise<void>;
   /** Withdraws a host with its pods. It answers again only after `stop`, so that the central API can end its pods. */
@@ -67,15 +69,17 @@ export function createHostFaults(world: World): HostFaults {
 
   async function suffer(provider: Provider, kind: FaultKind, perMonth: number): Promise<void> {
     const random = world.randomOf(`${provider.name} ${kind}`);
-    const { executorId: executor } = provider;
     const { medianMs, sigma } = DURATIONS[kind];
     while (!signal.aborted) {
       await clock.sleep(exponential(random, MONTH_MS / perMonth), signal);
-      const lastsMs = Math.round(logNormal(random, medianMs, sigma));
-      journal.record({ kind: `fault-${kind}`, executor, lasts_ms: lastsMs });
-      await during(apply(kind, executor), lastsMs);
-      journal.record({ kind: 'repair', executor, fault: kind });
+      await strike(kind, provider.executorId, Math.round(logNormal(random, medianMs, sigma)));
     }
+  }
+
+  async function strike(kind: FaultKind, executor: string, lastsMs: number): Promise<void> {
+    journal.record({ kind: `fault-${kind}`, executor, lasts_ms: lastsMs });
+    await during(apply(kind, executor), lastsMs);
+    journal.record({ kind: 'repair', executor, fault: kind });
   }
 
   async function during(repair: () => void, lastsMs: number): Promise<void> {
@@ -96,6 +100,7 @@ export function createHostFaults(world: World): HostFaults {
         if (perMonth > 0) detach(suffer(provider, kind as FaultKind, perMonth));
       }
     },
+    strike,
     cutOff(executorIds, lastsMs) {
       for (const executorId of executorIds) changeOutages(executorId, 1);
       return during(() => {

@@ -24,6 +24,8 @@ const MOST_LEAVE_PERMILLE = 50;
 export type MarketFaults = {
   /** Begins the events of the scenario, and one process for each kind of fault. They end with `stop`. */
   begin(providers: readonly Provider[]): void;
+  /** Performs an event now, whatever its time, and resolves after its repair. Rejects at `stop`. */
+  perform(event: ScenarioEvent): Promise<void>;
   stop(): void;
 };
 
@@ -40,7 +42,7 @@ export function createMarketFaults(
   /** Hosts that have not left. */
   let present: readonly Provider[] = [];
 
-  async function perform(event: MarketEvent): Promise<void> {
+  async function performMarket(event: MarketEvent): Promise<void> {
     if (event.kind === 'region') return cutOff(event.region, Math.round(event.for_hours * HOUR_MS));
     if (event.kind === 'leave') return leave(event.share_permille);
     clock.jump(event.by_seconds * SECOND_MS);
@@ -71,17 +73,21 @@ export function createMarketFaults(
 
   async function performAt(event: ScenarioEvent): Promise<void> {
     await clock.sleep(event.at_hours * HOUR_MS, signal);
+    await perform(event);
+  }
+
+  async function perform(event: ScenarioEvent): Promise<void> {
     if (event.kind === 'region' || event.kind === 'leave' || event.kind === 'clock') {
-      return perform(event);
+      return performMarket(event);
     }
-    await services.perform(event.kind, event.for_hours * HOUR_MS);
+    await services.perform(event.kind, Math.round(event.for_hours * HOUR_MS));
   }
 
   async function suffer(kind: FaultKind, perMonth: number): Promise<void> {
     const random = world.randomOf(`market ${kind}`);
     for (;;) {
       await clock.sleep(exponential(random, MONTH_MS / perMonth), signal);
-      await perform(drawEvent(kind, random, scenario.supply.regions));
+      await performMarket(drawEvent(kind, random, scenario.supply.regions));
     }
   }
 
@@ -98,6 +104,7 @@ export function createMarketFaults(
         if (perMonth > 0) detach(suffer(kind as FaultKind, perMonth));
       }
     },
+    perform,
     stop: () => stopping.abort(),
   };
 }

@@ -158,7 +158,8 @@ export function modelClient(host: ModelHost, executorId: string, nowMs: () => nu
       if (!isPlace(query.since)) throw new ApiError('validation_error', 'not a position in a log');
       const fault = host.logFault;
       host.logFault = null;
-      return fault === null ? host.log.open(query, signal) : fault();
+      if (fault !== null) return fault();
+      return (host.podLogs.get(id) ?? host.log).open(query, signal);
     },
   };
 }

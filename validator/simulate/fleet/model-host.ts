@@ -54,8 +54,9 @@ export type ModelHost = {
   volumes: ModelVolumes;
   /** Result of a requested check; null: not available. */
   report: HealthReport | null;
-  /** Log of every pod. */
+  /** Log of every pod without an entry in `podLogs`. */
   log: ModelLog;
+  podLogs: Map<string, ModelLog>;
   /** Replaces the log for the next request only. */
   logFault: LogSource | null;
   /** Changes a pod's view. */
@@ -88,6 +89,7 @@ export function createModelHost(executorId: string): ModelHost {
     volumes: createModelVolumes(),
     report: null,
     log: createModelLog(),
+    podLogs: new Map(),
     logFault: null,
     change(podId, change) {
       const view = pods.get(podId);

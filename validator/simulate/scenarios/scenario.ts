@@ -9,7 +9,7 @@ import { PERFORMED_CHEATS } from '../fleet/cheating-hosts.ts';
 
 const MAX_FILE_BYTES = 1_000_000;
 const MAX_CLASSES = 100;
-const MAX_JUMP_S = 31 * 86_400;
+export const MAX_JUMP_S = 31 * 86_400;
 const Name = z.string().regex(/^[a-z0-9-]{1,40}$/, 'Not 1 to 40 of a-z, 0-9 and -');
 const Weight = z.number().min(0).max(1e6);
 const Hours = z.number().min(0).max(10_000);

@@ -11,6 +11,8 @@ export type Life = {
   guard<T extends object>(port: T): T;
   /** Returns the result for a client of the process: rejects with ConnectionLost at the end of the life. */
   serve<T>(work: Promise<T>): Promise<T>;
+  /** Calls `run` at the end of the life, such as to close connections. */
+  onEnd(run: () => void): void;
   end(): void;
 };
 
@@ -24,6 +26,7 @@ const NEVER = new Promise<never>(() => undefined);
 export function beginLife(clock: Clock): Life {
   /** Requests of clients that wait for an answer. */
   const waiting = new Set<(error: ConnectionLost) => void>();
+  const endings: (() => void)[] = [];
   let isOver = false;
 
   const alive = <T>(work: Promise<T>): Promise<T> =>
@@ -71,8 +74,10 @@ export function beginLife(clock: Clock): Life {
         const settled = () => void waiting.delete(onError);
         work.finally(settled).then(onValue, onError);
       }),
+    onEnd: (run) => void endings.push(run),
     end() {
       isOver = true;
+      for (const run of endings) run();
       for (const reject of waiting) reject(new ConnectionLost('the process was killed'));
       waiting.clear();
     },

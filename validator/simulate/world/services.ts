@@ -5,6 +5,7 @@ import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { LocalSigner, Signer, Verify } from '#shared/signing/sr25519.ts';
 import { createValidator, type Validator } from '../../app.ts';
 import { type Central, createCentral } from '../../central/app.ts';
+import type { CentralOptions, CentralPorts } from '../../central/platform/central-deps.ts';
 import type { Database } from '../../central/platform/database/tables.ts';
 import type { Agents } from '../../central/platform/ports.ts';
 import { readCheckPolicy } from '../../checks/check-policy.ts';
@@ -31,6 +32,14 @@ export type Service = {
   close(): Promise<void>;
 };
 
+/** Additions to the central API in a world that people use. */
+export type CentralEdge = {
+  ports: Partial<CentralPorts>;
+  options: Partial<CentralOptions>;
+  /** Connects a new process with clients outside the world. Returns the function that closes their connections. */
+  attach(central: Central): Promise<() => void>;
+};
+
 export type Services = {
   central: Service;
   validator: Service;
@@ -53,6 +62,8 @@ export type ServiceParts = Pick<
   centralHotkey: Hotkey;
   validatorKey: LocalSigner;
   requests: { signer: Signer; verify: Verify };
+  /** Absent: only the world sends requests to the central API. */
+  edge?: CentralEdge;
 };
 
 /** Error code of requests that no process answered. */
@@ -159,12 +170,13 @@ async function createCentralIn(
     validatorKey,
     secret,
     payments,
+    edge,
   }: ServiceParts & {
     secret: Uint8Array;
     payments: ModelPayments;
   },
 ): Promise<Central> {
-  return createCentral(
+  const central = await createCentral(
     {
       db,
       clock: life.clock,
@@ -175,6 +187,7 @@ async function createCentralIn(
       verifyValidator: requests.verify,
       payments: life.guard(payments.port),
       payoutProcessor: 'simulated',
+      ...edge?.ports,
     },
     {
       ...CENTRAL_OPTIONS,
@@ -184,8 +197,11 @@ async function createCentralIn(
       meterTickMs: scenario.meter_tick_seconds * SECOND_MS,
       busySyncMs: scenario.busy_sync_seconds * SECOND_MS,
       pollMs: scenario.poll_seconds * SECOND_MS,
+      ...edge?.options,
     },
   );
+  if (edge !== undefined) life.onEnd(await edge.attach(central));
+  return central;
 }
 
 function createValidatorIn(

@@ -25,7 +25,7 @@ import { createEventClock, type EventClock } from '../time/event-clock.ts';
 import type { CallApi } from './api.ts';
 import { createFastSignatures } from './fast-signatures.ts';
 import { createJournal, type Journal, type JournalOptions } from './journal.ts';
-import { createServices, type Services } from './services.ts';
+import { type CentralEdge, createServices, type Services } from './services.ts';
 
 export type World = {
   clock: EventClock;
@@ -57,6 +57,8 @@ export type WorldOptions = JournalOptions & {
   database: string;
   weightPolicy: WeightPolicy;
   log: Log;
+  /** Connects the central API with clients outside the world. */
+  edge?: CentralEdge;
 };
 
 const SEED_BYTES = 32;
@@ -103,6 +105,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       key: randomOf('request key').bytes(SEED_BYTES),
       nonces: () => nonces.bytes(SEED_BYTES),
     }),
+    ...(options.edge === undefined ? {} : { edge: options.edge }),
   });
   await clock.complete(services.central.start());
   await clock.complete(services.validator.start());

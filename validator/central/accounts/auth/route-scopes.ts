@@ -127,6 +127,10 @@ export const ROUTE_FAMILIES: Readonly<Record<RouteFamily, readonly string[]>> = 
     'GET /operator/validator/epochs/{number}/weights',
     'GET /operator/validator/epochs/{number}/executors/{id}',
     'GET /operator/validator/releases',
+    // Only a simulated marketplace has these routes.
+    'GET /_local/clock',
+    'GET /_local/faults',
+    'GET /_local/events',
   ],
   rent: [
     'POST /executors/{executor_uuid}/rent',
@@ -203,6 +207,8 @@ export const ROUTE_FAMILIES: Readonly<Record<RouteFamily, readonly string[]>> = 
     'POST /operator/pods/{id}/refund',
     'POST /operator/providers/{hotkey}/ban',
     'POST /operator/providers/{hotkey}/unban',
+    'POST /_local/clock',
+    'POST /_local/faults',
   ],
   no_key: [
     'POST /keys',
@@ -241,9 +247,16 @@ export function familyOf(method: string, path: string): RouteFamily | null {
   return FAMILIES.get(`${method === 'HEAD' ? 'GET' : method} ${path}`) ?? null;
 }
 
-/** Returns the first segments of the paths that a scope permits, such as `/pods`, sorted. */
+const LOCAL = '/_local';
+
+/**
+ * Returns the first segments of the paths that a scope permits, such as `/pods`, sorted. Routes below /_local are not
+ * part of the interface.
+ */
 export function pathsOf(scope: KeyScope): string[] {
-  const segments = ROUTE_FAMILIES[scope].map((route) => /\/[^/]*/.exec(route)?.[0] ?? '/');
+  const segments = ROUTE_FAMILIES[scope]
+    .map((route) => /\/[^/]*/.exec(route)?.[0] ?? '/')
+    .filter((segment) => segment !== LOCAL);
   return [...new Set(segments)].toSorted();
 }
 

@@ -54,9 +54,17 @@ const Claims = z.object({
 
 export type Sessions = ReturnType<typeof createSessions>;
 
+export type SessionDeps = {
+  clock: Clock;
+  random: Random;
+  secret: Uint8Array;
+  /** Milliseconds from the log-in to the expiry. Default: seven days. */
+  lifetimeMs?: number | undefined;
+};
+
 /** Issues, checks and revokes session tokens. Every check reads the database, so a revocation takes effect at once. */
-export function createSessions(deps: { clock: Clock; random: Random; secret: Uint8Array }) {
-  const { clock, random } = deps;
+export function createSessions(deps: SessionDeps) {
+  const { clock, random, lifetimeMs = LIFETIME_MS } = deps;
   const key = deriveKey(deps.secret, 'session-token');
 
   /**
@@ -71,7 +79,7 @@ export function createSessions(deps: { clock: Clock; random: Random; secret: Uin
   ): Promise<SignedSession> {
     const nowMs = clock.now();
     const sessionId = random.uuid();
-    const expiresAtMs = nowMs + LIFETIME_MS;
+    const expiresAtMs = nowMs + lifetimeMs;
     const claims = {
       sub: subjectId,
       jti: sessionId,

@@ -102,7 +102,8 @@ function withSecurity(document: Parameters<Transform>[0], prefix: string): Retur
   // Undefined for a route without a schema.
   const schema: Partial<typeof transformed> = transformed ?? {};
   const { auth, declaresSecurity, once, limit } = document.route.config ?? {};
-  // Routes below /_local respond to this host only and are not part of the interface. Pages have no schema.
+  // Routes below /_local exist in a marketplace on one machine only, and are not part of the interface. Pages have no
+  // schema.
   const described =
     (url === prefix && document.schema !== undefined) ||
     (url.startsWith(`${prefix}/`) && !url.startsWith(`${prefix}/_local/`));

@@ -1,0 +1,109 @@
+/** The page of the test clock in a browser, against a simulated market: advance, pause, speed, faults, time of the console. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { z } from 'zod';
+import { createLog } from '#shared/runtime/log.ts';
+import { changeOperatorRole } from '../../../validator/central/accounts/account/operator-role.service.ts';
+import { type LiveMarket, startLiveMarket } from '../../../validator/simulate/live/live-market.ts';
+import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../../validator/weights/weight-policy.ts';
+import { freePorts } from '../../fakes/free-ports.ts';
+import { busyScenario } from '../../fakes/scenes/small-simulation.ts';
+import { type ConsolePage, openPage, settle, startBrowser } from '../../fixtures/browser.ts';
+import { buildConsoleIn } from '../../fixtures/built-console.ts';
+
+const ACCOUNT = { email: 'operator@example.com', password: 'correct horse battery' };
+const HOST = '127.0.0.1';
+
+let folder: string;
+let browser: Browser;
+let market: LiveMarket;
+let page: ConsolePage;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'podwright-console-'));
+  const { first: port } = await freePorts(1);
+  await buildConsoleIn(folder);
+  browser = await startBrowser();
+  market = await startLiveMarket({
+    scenario: { ...busyScenario(), host_faults: {} },
+    seed: 7,
+    providers: 3,
+    renters: 3,
+    weightPolicy: readWeightPolicy(DEFAULT_POLICY_FILE),
+    listen: { host: HOST, port },
+    names: { host: '--host', port: '--port' },
+    consoleFolder: folder,
+    log: createLog({ name: 'test', level: 'silent' }),
+  });
+  const origin = `http://${HOST}:${port}`;
+  const token = await logIn(origin);
+  page = await openPage(browser, { origin, session: { token, name: ACCOUNT.email } });
+});
+afterAll(async () => {
+  await browser?.close();
+  await market?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Signs up an operator. */
+async function logIn(origin: string): Promise<string> {
+  const post = (path: string) =>
+    fetch(`${origin}/api${path}`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(ACCOUNT),
+    });
+  expect((await post('/users')).status).toBe(200);
+  const { clock, db } = market.world;
+  const role = { email: ACCOUNT.email, isOperator: true, reason: 'test', operator: 'test' };
+  await db.transaction().execute((tx) => changeOperatorRole(tx, { clock }, role));
+  const answer = await (await post('/users/login')).json();
+  return z.object({ token: z.string() }).parse(answer).token;
+}
+
+const panel = (title: string) => page.locator('section.panel', { hasText: title }).first();
+const button = (name: string) => page.getByRole('button', { name, exact: true });
+const passedMs = () => market.control.state().nowMs - market.control.state().startedMs;
+
+it('is in the navigation, and advances the clock', async () => {
+  await page.goto('/');
+  await page.getByRole('link', { name: 'Test clock' }).click();
+  await panel('Clock').getByText('Paused').waitFor();
+  await button('Advance 6 h').click();
+  await panel('Clock').getByText('6 h', { exact: true }).waitFor();
+  await panel('Clock').getByText('Paused').waitFor();
+  expect(passedMs()).toBe(6 * 3_600_000);
+  await panel('Latest events').getByText('Rented').first().waitFor();
+});
+
+it('lets time pass until it is paused', async () => {
+  await page.getByLabel('Speed').selectOption('3600');
+  await button('Let time pass').click();
+  await panel('Clock').getByText('Running').waitFor();
+  await button('Pause').click();
+  await panel('Clock').getByText('Paused').waitFor();
+  expect(passedMs()).toBeGreaterThan(6 * 3_600_000);
+});
+
+it('begins a fault of a node, and shows it until its end', async () => {
+  await page.getByLabel('Node').selectOption({ index: 1 });
+  await page.getByLabel('Duration').fill('30');
+  await button('Begin the fault').click();
+  await panel('Active faults').getByText('Dies').waitFor();
+  await button('Begin the fault').click();
+  await page.getByRole('alert').getByText('conflict').waitFor();
+  page.problems.length = 0;
+  await button('Advance 1 h').click();
+  await panel('Active faults').getByText('No fault lasts now').waitFor();
+});
+
+it('shows times relative to the simulated time', async () => {
+  await page.goto('/operator');
+  await settle(page);
+  const texts = await page.locator('main time').allInnerTexts();
+  expect(texts.length).toBeGreaterThan(0);
+  expect(texts.filter((text) => /\d+ d/.test(text))).toEqual([]);
+  expect(page.problems).toEqual([]);
+});

@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest';
+import { createActiveFaults } from './active-faults.ts';
+
+it('lists faults from their beginning to their repair', () => {
+  const faults = createActiveFaults();
+  faults.record({ kind: 'fault-dies', executor: 'a', lasts_ms: 50 }, 10);
+  faults.record({ kind: 'fault-region', region: 'eu', lasts_ms: 5 }, 11);
+  faults.record({ kind: 'rented', executor: 'a' }, 12);
+  expect(faults.list()).toEqual([
+    { kind: 'dies', executor: 'a', region: null, sinceMs: 10, untilMs: 60 },
+    { kind: 'region', executor: null, region: 'eu', sinceMs: 11, untilMs: 16 },
+  ]);
+  faults.record({ kind: 'repair', fault: 'region', region: 'eu' }, 16);
+  faults.record({ kind: 'repair', fault: 'flap', executor: 'a' }, 17);
+  expect(faults.list().map(({ kind }) => kind)).toEqual(['dies']);
+  faults.record({ kind: 'repair', fault: 'dies', executor: 'a' }, 60);
+  expect(faults.list()).toEqual([]);
+});
+
+it('ends the shorter of two equal faults first', () => {
+  const faults = createActiveFaults();
+  faults.record({ kind: 'fault-registry', lasts_ms: 100 }, 0);
+  faults.record({ kind: 'fault-registry', lasts_ms: 10 }, 5);
+  faults.record({ kind: 'repair', fault: 'registry' }, 15);
+  expect(faults.list().map(({ untilMs }) => untilMs)).toEqual([100]);
+});
+
+it('omits events that do not last', () => {
+  const faults = createActiveFaults();
+  faults.record({ kind: 'fault-clock', by_s: 60 }, 0);
+  faults.record({ kind: 'fault-leave', executor: 'a' }, 0);
+  expect(faults.list()).toEqual([]);
+});
