@@ -34,7 +34,8 @@ it('a provider logs in, adds a node, reads its checks, changes a price, and sees
   await addNode(page);
   await readVerifiedNode(page);
   await changePrice(page);
-  await page.getByRole('link', { name: 'Machine requests' }).click();
+  const pages = page.getByRole('navigation', { name: 'Pages' });
+  await pages.getByRole('link', { name: 'Machine requests' }).click();
   await page.getByText('for <i>training</i>').waitFor();
   await expectRowsOf(page, 'Earnings', 'Earnings by node');
   expect(page.problems).toEqual([]);
