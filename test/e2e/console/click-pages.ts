@@ -6,7 +6,12 @@ import type { Locator } from 'playwright-core';
 import { expect } from 'vitest';
 import { type ConsolePage, settle } from '../../fixtures/browser.ts';
 
-export type RouteEntry = { path: string; audience: string };
+export type RouteEntry = {
+  path: string;
+  audience: string;
+  /** True for a page that exists only in a simulated marketplace. */
+  isOfSimulation?: boolean;
+};
 
 export type ClickRun = {
   /** Routes that were visited. */
