@@ -5,13 +5,14 @@ import { intervalChart } from '../report/html/svg.ts';
 import { counted, escapeHtml, percent } from '../report/html/text.ts';
 import type { ComparedFigure, Comparison } from './comparison.ts';
 import { COMPARED_HEAD, comparedCells, METHOD } from './comparison-text.ts';
-import { isClear } from './paired.ts';
+import { isClear, isEqual } from './paired.ts';
 
 export function comparisonHtml({ a, b, seeds, rows }: Comparison): string {
   const clear = rows.filter(({ difference }) => difference !== null && isClear(difference));
+  const equal = rows.filter(({ difference }) => difference !== null && isEqual(difference));
   const finding =
     clear.length === 0
-      ? 'No figure differs clearly'
+      ? `No figure differs clearly with ${counted(seeds.length, 'seed')}; ${equal.length} of ${rows.length} are equal`
       : `${counted(clear.length, 'figure')} of ${rows.length} differ clearly: ${clear.map(({ figure }) => figure.name).join('; ')}`;
   return pageHtml(
     'Comparison of simulations',

@@ -1,6 +1,6 @@
 /** A comparison as a table of text. Pure. */
 import type { ComparedFigure, Comparison } from './comparison.ts';
-import { isClear } from './paired.ts';
+import { isClear, isEqual } from './paired.ts';
 
 export const COMPARED_HEAD = ['Figure', 'A', 'B', 'B - A', '95 % interval', 'Difference'];
 
@@ -12,7 +12,8 @@ export function comparedCells({ figure, difference }: ComparedFigure): string[] 
   if (difference === null) return [figure.name, '-', '-', '-', '-', 'not measured'];
   const { meanA, meanB, mean, low, high } = difference;
   const interval = `${figure.format(low)} to ${figure.format(high)}`;
-  const clear = isClear(difference) ? (mean > 0 ? 'B is higher' : 'B is lower') : 'not clear';
+  const unclear = isEqual(difference) ? 'equal' : 'not clear';
+  const clear = isClear(difference) ? (mean > 0 ? 'B is higher' : 'B is lower') : unclear;
   return [
     figure.name,
     ...[meanA, meanB, mean].map((value) => figure.format(value)),

@@ -34,6 +34,9 @@ export function comparePairs(pairs: readonly (readonly [a: number, b: number])[]
   return { pairs: pairs.length, meanA, meanB, mean, low: mean - margin, high: mean + margin };
 }
 
+/** Returns true if the figure is equal with every seed. */
+export const isEqual = ({ low, high }: Difference): boolean => low === 0 && high === 0;
+
 /** Returns true if the interval excludes zero. */
 export const isClear = ({ low, high }: Difference): boolean => low > 0 || high < 0;
 

@@ -18,18 +18,17 @@ function cheatsFound(cheats: readonly DetectedCheat[]): Section {
       return median === null ? [] : [{ cheat, median }];
     })
     .toSorted((a, b) => b.median - a.median);
-  const missed = cheats.filter(({ found }) => found === 0);
+  const hosts = counted(sum(cheats.map((each) => each.hosts)), 'cheating host');
+  const found = sum(cheats.map((each) => each.found));
   const [last] = slowest;
-  const found =
-    last === undefined
-      ? 'No cheat was found'
-      : `The cheat ${last.cheat} was found last, after ${duration(last.median * HOUR_S)}`;
+  const latest =
+    last === undefined ? '' : `; ${last.cheat} last, after ${duration(last.median * HOUR_S)}`;
   return {
     id: 'detection',
     finding:
       cheats.length === 0
         ? 'No host of this scenario cheats'
-        : `${found}; ${counted(missed.length, 'cheat')} of ${cheats.length} never`,
+        : `${found} of ${hosts} were found${latest}`,
     note: 'Median time from the first day of a host until its first failed check, by cheat. Cheats that were never found have no bar.',
     svg:
       slowest.length === 0
@@ -57,7 +56,10 @@ function falsePositives(honest: Report['detection']['honest']): Section {
   const wrong = sum(Object.values(honest.failed_without_fault));
   return {
     id: 'false-positives',
-    finding: `${percent(honest.checks === 0 ? 0 : wrong / honest.checks)} of the ${counted(honest.checks, 'check')} of honest hosts are false positives: they failed without a fault of the host or of a service`,
+    finding:
+      wrong === 0
+        ? `None of the ${counted(honest.checks, 'check')} of honest hosts failed without a fault of the host or of a service`
+        : `${percent(wrong / honest.checks)} of the ${counted(honest.checks, 'check')} of honest hosts are false positives: they failed without a fault of the host or of a service`,
     note: 'Honest hosts are those without a cheat. A failed check counts as a consequence of a fault of the host (it does not answer, lost a card, or its region is cut off) until six hours after the repair, and as a consequence of a fault of a service (central API, validator or image registry down, or a jump of the clock) until one hour after it. All other failed checks are false positives.',
     svg:
       wrong === 0

@@ -45,7 +45,7 @@ function refusals({ requested, accepted, completed, open, ...rest }: Rentals): S
     finding:
       first === undefined
         ? `All ${counted(requested, 'requested rental')} were accepted`
-        : `${percent(refused / requested)} of the rentals were refused, most of them by ${first[0]} (${percent(first[1] / refused)} of the refusals)`,
+        : `${percent(refused / requested)} of the rentals were refused, ${first[1] === refused ? 'all' : percent(first[1] / refused)} of them because of ${first[0]}`,
     note: 'The way of all requested rentals. A refusal is named by the constraint that no free host met, or by the error code of the answer.',
     svg: barChart(bars, COUNT),
     legend: [],

@@ -58,9 +58,9 @@ function summary(report: Report): string {
     ['Rentals', `${rentals.requested} requested, ${rentals.accepted} accepted`],
     ['Failed to start', String(sum(Object.values(rentals.failed_starts)))],
     ['Interrupted', String(rentals.interruptions.length)],
-    ['Inspections by the validator', String(last?.checks ?? 0)],
-    ['Postings in the ledger', String(last?.postings ?? 0)],
-    ['Charged', exactUsd(last?.charged_usd ?? 0)],
+    ['Inspections by the validator, until the last day', String(last?.checks ?? 0)],
+    ['Postings in the ledger, until the last day', String(last?.postings ?? 0)],
+    ['Charged, until the last day', exactUsd(last?.charged_usd ?? 0)],
     ['Events', String(run.events)],
     ['Hash of the run', run.hash],
   ];
