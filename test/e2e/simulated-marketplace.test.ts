@@ -78,6 +78,9 @@ it(
     expect(nodes).toHaveLength(10);
     expect(nodes.filter(({ offer }) => offer === 'rentable').length).toBeGreaterThan(0);
     expect((await clock()).violation).toBeNull();
+    // The printed link still logs in, although a day has passed in the market.
+    const [, ticket] = /#ticket=(\S+)/.exec(market.output()) ?? [];
+    expect(await call('POST', '/auth/exchange-ticket', { ticket })).toHaveProperty('user');
   },
   ADVANCED_WITHIN_MS,
 );

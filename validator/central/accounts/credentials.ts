@@ -25,7 +25,8 @@ export function createCredentials(
   budgets: KeyBudgets,
 ) {
   const { db, clock, random, log, secret } = ports;
-  const sessions = createSessions({ clock, random, secret, lifetimeMs: options.sessionMs });
+  const { sessionMs: lifetimeMs } = options;
+  const sessions = createSessions({ clock, random, secret, lifetimeMs });
   const apiKeys = createApiKeys({
     db,
     clock,
@@ -35,7 +36,7 @@ export function createCredentials(
     retrievable: options.apiKeysRetrievable ?? true,
     budgets,
   });
-  const logInTickets = createLogInTickets({ db, clock, random, sessions });
+  const logInTickets = createLogInTickets({ db, clock, random, sessions, lifetimeMs });
   const tickets = createStreamTickets({ db, clock, random, secret });
   const validators = createValidatorSignatures({
     db,

@@ -156,7 +156,10 @@ export type CentralOptions = {
    * and only programs of this host reach it. Default: false.
    */
   allowsLoopback?: boolean;
-  /** Lifetime of a session. Default: seven days. A simulation sets it, because its time passes faster. */
+  /**
+   * Lifetime of sessions and of log-in tickets. Default: seven days and one hour. A simulation sets it, because its time
+   * passes faster.
+   */
   sessionMs?: number;
   /** Argon2id parameters, memory in KiB. Default: 19 MiB and two passes. */
   passwordCost?: { memory: number; passes: number; parallelism: number };

@@ -34,15 +34,17 @@ export function createLogInTickets(deps: {
   clock: Clock;
   random: Random;
   sessions: Pick<Sessions, 'sign' | 'listLive'>;
+  /** Default: LOG_IN_TICKET_LIFETIME_MS. */
+  lifetimeMs?: number | undefined;
 }) {
-  const { db, clock, random, sessions } = deps;
+  const { db, clock, random, sessions, lifetimeMs = LOG_IN_TICKET_LIFETIME_MS } = deps;
 
   return {
     /** Creates a ticket, in the form of the wire (`LogInTicketResponse`). */
     async issue(kind: SessionKind, { subjectId, sessionId }: TicketCreator) {
       const ticket = randomToken(random, TICKET_BYTES);
       const nowMs = clock.now();
-      const expiresAtMs = nowMs + LOG_IN_TICKET_LIFETIME_MS;
+      const expiresAtMs = nowMs + lifetimeMs;
       await db.transaction().execute(async (tx) => {
         // Concurrent requests of one owner wait for each other, so that none counts the same tickets.
         await lockRow(tx, SUBJECTS[kind], subjectId);
@@ -59,7 +61,7 @@ export function createLogInTickets(deps: {
       return {
         ticket,
         expires_at: naiveUtc(expiresAtMs),
-        expires_in_seconds: LOG_IN_TICKET_LIFETIME_MS / MS_PER_SECOND,
+        expires_in_seconds: lifetimeMs / MS_PER_SECOND,
       };
     },
 
