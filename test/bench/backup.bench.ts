@@ -4,6 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type OperationView, repositoryVariables } from '#shared/api/agent/operations.ts';
@@ -55,7 +56,7 @@ export async function backups(): Promise<Row[]> {
     row('backup, unchanged', 'our first', of(ours.unchanged), backup, UNCHANGED_BAR),
     row(
       'restore, 1 GB',
-      'restic restore --verify and sync, same priority',
+      'restic restore --verify, sync and removal of the old tree, same priority',
       of(ours.restore),
       of(bare.restore),
       RESTORE_BAR,
@@ -168,8 +169,11 @@ async function byRestic(times: Times, write = writeGigabyte): Promise<void> {
   times.unchanged.push(await restic('backup', scene.volume));
   const target = join(scene.folder, 'restored');
   const restored = await restic('restore', 'latest', '--verify', '--target', target);
-  // The agent's restore ends when the files are on disk.
-  times.restore.push(restored + (await timeOf('sync', '--file-system', target)));
+  const synced = await timeOf('sync', '--file-system', target);
+  // The agent's restore ends when the files are on disk and the tree that they replace is gone.
+  const startedMs = systemClock.monotonicMs();
+  await rm(scene.volume, { recursive: true });
+  times.restore.push(restored + synced + systemClock.monotonicMs() - startedMs);
   rmSync(target, { recursive: true });
   await group.leave();
   await close();

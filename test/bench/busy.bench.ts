@@ -16,8 +16,8 @@ import { median, type Row, ratioAtMost } from '../measure/row.ts';
 import { startBusyGateway } from './busy-gateway.ts';
 import { seedMarket } from './market-seed.ts';
 
-/** Free nodes for the rentals in an empty market, and for those among the busy nodes. */
-const RENTALS = 5;
+/** Free nodes for the rentals in an empty market, and for those among the busy nodes. The median of few varies by half. */
+const RENTALS = 20;
 const PER_INSERT = 200;
 const RUNNING_WITHIN_MS = 60_000;
 const SAMPLE_MS = 1_000;
