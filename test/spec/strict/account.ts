@@ -51,6 +51,7 @@ export const Account = z.object({
   updated_at: t,
   workspace: maybe(Workspace),
   held: n,
+  unposted: n,
   available: n,
   burn_per_hour: n,
   runs_out_at: maybe(t),

@@ -174,6 +174,8 @@ export const Statement = z.object({
   total: n,
   refunded: n,
   billed_seconds: i,
+  unposted: n,
+  period_count: i,
   currency: z.literal('USD'),
   lines: z.array(
     z.object({

@@ -122,16 +122,17 @@ const billing = {
   seconds: i,
   status: z.enum(['pending', 'paid', 'reversed']),
 };
+const earned = { seconds: i, gross_usd: n, fee_usd: n, net_usd: n };
+export const NodeEarnings = z.object({ executor_id: u, gpu_type: s, ...earned });
+export const EarningsSum = z.object(earned);
 export const OwnBilling = z.object({
   ...billing,
   pod_id: u,
   gross_usd: n,
   fee_usd: n,
   net_usd: n,
+  unposted: EarningsSum,
 });
-const earned = { seconds: i, gross_usd: n, fee_usd: n, net_usd: n };
-export const NodeEarnings = z.object({ executor_id: u, gpu_type: s, ...earned });
-export const EarningsSum = z.object(earned);
 /** Rows of other providers: public columns only. */
 export const ForeignBilling = z.object({
   ...billing,
@@ -139,6 +140,7 @@ export const ForeignBilling = z.object({
   gross_usd: z.null(),
   fee_usd: z.null(),
   net_usd: z.null(),
+  unposted: z.null(),
 });
 
 export const PortalRequest = z.object({

@@ -6,9 +6,13 @@ import type { AccountProof } from '#shared/signing/account-proof.ts';
 import type { TemplateResponse } from '../../market/templates/template.schemas.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
-/** Amounts in micro-dollars; posted - held is available. `runsOutAtMs` is null if pods never stop for lack of money. */
+/**
+ * Amounts in micro-dollars; posted - held is available. `unposted` is the use that `posted` already excludes and the
+ * journal does not. `runsOutAtMs` is null if pods never stop for lack of money.
+ */
 export type AccountBalance = {
   posted: number;
+  unposted: number;
   held: number;
   burnPerHour: number;
   runsOutAtMs: number | null;

@@ -35,6 +35,7 @@ const account: Account = {
 it('shows the available balance and when it runs out, but never the password', () => {
   const balance = {
     posted: 3_000_000,
+    unposted: 1_234,
     held: 600_000,
     burnPerHour: 2_400_000,
     runsOutAtMs: NOW_MS + 3_600_000,
@@ -42,6 +43,7 @@ it('shows the available balance and when it runs out, but never the password', (
   const user = toUser({ account, balance, validatorHotkey: null, referralUusd: 1_500_000 });
   expect(user).toMatchObject({
     balance: 3,
+    unposted: 0.001234,
     held: 0.6,
     pending_referral_balance: 1.5,
     available: 2.4,

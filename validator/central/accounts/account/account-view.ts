@@ -36,6 +36,7 @@ export function toUser({ account, balance, validatorHotkey, referralUusd }: Show
     name: account.name,
     email: account.email,
     balance: microToUsd(balance.posted),
+    unposted: microToUsd(balance.unposted),
     held: microToUsd(balance.held),
     available: microToUsd(available),
     burn_per_hour: microToUsd(balance.burnPerHour),

@@ -36,6 +36,7 @@ export const User = z
         name: z.string(),
         email: z.string(),
         balance: Usd,
+        unposted: Usd,
         held: Usd,
         available: Usd,
         burn_per_hour: Usd,
@@ -84,6 +85,8 @@ export const User = z
         email: 'E-mail address, in lower case.',
         balance:
           'Balance in USD: all amounts that were paid in, granted or received, less charges and transfers.',
+        unposted:
+          'Use of pods in USD that is metered and not posted yet. The newest balance in the journal less this amount is `balance`.',
         held: 'Part of the balance in USD that is reserved for running pods.',
         available: 'Part of the balance in USD that can be spent: `balance` less `held`.',
         burn_per_hour: "Cost of the account's pods in USD per hour at present.",

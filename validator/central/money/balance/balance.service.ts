@@ -16,11 +16,13 @@ import { claimAddressCredit, claimSignupCredit } from './balance.store.ts';
 const HOUR_MS = 3_600_000;
 
 /**
- * Amounts in micro-dollars; posted - held is available. `posted` includes use that is not posted yet. `runsOutAtMs` is the time at which pods stop at the present
- * cost; null if they never stop.
+ * Amounts in micro-dollars; posted - held is available. `posted` is the balance of the journal less `unposted`, the use
+ * that is metered and not posted yet. `runsOutAtMs` is the time at which pods stop at the present cost; null if they
+ * never stop.
  */
 export type Balance = {
   posted: number;
+  unposted: number;
   held: number;
   burnPerHour: number;
   runsOutAtMs: number | null;
@@ -35,11 +37,17 @@ export async function balanceOf(db: Db, accountId: string, nowMs: number): Promi
   const { paid, granted, held } = metered?.wallet ?? (await walletOf(db, accountId));
   const burnPerHour = metered === undefined ? 0 : burnPerHourOf(metered.plan.meters);
   const runsOutAtMs = metered?.plan.cutOffMs ?? null;
-  return { posted: paid + granted, held, burnPerHour, runsOutAtMs };
+  const unposted = metered?.unpostedUusd ?? 0;
+  return { posted: paid + granted, unposted, held, burnPerHour, runsOutAtMs };
 }
 
 /** Converts a balance for the rules of low balances and top-ups. */
-export function fundsIn({ posted, held, burnPerHour, runsOutAtMs }: Balance): Funds {
+export function fundsIn({
+  posted,
+  held,
+  burnPerHour,
+  runsOutAtMs,
+}: Omit<Balance, 'unposted'>): Funds {
   return { available: posted - held, burnPerHour, runsOutAtMs };
 }
 

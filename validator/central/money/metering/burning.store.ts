@@ -160,3 +160,18 @@ export async function burningAccountsOf(db: Db, podIds: readonly string[]): Prom
     .execute();
   return rows.map(({ account_id: id }) => id);
 }
+
+/** Accounts with billable pods on the nodes of a provider. */
+export async function burningAccountsOn(db: Db, providerId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('usage_meters')
+    .select('account_id')
+    .distinct()
+    .where('is_billable', '=', 1)
+    .where('ended_at', 'is', null)
+    .where('executor_id', 'in', (eb) =>
+      eb.selectFrom('executors').select('id').where('provider_id', '=', providerId),
+    )
+    .execute();
+  return rows.map(({ account_id: id }) => id);
+}

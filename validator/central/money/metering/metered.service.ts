@@ -4,6 +4,7 @@
  * amount that a pod has cost or that an account has left is read through this module; `settlement.service.ts` posts
  * what it returns.
  */
+import { type Clock, createEventLoopYield } from '#shared/runtime/clock.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { placedBy } from '../ledger/hold.service.ts';
 import {
@@ -13,23 +14,40 @@ import {
   walletAfterHold,
   walletIn,
 } from '../ledger/wallet.service.ts';
-import { burningAccountsOf, listBurningOf, type MeterBalances } from './burning.store.ts';
+import {
+  burningAccountsOf,
+  burningAccountsOn,
+  listBurningOf,
+  type MeterBalances,
+} from './burning.store.ts';
 import { type DayShare, dayShares, dueCharge } from './charge.plan.ts';
 import {
   type AccountPlan,
   type PlannedRow,
   planAccount,
   planSettlements,
+  type ToSettle,
 } from './settlement.plan.ts';
 import { listMeters, type Meter } from './usage.store.ts';
+
+/** A meter, of whose charges the renter's journal does not have `unposted_uusd` yet. */
+export type MeteredMeter = Meter & { unposted_uusd: number };
 
 export type MeteredAccount = {
   plan: AccountPlan;
   /** The wallet as it will be after all use up to now has been posted. */
   wallet: Wallet;
   /** The billable meters as they will be then. */
-  meters: ReadonlyMap<string, Meter>;
+  meters: ReadonlyMap<string, MeteredMeter>;
+  /** Micro-dollars that leave the wallet with that posting. */
+  unpostedUusd: number;
 };
+
+/** Use that is metered and not posted yet: its time, and what renters pay and the provider receives for it. */
+export type UnpostedUse = { billed_ms: number; gross_uusd: number; net_uusd: number };
+
+/** Number of accounts whose pods one statement reads. */
+export const ACCOUNTS_PER_READ = 50;
 
 /**
  * Returns the metered use of these accounts at `nowMs`. Omits accounts without billable pods, which have no use that is
@@ -64,12 +82,14 @@ export async function meteredPods(
   db: Db,
   podIds: readonly string[],
   nowMs: number,
-): Promise<ReadonlyMap<string, Meter>> {
+): Promise<ReadonlyMap<string, MeteredMeter>> {
   const metered = await meteredAccounts(db, await burningAccountsOf(db, podIds), nowMs);
   const projected = new Map([...metered.values()].flatMap(({ meters }) => [...meters]));
   // A pod that ended since then has its last charge in its row.
   const stored = await listMeters(db, podIds);
-  return new Map(stored.map((meter) => [meter.pod_id, projected.get(meter.pod_id) ?? meter]));
+  return new Map(
+    stored.map((meter) => [meter.pod_id, projected.get(meter.pod_id) ?? { ...meter, unposted_uusd: 0 }]),
+  );
 }
 
 /**
@@ -82,8 +102,37 @@ export async function unpostedDays(
 ): Promise<ReadonlyMap<string, DayShare[]>> {
   const metered = await meteredAccounts(db, await burningAccountsOf(db, podIds), nowMs);
   const due = [...metered.values()].flatMap(({ plan }) => plan.due);
-  const owed = due.filter(({ meter, untilMs }) => dueCharge(meter, untilMs) !== null);
-  return new Map(owed.map(({ meter, untilMs }) => [meter.pod_id, dayShares(meter, untilMs)]));
+  return new Map(due.map((each) => [each.meter.pod_id, sharesOf(each)]));
+}
+
+/** Returns the use of all pods on the provider's nodes that is not posted yet. */
+export async function unpostedOfProvider(
+  { db, clock }: { db: Db; clock: Clock },
+  providerId: string,
+): Promise<UnpostedUse> {
+  const nowMs = clock.now();
+  const sum = { billed_ms: 0, gross_uusd: 0, net_uusd: 0 };
+  const yieldToEventLoop = createEventLoopYield(clock);
+  const accounts = await burningAccountsOn(db, providerId);
+  for (let from = 0; from < accounts.length; from += ACCOUNTS_PER_READ) {
+    const batch = accounts.slice(from, from + ACCOUNTS_PER_READ);
+    const metered = await meteredAccounts(db, batch, nowMs);
+    const own = [...metered.values()]
+      .flatMap(({ plan }) => plan.due)
+      .filter(({ meter }) => meter.provider_id === providerId);
+    for (const share of own.flatMap(sharesOf)) {
+      sum.billed_ms += share.to_ms - share.from_ms;
+      sum.gross_uusd += share.charge_uusd;
+      sum.net_uusd += share.net_uusd;
+    }
+    await yieldToEventLoop();
+  }
+  return sum;
+}
+
+/** Days of the use of a meter that is not posted yet; empty if nothing is due. */
+function sharesOf({ meter, untilMs }: ToSettle): DayShare[] {
+  return dueCharge(meter, untilMs) === null ? [] : dayShares(meter, untilMs);
 }
 
 /** Open holds by pod. A meter refers to its hold until the hold is resolved. */
@@ -119,8 +168,10 @@ function project(
   nowMs: number,
 ): MeteredAccount {
   const owed = plan.due.filter(({ meter, untilMs }) => dueCharge(meter, untilMs) !== null);
-  const meters = new Map<string, Meter>(plan.meters.map((meter) => [meter.pod_id, meter]));
-  if (owed.length === 0) return { plan, wallet: before, meters };
+  const meters = new Map<string, MeteredMeter>(
+    plan.meters.map((meter) => [meter.pod_id, { ...meter, unposted_uusd: 0 }]),
+  );
+  if (owed.length === 0) return { plan, wallet: before, meters, unpostedUusd: 0 };
   let wallet = before;
   const byHold = new Map<string, Portion>();
   for (const { meter, untilMs } of owed) {
@@ -137,13 +188,17 @@ function project(
     const meter = meters.get(row.pod_id);
     if (meter !== undefined) meters.set(row.pod_id, meterAfter(meter, row));
   }
-  return { plan, wallet: settled.wallets.get(accountId) ?? wallet, meters };
+  const after = settled.wallets.get(accountId) ?? wallet;
+  const unpostedUusd = before.paid + before.granted - after.paid - after.granted;
+  return { plan, wallet: after, meters, unpostedUusd };
 }
 
 /** The meter after this settlement is posted. */
-function meterAfter(meter: Meter, row: PlannedRow): Meter {
+function meterAfter(meter: Meter, row: PlannedRow): MeteredMeter {
+  const absorbed = row.absorbed_uusd - meter.absorbed_uusd;
   return {
     ...meter,
+    unposted_uusd: row.total_uusd - meter.charged_uusd - absorbed,
     charged_uusd: row.total_uusd,
     provider_uusd: row.provider_total_uusd,
     granted_uusd: row.granted_uusd,

@@ -293,7 +293,13 @@ it('shows the same amount in rows, statement, provider billing and ledger', asyn
   expect(nothing.body).toMatchObject({ data: [], total: 0 });
   for (const path of [`/billing/${hotkey}`, '/billing?scope=all']) {
     const { status, body } = await scene.market.portal('GET', path, { token: foreign });
-    const hidden = { pod_id: null, gross_usd: null, fee_usd: null, net_usd: null };
+    const hidden = {
+      pod_id: null,
+      gross_usd: null,
+      fee_usd: null,
+      net_usd: null,
+      unposted: null,
+    };
     const row = { ...billing.data[0], ...hidden, id: expect.stringMatching(/^[0-9a-f]{32}$/) };
     expect([path, status, body.data]).toEqual([path, 200, [row]]);
     expect(JSON.stringify(body)).not.toContain(id);

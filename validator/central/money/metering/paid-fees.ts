@@ -8,11 +8,8 @@ import type { Db } from '../../platform/database/tables.ts';
 import { netFee } from '../ledger/shares.ts';
 import { paidIn } from './charge.plan.ts';
 import { addTime, LONGEST_FAULT_MS, MINIMUM_CHARGE_MS, NO_COST, rateOf } from './cost.ts';
-import { meteredAccounts } from './metered.service.ts';
+import { ACCOUNTS_PER_READ, meteredAccounts } from './metered.service.ts';
 import { listFees, listOpenMeters, type OpenMeter } from './paid-fees.store.ts';
-
-/** Number of accounts whose pods one statement reads. */
-const ACCOUNTS_PER_READ = 50;
 
 /** Fee that a provider's fault at `nowMs` would return at most, for a pod that has not ended. Pure. */
 export function revocableFee(meter: OpenMeter, nowMs: number): number {

@@ -189,20 +189,29 @@ export async function findRefund(db: Db, podId: string): Promise<Refund | undefi
 
 export type ListedPeriod = Period & { gpu_type: string };
 
-/** Returns a page of days of pods, latest first, and the total number. A null `hotkey` selects every provider. */
+/** Returns the id of the provider with this hotkey; undefined if there is none. */
+export async function providerIdOf(db: Db, hotkey: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('providers')
+    .select('id')
+    .where('hotkey', '=', hotkey)
+    .executeTakeFirst();
+  return row?.id;
+}
+
+/**
+ * Returns a page of days of pods, latest first, and the total number. A null `providerId` selects every provider. The
+ * condition is on the table itself, because PostgreSQL would read all providers' days for a join.
+ */
 export async function listPeriods(
   db: Db,
-  hotkey: string | null,
+  providerId: string | null,
   { limit, offset }: { limit: number; offset: number },
 ): Promise<{ periods: ListedPeriod[]; total: number }> {
-  let selected = db
-    .selectFrom('billing_periods')
-    .innerJoin('providers', 'providers.id', 'billing_periods.provider_id');
-  if (hotkey !== null) selected = selected.where('providers.hotkey', '=', hotkey);
-  const periods = await selected
-    .innerJoin('executors', 'executors.id', 'billing_periods.executor_id')
-    .selectAll('billing_periods')
-    .select('executors.gpu_type')
+  let selected = db.selectFrom('billing_periods');
+  if (providerId !== null) selected = selected.where('provider_id', '=', providerId);
+  const rows = await selected
+    .selectAll()
     .orderBy('day_ms', 'desc')
     .orderBy('pod_id')
     .limit(limit)
@@ -211,7 +220,24 @@ export async function listPeriods(
   const { total } = await selected
     .select((eb) => eb.fn.countAll<number>().as('total'))
     .executeTakeFirstOrThrow();
+  const typeOf = await gpuTypesOf(db, rows);
+  const periods = rows.map((row) => ({ ...row, gpu_type: typeOf.get(row.executor_id) ?? '' }));
   return { periods, total: Number(total) };
+}
+
+/** GPU types of the nodes of these rows, by node. */
+async function gpuTypesOf(
+  db: Db,
+  rows: readonly { executor_id: string }[],
+): Promise<ReadonlyMap<string, string>> {
+  if (rows.length === 0) return new Map();
+  const ids = [...new Set(rows.map(({ executor_id: id }) => id))];
+  const types = await db
+    .selectFrom('executors')
+    .select(['id', 'gpu_type'])
+    .where('id', 'in', ids)
+    .execute();
+  return new Map(types.map(({ id, gpu_type: type }) => [id, type]));
 }
 
 export type NodeSum = {
@@ -250,16 +276,7 @@ export async function sumByNode(
     }))
     .toSorted((a, b) => b.net_uusd - a.net_uusd || (a.executor_id < b.executor_id ? -1 : 1));
   const shown = rows.slice(offset, offset + limit);
-  const ids = shown.map(({ executor_id: id }) => id);
-  const types =
-    ids.length === 0
-      ? []
-      : await db
-          .selectFrom('executors')
-          .select(['id', 'gpu_type'])
-          .where('id', 'in', ids)
-          .execute();
-  const typeOf = new Map(types.map(({ id, gpu_type }) => [id, gpu_type]));
+  const typeOf = await gpuTypesOf(db, shown);
   const sumOf = (name: 'billed_ms' | 'gross_uusd' | 'net_uusd') =>
     rows.reduce((sum, row) => sum + row[name], 0);
   return {

@@ -25,7 +25,7 @@ export function registerStatement(api: HttpServer, statements: Statements): void
         tags: ['Pods'],
         summary: 'Read the cost of a pod',
         description:
-          'Returns the charges for one pod by period, even after the removal of the pod. The total equals the ledger.',
+          'Returns the charges for one pod by period, even after the removal of the pod. The total less `unposted` equals the ledger.',
         errors: { pod_not_found: 'the account never had such a pod' },
         params: StatementParams,
         response: { 200: PodStatement },
@@ -61,20 +61,26 @@ export function registerBilling(
         tags: ['Portal'],
         summary: 'Sum the income by node',
         description:
-          'Returns the income from each node since its first rental, the highest first, and the sum of all nodes. Use is posted once an hour, so the newest use is missing.',
+          'Returns the income from each node since its first rental, the highest first, and the sum of all nodes. Use is posted once an hour; `unposted` has the use since then.',
         errors: { unauthorized: 'the token is missing, wrong or revoked' },
         querystring: PageQuery,
         response: {
           200: portalList(NodeEarnings).extend(
-            described({ sum: EarningsSum }, { sum: 'Sum of the nodes on all pages.' }),
+            described(
+              { sum: EarningsSum, unposted: EarningsSum },
+              {
+                sum: 'Sum of the nodes on all pages.',
+                unposted: 'Use on all nodes that is metered and not posted yet. `sum` does not have it.',
+              },
+            ),
           ),
         },
       },
     },
     async (request) => {
       const { query } = request;
-      const { sum, ...found } = await statements.earnings(providerOf(request), query);
-      return { ...answers.page(found, query), sum };
+      const { sum, unposted, ...found } = await statements.earnings(providerOf(request), query);
+      return { ...answers.page(found, query), sum, unposted };
     },
   );
   portal.get(

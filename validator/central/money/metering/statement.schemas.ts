@@ -13,8 +13,10 @@ export const PodStatement = z
       {
         pod_id: z.uuid(),
         total: z.number(),
+        unposted: z.number(),
         refunded: z.number(),
         billed_seconds: z.int(),
+        period_count: z.int(),
         currency: z.literal('USD'),
         lines: z.array(
           z.object(
@@ -31,7 +33,8 @@ export const PodStatement = z
               {
                 from: 'Start of the period (UTC).',
                 to: 'End of the period (UTC); for the current period, the time up to which it is charged.',
-                state: 'State of the pod in the period, `minimum_charge` or `refund`.',
+                state:
+                  'State of the pod in the period, `minimum_charge`, `further_periods` or `refund`.',
                 cause: 'Reason for the start of the period, or for the refund.',
                 gpu_count: 'Number of GPUs that were charged.',
                 price_per_gpu: 'USD per GPU and hour.',
@@ -44,11 +47,13 @@ export const PodStatement = z
       {
         pod_id: 'Id of the pod.',
         total: 'USD charged for the pod so far, less refunds.',
+        unposted: 'Part of `total` in USD that the journal does not have yet.',
         refunded: 'USD refunded.',
         billed_seconds: 'Seconds that were charged.',
+        period_count: 'Number of periods of the pod.',
         currency: 'Always `USD`.',
         lines:
-          'Periods with one price, oldest first. A pod that ran for less than a minute has a line with the state `minimum_charge` for the rest of the minute. A refund is a line with the state `refund` and a negative amount.',
+          'Periods with one price, oldest first; they sum to `total`. The 10,000 oldest periods have a line each; one line with the state `further_periods` sums all later ones. A pod that ran for less than a minute has a line with the state `minimum_charge` for the rest of the minute. A refund is a line with the state `refund` and a negative amount.',
       },
     ),
   )
@@ -74,6 +79,20 @@ export const BillingQuery = z
   .meta({ example: { scope: 'own', page: 1, limit: 20 } });
 export type BillingQuery = z.output<typeof BillingQuery>;
 
+const EARNED = described(
+  { seconds: z.int(), gross_usd: z.number(), fee_usd: z.number(), net_usd: z.number() },
+  {
+    seconds: 'Seconds that were charged.',
+    gross_usd: 'USD that renters paid, less refunds.',
+    fee_usd: 'Fee of the marketplace in USD.',
+    net_usd: 'USD for the provider: `gross_usd` less `fee_usd`.',
+  },
+);
+
+/** Time and amounts of billing. */
+export const EarningsSum = z.object(EARNED);
+export type EarningsSum = z.output<typeof EarningsSum>;
+
 /** One pod on one day (UTC). Rows of other providers have no pod and no amounts. */
 export const BillingRow = z
   .object(
@@ -90,6 +109,7 @@ export const BillingRow = z
         gross_usd: z.number().nullable(),
         fee_usd: z.number().nullable(),
         net_usd: z.number().nullable(),
+        unposted: EarningsSum.nullable(),
         status: z.enum(['pending', 'paid', 'reversed']),
       },
       {
@@ -105,22 +125,14 @@ export const BillingRow = z
         fee_usd: 'Fee of the marketplace in USD; null for a pod of another provider.',
         net_usd:
           'USD for the provider: `gross_usd` less `fee_usd`; null for a pod of another provider.',
+        unposted:
+          'Part of this entry that is metered and not posted yet; null for a pod of another provider.',
         status: 'State of the amount: still to be paid out, paid out, or reversed.',
       },
     ),
   )
   .meta({ id: 'BillingRow' });
 export type BillingRow = z.output<typeof BillingRow>;
-
-const EARNED = described(
-  { seconds: z.int(), gross_usd: z.number(), fee_usd: z.number(), net_usd: z.number() },
-  {
-    seconds: 'Seconds that were charged.',
-    gross_usd: 'USD that renters paid, less refunds.',
-    fee_usd: 'Fee of the marketplace in USD.',
-    net_usd: 'USD for the provider: `gross_usd` less `fee_usd`.',
-  },
-);
 
 /** All posted billing of the caller on one node. */
 export const NodeEarnings = z
@@ -133,6 +145,3 @@ export const NodeEarnings = z
   })
   .meta({ id: 'NodeEarnings' });
 export type NodeEarnings = z.output<typeof NodeEarnings>;
-
-export const EarningsSum = z.object(EARNED);
-export type EarningsSum = z.output<typeof EarningsSum>;

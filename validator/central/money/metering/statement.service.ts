@@ -6,15 +6,15 @@ import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Database, Db } from '../../platform/database/tables.ts';
 import type { PortalIdentity, UserIdentity } from '../../platform/identity.ts';
 import type { PageQuery } from '../../platform/portal-answer.ts';
-import { addTime, NO_COST, rateOf, totalOf } from './cost.ts';
-import { meteredPods, unpostedDays } from './metered.service.ts';
+import type { DayShare } from './charge.plan.ts';
+import { meteredPods, type UnpostedUse, unpostedDays, unpostedOfProvider } from './metered.service.ts';
 import { providerAccount } from './settlement.plan.ts';
 import { postOnRequest } from './settlement.service.ts';
 import {
   findRefund,
   type ListedPeriod,
   listPeriods,
-  type Refund,
+  providerIdOf,
   sumByNode,
 } from './settlement.store.ts';
 import type {
@@ -24,14 +24,13 @@ import type {
   NodeEarnings,
   PodStatement,
 } from './statement.schemas.ts';
-import { listSegments, type Meter, type SegmentRow } from './usage.store.ts';
+import { billedMs, linesOf, refundLine } from './statement-lines.ts';
+import { listSegments, type Meter, sumSegmentsAfter } from './usage.store.ts';
 
-/** Maximum number of lines in a statement. The total includes all lines. */
+/** Maximum number of periods that have their own line in a statement. One further line sums the later ones. */
 const MAX_LINES = 10_000;
 const SECOND_MS = 1_000;
 const PUBLIC_ID_CHARS = 32;
-/** State and cause of the line for the part of the minimum charge that exceeds the use. */
-const MINIMUM = 'minimum_charge';
 
 export type StatementsDeps = {
   db: Database;
@@ -57,19 +56,26 @@ export function createStatements(deps: StatementsDeps) {
       await postOnRequest(deps, accountId);
       const meter = (await meteredPods(db, [podId], clock.now())).get(podId);
       if (meter === undefined) {
-        const nothing = { total: 0, refunded: 0, billed_seconds: 0, lines: [] };
-        return { pod_id: podId, ...nothing, currency: 'USD' };
+        const nothing = { total: 0, unposted: 0, refunded: 0, billed_seconds: 0, period_count: 0 };
+        return { pod_id: podId, ...nothing, currency: 'USD', lines: [] };
       }
       const segments = await listSegments(db, podId, MAX_LINES);
+      const further = await sumSegmentsAfter(db, podId, {
+        seq: segments.at(-1)?.seq ?? -1,
+        openEndMs: meter.settled_to_ms,
+      });
       const refund = await findRefund(db, podId);
+      const billed = billedMs(meter, segments) + further.billed_ms;
       return {
         pod_id: podId,
         total: microToUsd(spentBy(meter)),
+        unposted: microToUsd(meter.unposted_uusd),
         refunded: microToUsd(meter.refunded_uusd),
-        billed_seconds: Math.floor(billedMs(meter, segments) / SECOND_MS),
+        billed_seconds: Math.floor(billed / SECOND_MS),
+        period_count: segments.length + further.count,
         currency: 'USD',
         lines: [
-          ...linesOf(meter, segments),
+          ...linesOf(meter, segments, further),
           ...(refund === undefined ? [] : [refundLine(meter, refund)]),
         ],
       };
@@ -84,125 +90,79 @@ export function createStatements(deps: StatementsDeps) {
       { scope, page, limit }: BillingQuery,
       hotkey?: string,
     ): Promise<{ items: BillingRow[]; total: number }> {
-      const isAll = scope === 'all' && hotkey === undefined;
-      const selected = isAll ? null : (hotkey ?? caller.hotkey);
+      const selected = await selectedProvider(db, caller, { scope, hotkey });
+      if (selected === undefined) return { items: [], total: 0 };
       const offset = (page - 1) * limit;
       const { periods, total } = await listPeriods(db, selected, { limit, offset });
       const paidUntil = new Map<string, number>();
       for (const id of new Set(periods.map((period) => period.provider_id))) {
         paidUntil.set(id, await paidOutUntil(db, providerAccount(id)));
       }
-      const days = await meteredDays(db, periods, clock.now());
-      const rowOf = (listed: ListedPeriod) => {
-        const period = days.get(listed) ?? listed;
-        const row = billingRow(period, paidUntil.get(period.provider_id) ?? 0);
+      const shares = await sharesOfDays(db, periods, clock.now());
+      const rowOf = (period: ListedPeriod) => {
+        const row = billingRow(period, shares.get(period), paidUntil.get(period.provider_id) ?? 0);
         return period.provider_id === caller.providerId ? row : publicRow(row);
       };
       return { items: periods.map(rowOf), total };
     },
 
-    /** Returns the caller's earnings by node, the highest first, and their sum. Use is posted once an hour. */
+    /**
+     * Returns the caller's earnings by node, the highest first, and their sum, both of posted use, and the use that is
+     * not posted yet.
+     */
     async earnings(
       { providerId }: PortalIdentity,
       { page, limit }: PageQuery,
-    ): Promise<{ items: NodeEarnings[]; total: number; sum: EarningsSum }> {
+    ): Promise<{
+      items: NodeEarnings[];
+      total: number;
+      sum: EarningsSum;
+      unposted: EarningsSum;
+    }> {
       const offset = (page - 1) * limit;
       const { nodes, sum, total } = await sumByNode(db, providerId, { limit, offset });
+      // After the sum, so that a posting in between is missing rather than counted twice.
+      const unposted = await unpostedOfProvider(deps, providerId);
       const items = nodes.map(({ executor_id, gpu_type, ...node }) => ({
         executor_id,
         gpu_type,
         ...earnedOf(node),
       }));
-      return { items, total, sum: earnedOf(sum) };
+      return { items, total, sum: earnedOf(sum), unposted: earnedOf(unposted) };
     },
   };
 }
 
 /**
- * Returns the lines of a statement. An amount is the total at the line's end minus the total at its start, so that the
- * lines sum to the charge.
+ * Returns the provider whose billing is selected: its id, null for all providers, undefined for a hotkey without a
+ * provider.
  */
-function linesOf(meter: Meter, segments: readonly SegmentRow[]): PodStatement['lines'] {
-  let cost = NO_COST;
-  const lines = segments.map((segment) => {
-    const before = cost;
-    if (segment.is_billable === 1) {
-      cost = addTime(cost, rateOf(meter), endOf(meter, segment) - segment.from_ms);
-    }
-    return {
-      from: naiveUtc(segment.from_ms),
-      to: naiveUtc(endOf(meter, segment)),
-      state: segment.state,
-      cause: segment.cause,
-      gpu_count: segment.gpu_count,
-      price_per_gpu: microToUsd(segment.price_uusd_per_gpu_hour),
-      amount: microToUsd(cost.uusd - before.uusd),
-    };
-  });
-  const missing = totalOf(cost, rateOf(meter)) - cost.uusd;
-  const [first] = segments;
-  if (missing === 0 || first === undefined) return lines;
-  const period = { fromMs: first.from_ms, toMs: meter.settled_to_ms };
-  return [...lines, extraLine(meter, period, { state: MINIMUM, cause: MINIMUM, uusd: missing })];
+async function selectedProvider(
+  db: Db,
+  caller: PortalIdentity,
+  { scope, hotkey }: { scope: BillingQuery['scope']; hotkey: string | undefined },
+): Promise<string | null | undefined> {
+  if (hotkey !== undefined) return providerIdOf(db, hotkey);
+  return scope === 'all' ? null : caller.providerId;
 }
 
-function refundLine(meter: Meter, refund: Refund): PodStatement['lines'][number] {
-  const { from_ms: fromMs, to_ms: toMs, cause, amount_uusd: amount } = refund;
-  return extraLine(meter, { fromMs, toMs }, { state: 'refund', cause, uusd: -amount });
-}
-
-/** Returns a line that no segment of the pod has. */
-function extraLine(
-  meter: Meter,
-  { fromMs, toMs }: { fromMs: number; toMs: number },
-  { state, cause, uusd }: { state: string; cause: string; uusd: number },
-): PodStatement['lines'][number] {
-  return {
-    from: naiveUtc(fromMs),
-    to: naiveUtc(toMs),
-    state,
-    cause,
-    gpu_count: meter.gpu_count,
-    price_per_gpu: microToUsd(meter.price_uusd_per_gpu_hour),
-    amount: microToUsd(uusd),
-  };
-}
-
-function billedMs(meter: Meter, segments: readonly SegmentRow[]): number {
-  return segments
-    .filter(({ is_billable }) => is_billable === 1)
-    .reduce((sum, segment) => sum + Math.max(0, endOf(meter, segment) - segment.from_ms), 0);
-}
-
-/** Returns the end of a segment; an open segment is charged up to its last settlement. */
-function endOf(meter: Meter, { to_ms, from_ms }: SegmentRow): number {
-  return to_ms ?? Math.max(from_ms, meter.settled_to_ms);
-}
-
-/** Adds the use that is not posted yet to the days of billing to which it belongs. */
-async function meteredDays(
+/** Returns the use that is not posted yet, by the day of billing to which it belongs. */
+async function sharesOfDays(
   db: Db,
   periods: readonly ListedPeriod[],
   nowMs: number,
-): Promise<ReadonlyMap<ListedPeriod, ListedPeriod>> {
+): Promise<ReadonlyMap<ListedPeriod, DayShare>> {
   const podIds = [...new Set(periods.map((period) => period.pod_id))];
-  const days = new Map<ListedPeriod, ListedPeriod>();
-  const shares = await unpostedDays(db, podIds, nowMs);
+  const unposted = await unpostedDays(db, podIds, nowMs);
+  const shares = new Map<ListedPeriod, DayShare>();
   for (const period of periods) {
-    const share = shares.get(period.pod_id)?.find(({ day_ms: dayMs }) => dayMs === period.day_ms);
-    if (share === undefined) continue;
-    days.set(period, {
-      ...period,
-      to_ms: share.to_ms,
-      billed_ms: period.billed_ms + share.to_ms - share.from_ms,
-      gross_uusd: period.gross_uusd + share.charge_uusd,
-      net_uusd: period.net_uusd + share.net_uusd,
-    });
+    const share = unposted.get(period.pod_id)?.find(({ day_ms: dayMs }) => dayMs === period.day_ms);
+    if (share !== undefined) shares.set(period, share);
   }
-  return days;
+  return shares;
 }
 
-function earnedOf(sum: { billed_ms: number; gross_uusd: number; net_uusd: number }): EarningsSum {
+function earnedOf(sum: UnpostedUse): EarningsSum {
   return {
     seconds: Math.floor(sum.billed_ms / SECOND_MS),
     gross_usd: microToUsd(sum.gross_uusd),
@@ -211,9 +171,19 @@ function earnedOf(sum: { billed_ms: number; gross_uusd: number; net_uusd: number
   };
 }
 
-function billingRow(period: ListedPeriod, paidUntilMs: number): BillingRow {
-  const gross = period.gross_uusd - period.refunded_gross_uusd;
-  const net = period.net_uusd - period.refunded_net_uusd;
+/** Returns the row of a day; `share` is its use that is not posted yet. */
+function billingRow(
+  period: ListedPeriod,
+  share: DayShare | undefined,
+  paidUntilMs: number,
+): BillingRow {
+  const unposted = {
+    billed_ms: share === undefined ? 0 : share.to_ms - share.from_ms,
+    gross_uusd: share?.charge_uusd ?? 0,
+    net_uusd: share?.net_uusd ?? 0,
+  };
+  const gross = period.gross_uusd + unposted.gross_uusd - period.refunded_gross_uusd;
+  const net = period.net_uusd + unposted.net_uusd - period.refunded_net_uusd;
   return {
     id: `${period.pod_id}:${period.day_ms}`,
     executor_id: period.executor_id,
@@ -221,11 +191,12 @@ function billingRow(period: ListedPeriod, paidUntilMs: number): BillingRow {
     gpu_type: period.gpu_type,
     gpu_count: period.gpu_count,
     period_start: naiveUtc(period.from_ms),
-    period_end: naiveUtc(period.to_ms),
-    seconds: Math.floor(period.billed_ms / SECOND_MS),
+    period_end: naiveUtc(share?.to_ms ?? period.to_ms),
+    seconds: Math.floor((period.billed_ms + unposted.billed_ms) / SECOND_MS),
     gross_usd: microToUsd(gross),
     fee_usd: microToUsd(gross - net),
     net_usd: microToUsd(net),
+    unposted: earnedOf(unposted),
     status: statusOf(gross, period.day_ms < paidUntilMs),
   };
 }
@@ -233,7 +204,8 @@ function billingRow(period: ListedPeriod, paidUntilMs: number): BillingRow {
 /** Returns the row for other providers. Its id is a digest, because the original id contains the pod's id. */
 function publicRow(row: BillingRow): BillingRow {
   const id = sha256Hex(row.id).slice(0, PUBLIC_ID_CHARS);
-  return { ...row, id, pod_id: null, gross_usd: null, fee_usd: null, net_usd: null };
+  const hidden = { pod_id: null, gross_usd: null, fee_usd: null, net_usd: null, unposted: null };
+  return { ...row, id, ...hidden };
 }
 
 function statusOf(grossUusd: number, isPaid: boolean): BillingRow['status'] {

@@ -1,5 +1,5 @@
 /** Queries on usage segments and meters. */
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import { CREATION_STATES } from '../../market/pods/pod.state.ts';
 import { insertOne, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type {
@@ -107,6 +107,36 @@ export function listSegments(db: Db, podId: string, limit: number): Promise<Segm
     .orderBy('seq')
     .limit(limit)
     .execute();
+}
+
+/** Number, start and billable time of segments; `from_ms` is null if there are none. */
+export type SegmentSum = { count: number; from_ms: number | null; billed_ms: number };
+
+/** Sums the segments after the number `seq`. The open segment ends at `openEndMs`. */
+export async function sumSegmentsAfter(
+  db: Db,
+  podId: string,
+  { seq, openEndMs }: { seq: number; openEndMs: number },
+): Promise<SegmentSum> {
+  const row = await db
+    .selectFrom('usage_segments')
+    .select((eb) => [
+      eb.fn.countAll<number>().as('count'),
+      eb.fn.min<number | null>('from_ms').as('from_ms'),
+      sql<
+        number | null
+      >`sum(case when is_billable = 1 and coalesce(to_ms, ${openEndMs}) > from_ms then coalesce(to_ms, ${openEndMs}) - from_ms else 0 end)`.as(
+        'billed_ms',
+      ),
+    ])
+    .where('pod_id', '=', podId)
+    .where('seq', '>', seq)
+    .executeTakeFirstOrThrow();
+  return {
+    count: Number(row.count),
+    from_ms: row.from_ms === null ? null : Number(row.from_ms),
+    billed_ms: Number(row.billed_ms ?? 0),
+  };
 }
 
 /** Newest first. */
