@@ -21,6 +21,7 @@ import { listeningOrigin, openEmbeddedBackups } from './backups/storage/backup-s
 import { createDelivery } from './delivery/delivery.ts';
 import { marketForAccounts } from './market/account-data.ts';
 import { createAccountPods } from './market/cut-off/cut-off.ts';
+import { huidOf } from './market/executors/executor-response.ts';
 import { createMarket } from './market/market.ts';
 import { findAnyPod, requireAnyOwnPod, requireOwnPod } from './market/pods/pod-access.ts';
 import type { PodCleanup } from './market/pods/pod-removal.ts';
@@ -157,6 +158,7 @@ export async function createCentral(
     pods: createAccountPods({ clock, random }),
     payoutKeyOf,
     requirePodOf: requireAnyOwnPod,
+    nodeNameOf: huidOf,
   });
   const backups = createBackups(deps, {
     processes,

@@ -94,6 +94,7 @@ const Nearest = z.object({
   requested: z.union([s, n, b]),
   offered: z.union([s, n, b]),
   executor_id: u,
+  executor_huid: s,
 });
 /** Answer of the node list with `explain=true`. */
 export const ExplainedNodes = z.object({

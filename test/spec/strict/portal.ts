@@ -115,6 +115,7 @@ export const SyncCounts = z.object({ added: i, updated: i, removed: i });
 const billing = {
   id: s,
   executor_id: u,
+  executor_huid: s,
   gpu_type: s,
   gpu_count: i,
   period_start: t,
@@ -123,7 +124,7 @@ const billing = {
   status: z.enum(['pending', 'paid', 'reversed']),
 };
 const earned = { seconds: i, gross_usd: n, fee_usd: n, net_usd: n };
-export const NodeEarnings = z.object({ executor_id: u, gpu_type: s, ...earned });
+export const NodeEarnings = z.object({ executor_id: u, executor_huid: s, gpu_type: s, ...earned });
 export const EarningsSum = z.object(earned);
 export const OwnBilling = z.object({
   ...billing,

@@ -49,6 +49,7 @@ export type BillingPorts = {
   pods: AccountPods;
   payoutKeyOf: PayoutsDeps['payoutKeyOf'];
   requirePodOf: StatementsDeps['requirePodOf'];
+  nodeNameOf: StatementsDeps['nodeNameOf'];
 };
 
 /** Functions of the money module that the composition root passes to the accounts module. */
@@ -64,11 +65,14 @@ export const moneyForAccounts = (clock: Clock) => ({
 export function createBilling(deps: MailDeps, above: BillingPorts) {
   const { db, clock, random, log, metrics, alphaRates = null } = deps.ports;
   const { mails, options } = deps;
-  const { pods, payoutKeyOf, requirePodOf } = above;
+  const { pods, payoutKeyOf, requirePodOf, nodeNameOf } = above;
   const lowBalance = createLowBalance({ db, clock, random, mails });
   const topUps = createTopUpParts(deps, pods);
   const payouts = createPayoutParts(deps, { pods, payoutKeyOf });
-  const statements = createStatements({ db, clock, random, requirePodOf, paidOutUntil: paidUntil });
+  const statements = createStatements({
+    ...{ db, clock, random, requirePodOf, nodeNameOf },
+    paidOutUntil: paidUntil,
+  });
   const tickMs = options.meterTickMs ?? METERING_INTERVAL_MS;
   const metering = createMeteringJob({
     db,

@@ -1,6 +1,7 @@
-import { useState } from 'react';
+import type { UseQueryResult } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
 import { Link } from 'wouter';
-import type { LedgerLine } from '../api/api.gen.ts';
+import type { LedgerLine, LedgerPage, User } from '../api/api.gen.ts';
 import { saveFile } from '../browser/save-file.ts';
 import { ActionButton } from '../parts/action-button.tsx';
 import { Money } from '../parts/amounts.tsx';
@@ -15,7 +16,14 @@ import { useUrlState } from '../parts/use-url-state.tsx';
 import { paths } from '../paths.ts';
 import { useApi } from '../session/queries.tsx';
 import { useClient } from '../session/session.tsx';
-import { CSV_LINES, podOf, readJournalCsv, titleOf } from './journal.ts';
+import {
+  CSV_LINES,
+  newestMicro,
+  podOf,
+  postedMicro,
+  readJournalCsv,
+  titleOf,
+} from './journal.ts';
 import { PodStatementView } from './pod-statement.tsx';
 
 const PAGE_SIZE = 25;
@@ -43,24 +51,30 @@ const columnsOf = ({ seq, toggle }: Opened): readonly Column<LedgerLine>[] => [
     key: 'amount',
     title: 'Amount',
     isNumber: true,
-    cell: ({ amount_usd: usd }) => <Money usd={usd} />,
+    cell: ({ amount_usd: usd }) => <Money usd={usd} isExact />,
   },
   {
     key: 'held',
     title: 'Reserved',
     isNumber: true,
-    cell: ({ held_usd: usd }) => (usd === 0 ? '–' : <Money usd={usd} />),
+    cell: ({ held_usd: usd }) => (usd === 0 ? '–' : <Money usd={usd} isExact />),
   },
   {
     key: 'balance',
     title: 'Balance',
     isNumber: true,
-    cell: ({ balance_usd: usd }) => <Money usd={usd} />,
+    cell: ({ balance_usd: usd }) => <Money usd={usd} isExact />,
   },
 ];
 
-/** The journal, newest line first. Each line shows its cause; for a pod, its metered intervals. */
-export function Journal() {
+type JournalProps = { account: Reading<User> };
+type Reading<Data> = Pick<UseQueryResult<Data, Error>, 'data' | 'refetch'>;
+
+/**
+ * The journal, newest line first. Each line shows its cause; for a pod, its metered intervals. The page shows the
+ * balance of `account` above.
+ */
+export function Journal({ account }: JournalProps) {
   const [{ since }, change] = useUrlState(DEFAULTS);
   // The API pages by number: `befores` has the starts of the pages after the first.
   const [befores, setBefores] = useState<readonly number[]>([]);
@@ -74,6 +88,7 @@ export function Journal() {
   const journal = useApi('GET /users/me/ledger', {
     query: { order: 'desc', limit: PAGE_SIZE, before, ...(from === null ? {} : { since: from }) },
   });
+  useSameInstant(account, journal, before === undefined && !journal.isPlaceholderData);
   return (
     <QueryPanel
       title="Journal"
@@ -122,6 +137,23 @@ export function Journal() {
       }
     </QueryPanel>
   );
+}
+
+/** Reads balance and journal again if one of them is older than the last posting, so that they add up. */
+function useSameInstant(
+  account: Reading<User>,
+  journal: Reading<LedgerPage | string>,
+  isNewest: boolean,
+): void {
+  const posted = postedMicro(account.data);
+  const newest = isNewest ? newestMicro(journal.data) : null;
+  const { refetch: readAccount } = account;
+  const { refetch: readJournal } = journal;
+  useEffect(() => {
+    if (posted === null || newest === null || posted === newest) return;
+    void readAccount();
+    void readJournal();
+  }, [posted, newest, readAccount, readJournal]);
 }
 
 function LineDetail({ line }: { line: LedgerLine }) {

@@ -1,5 +1,13 @@
 import { expect, it } from 'vitest';
-import { CSV_LINES, podOf, readJournalCsv, titleOf } from './journal.ts';
+import type { LedgerLine } from '../api/api.gen.ts';
+import {
+  CSV_LINES,
+  newestMicro,
+  podOf,
+  postedMicro,
+  readJournalCsv,
+  titleOf,
+} from './journal.ts';
 
 it.each([
   ['usage', 'pod-1:17', 'pod-1'],
@@ -42,6 +50,15 @@ it.each([
   expect([lines, isComplete, rows.length]).toEqual([total, true, total + 2]);
   expect(rows[0]).toBe('seq,kind');
   expect(new Set(rows).size).toBe(total + 2);
+});
+
+it('compares the balance of an account with that of its journal in micro-dollars', () => {
+  expect(postedMicro({ balance: 0.1, unposted: 0.2 })).toBe(300_000);
+  expect(postedMicro(undefined)).toBe(null);
+  const line = { balance_usd: 0.3 } as LedgerLine;
+  expect(newestMicro({ lines: [line], next_after: null, next_before: null })).toBe(300_000);
+  expect(newestMicro({ lines: [], next_after: null, next_before: null })).toBe(null);
+  expect(newestMicro('seq,kind')).toBe(null);
 });
 
 it('ends at its limit', async () => {

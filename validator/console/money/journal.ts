@@ -1,5 +1,5 @@
 /** Describes lines of the journal. Pure. */
-import type { LedgerLine } from '../api/api.gen.ts';
+import type { LedgerLine, LedgerPage, User } from '../api/api.gen.ts';
 
 /** Causes whose id begins with the id of a pod. */
 const POD_CAUSES = [
@@ -38,6 +38,26 @@ export function podOf({
   cause_id: id,
 }: Pick<LedgerLine, 'cause_type' | 'cause_id'>) {
   return POD_CAUSES.includes(type) ? (id.split(':', 1)[0] ?? null) : null;
+}
+
+const MICRO_PER_USD = 1_000_000;
+
+/** Micro-dollars that the journal of an account has at the time of its answer; null without a valid answer. */
+export function postedMicro(user: Pick<User, 'balance' | 'unposted'> | undefined): number | null {
+  return user === undefined ? null : microOf(user.balance + user.unposted);
+}
+
+/** Micro-dollars after the newest line of the newest page; null without lines. */
+export function newestMicro(page: LedgerPage | string | undefined): number | null {
+  // A malformed answer is shown by its panel.
+  const lines = typeof page === 'object' && Array.isArray(page.lines) ? page.lines : [];
+  const [newest] = lines;
+  return newest === undefined ? null : microOf(newest.balance_usd);
+}
+
+function microOf(usd: number): number | null {
+  const micro = Math.round(usd * MICRO_PER_USD);
+  return Number.isNaN(micro) ? null : micro;
 }
 
 export const CSV_LINES = 1_000;

@@ -21,7 +21,7 @@ export function MoneyPage() {
       <QueryPanel title="Balance" query={account}>
         {(user) => <Balance user={user} />}
       </QueryPanel>
-      <Journal />
+      <Journal account={account} />
       <AutoTopUpPanel />
       <LowBalancePanel />
       <Transfers />
@@ -33,9 +33,11 @@ function Balance({ user }: { user: User }) {
   return (
     <Facts
       facts={[
-        ['Balance', <Money key="balance" usd={user.balance} />],
-        ['Reserved for new pods', <Money key="held" usd={user.held} />],
-        ['Available', <Money key="available" usd={user.available} />],
+        ['Balance of the journal', <Money key="posted" usd={user.balance + user.unposted} isExact />],
+        ['Used since the last posting', <Money key="unposted" usd={0 - user.unposted} isExact />],
+        ['Balance', <Money key="balance" usd={user.balance} isExact />],
+        ['Reserved for new pods', <Money key="held" usd={user.held} isExact />],
+        ['Available', <Money key="available" usd={user.available} isExact />],
         ['Spending', <Money key="burn" usd={user.burn_per_hour} per="hour" />],
         ['The money lasts', <Forecast key="forecast" user={user} />],
       ]}

@@ -3,13 +3,13 @@ import { Link, useParams } from 'wouter';
 import type { PodStatement } from '../api/api.gen.ts';
 import { Money } from '../parts/amounts.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
-import { Facts } from '../parts/facts.tsx';
-import { formatDuration, wordsOf } from '../parts/format.ts';
+import { wordsOf } from '../parts/format.ts';
 import { Page } from '../parts/page.tsx';
 import { Panel, QueryContent } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
 import { paths } from '../paths.ts';
 import { useApi } from '../session/queries.tsx';
+import { StatementFacts } from './statement-facts.tsx';
 
 const PAGE_SIZE = 50;
 
@@ -40,7 +40,7 @@ const COLUMNS: readonly Column<Interval>[] = [
       </>
     ),
   },
-  { key: 'amount', title: 'Amount', isNumber: true, cell: ({ amount }) => <Money usd={amount} /> },
+  { key: 'amount', title: 'Amount', isNumber: true, cell: ({ amount }) => <Money usd={amount} isExact /> },
 ];
 
 /** The cost of a pod: its total and its metered intervals, oldest first. */
@@ -50,13 +50,7 @@ export function PodStatementView({ podId }: { podId: string }) {
     <QueryContent query={statement}>
       {(data) => (
         <>
-          <Facts
-            facts={[
-              ['Total', <Money key="total" usd={data.total} />],
-              ['Refunded', <Money key="refunded" usd={data.refunded} />],
-              ['Charged time', formatDuration(data.billed_seconds * 1_000)],
-            ]}
-          />
+          <StatementFacts statement={data} />
           {data.lines.length === 0 ? (
             <p className="empty">The pod has not run, so nothing was charged.</p>
           ) : (

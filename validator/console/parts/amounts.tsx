@@ -1,11 +1,18 @@
-import { formatBytes, formatUsd } from './format.ts';
+import { formatBytes, formatUsd, formatUsdExact } from './format.ts';
+
+type MoneyProps = {
+  usd: number | null;
+  per?: string;
+  /** True for a part of a total: shows all digits, so that the parts add up. */
+  isExact?: boolean;
+};
 
 /** US dollars. Null is shown as a dash. */
-export function Money({ usd, per }: { usd: number | null; per?: string }) {
+export function Money({ usd, per, isExact = false }: MoneyProps) {
   if (usd === null) return <>–</>;
   return (
     <span className="number">
-      {formatUsd(usd)}
+      {isExact ? formatUsdExact(usd) : formatUsd(usd)}
       {per === undefined ? null : <span className="faint"> / {per}</span>}
     </span>
   );

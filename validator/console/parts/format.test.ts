@@ -5,6 +5,7 @@ import {
   formatDistance,
   formatDuration,
   formatUsd,
+  formatUsdExact,
   wordsOf,
 } from './format.ts';
 
@@ -16,6 +17,16 @@ it.each([
   [1234.5, '$1,234.50'],
   [-2, '-$2.00'],
 ])('formats %d USD', (usd, text) => expect(formatUsd(usd)).toBe(text));
+
+it.each([
+  [0, '$0.00'],
+  [2.5, '$2.50'],
+  [0.0123, '$0.0123'],
+  [0.001234, '$0.001234'],
+  [-0.000001, '-$0.000001'],
+  // The sum of parts in binary numbers.
+  [0.1 + 0.2, '$0.30'],
+])('formats %d USD with all digits', (usd, text) => expect(formatUsdExact(usd)).toBe(text));
 
 it.each([
   [0, '0 B'],

@@ -2,8 +2,11 @@
 
 const CENT_DIGITS = 2;
 const FINE_DIGITS = 4;
+/** Amounts of the API are whole micro-dollars. */
+const MICRO_DIGITS = 6;
 const CENTS = usdFormat(CENT_DIGITS);
 const FINE = usdFormat(FINE_DIGITS);
+const MICRO = usdFormat(MICRO_DIGITS);
 
 function usdFormat(digits: number): Intl.NumberFormat {
   return new Intl.NumberFormat('en-US', {
@@ -18,6 +21,12 @@ function usdFormat(digits: number): Intl.NumberFormat {
 export function formatUsd(usd: number): string {
   const isWhole = Number(usd.toFixed(FINE_DIGITS)) === Number(usd.toFixed(CENT_DIGITS));
   return (isWhole ? CENTS : FINE).format(usd);
+}
+
+/** Like `formatUsd`, but with six decimals if four are not exact, so that parts add up to their total. */
+export function formatUsdExact(usd: number): string {
+  const isFine = Number(usd.toFixed(MICRO_DIGITS)) === Number(usd.toFixed(FINE_DIGITS));
+  return isFine ? formatUsd(usd) : MICRO.format(usd);
 }
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];

@@ -1,9 +1,9 @@
 import type { PodStatement } from '../api/api.gen.ts';
 import { saveFile } from '../browser/save-file.ts';
+import { StatementFacts } from '../money/statement-facts.tsx';
 import { Money } from '../parts/amounts.tsx';
 import { DataTable } from '../parts/data-table.tsx';
-import { Facts } from '../parts/facts.tsx';
-import { formatCount, formatDuration, wordsOf } from '../parts/format.ts';
+import { formatCount, wordsOf } from '../parts/format.ts';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
 import type { PodTabProps } from '../renter/pod-page.tsx';
@@ -47,20 +47,17 @@ export function PodCost({ pod }: PodTabProps) {
 }
 
 function Statement({ statement, pod }: PodTabProps & { statement: PodStatement }) {
-  const { total, refunded, billed_seconds: seconds, lines } = statement;
   return (
     <>
-      <Facts
-        facts={[
-          ['Total', <Money key="total" usd={total} />],
-          ['Refunded', <Money key="refunded" usd={refunded} />],
-          ['Charged time', formatDuration(seconds * 1_000)],
-          ['Budget', <Money key="budget" usd={pod.max_spend_usd} />],
-        ]}
-      />
+      <StatementFacts statement={statement} />
+      {pod.max_spend_usd === null ? null : (
+        <p>
+          The pod stops at a budget of <Money usd={pod.max_spend_usd} />.
+        </p>
+      )}
       <DataTable
         caption="Lines of the statement"
-        rows={statementLines(lines)}
+        rows={statementLines(statement.lines)}
         rowKey={({ key }) => key}
         columns={[
           { key: 'state', title: 'State', cell: ({ state }) => wordsOf(state) },
@@ -88,7 +85,7 @@ function Statement({ statement, pod }: PodTabProps & { statement: PodStatement }
             key: 'amount',
             title: 'Amount',
             isNumber: true,
-            cell: ({ amount }) => <Money usd={amount} />,
+            cell: ({ amount }) => <Money usd={amount} isExact />,
           },
         ]}
       />

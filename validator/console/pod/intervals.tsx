@@ -28,7 +28,7 @@ export function IntervalTable({ intervals }: { intervals: readonly Interval[] })
             key: 'amount',
             title: 'Amount',
             isNumber: true,
-            cell: ({ amount }) => <Money usd={amount} />,
+            cell: ({ amount }) => <Money usd={amount} isExact />,
           },
         ]}
       />

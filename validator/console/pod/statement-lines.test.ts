@@ -1,5 +1,11 @@
 import { expect, it } from 'vitest';
-import { type Interval, statementCsv, statementLines } from './statement-lines.ts';
+import {
+  borneUsd,
+  furtherPeriods,
+  type Interval,
+  statementCsv,
+  statementLines,
+} from './statement-lines.ts';
 
 const interval = (members: Partial<Interval>): Interval => ({
   from: '2026-11-01T00:00:00',
@@ -24,6 +30,20 @@ it('joins intervals of one state and price, and keeps them below their line', ()
     { state: 'unreachable', amount: 0 },
   ]);
   expect(lines[0]?.intervals.map(({ cause }) => cause)).toEqual(['started', 'returned']);
+});
+
+it('counts the periods that have no line', () => {
+  const refund = interval({ state: 'refund', amount: -1 });
+  const lines = [interval({}), interval({}), refund];
+  expect(furtherPeriods({ lines, period_count: 2 })).toBe(0);
+  const cut = [...lines, interval({ state: 'further_periods' })];
+  expect(furtherPeriods({ lines: cut, period_count: 12_002 })).toBe(12_000);
+});
+
+it('computes the part of the lines that the renter did not pay', () => {
+  const lines = [interval({ amount: 0.1 }), interval({ amount: 0.2 })];
+  expect(borneUsd({ lines, total: 0.3 })).toBe(0);
+  expect(borneUsd({ lines, total: 0.25 })).toBe(0.05);
 });
 
 it('writes CSV that quotes separators and disarms formulas', () => {

@@ -31,6 +31,28 @@ export function statementLines(intervals: readonly Interval[]): StatementLine[] 
   });
 }
 
+/** State of the line that sums the periods without a line. */
+const FURTHER = 'further_periods';
+/** States of lines that are not periods. */
+const EXTRA = ['minimum_charge', 'refund', FURTHER];
+
+/** Number of periods that have no line of their own. */
+export function furtherPeriods({
+  lines,
+  period_count: count,
+}: Pick<PodStatement, 'lines' | 'period_count'>): number {
+  const listed = lines.filter(({ state }) => !EXTRA.includes(state)).length;
+  return lines.some(({ state }) => state === FURTHER) ? count - listed : 0;
+}
+
+const MICRO_PER_USD = 1_000_000;
+
+/** USD of the lines that the renter did not pay, because the balance was spent; the marketplace paid them. */
+export function borneUsd({ lines, total }: Pick<PodStatement, 'lines' | 'total'>): number {
+  const charged = lines.reduce((sum, { amount }) => sum + amount, 0);
+  return Math.round((charged - total) * MICRO_PER_USD) / MICRO_PER_USD;
+}
+
 function keyOf({ state, gpu_count: count, price_per_gpu: price }: Interval): string {
   return `${state} ${count} ${price}`;
 }

@@ -23,12 +23,18 @@ const TONES: Record<BillingRow['status'], Tone> = {
   reversed: 'warn',
 };
 
-function NodeLink({ id }: { id: string }) {
+/** Name of a node, with its id on hover. */
+function NodeLink({ id, huid }: { id: string; huid: string }) {
   return (
-    <Link href={paths.providerNode(id)}>
-      <code>{id.slice(0, 8)}</code>
+    <Link href={paths.providerNode(id)} title={id}>
+      {huid}
     </Link>
   );
+}
+
+/** Part of a row that is posted; null for an amount that the row does not have. */
+function postedOf(usd: number | null, unposted: number | undefined): number | null {
+  return usd === null ? null : usd - (unposted ?? 0);
 }
 
 const ROW_COLUMNS: readonly Column<BillingRow>[] = [
@@ -41,7 +47,7 @@ const ROW_COLUMNS: readonly Column<BillingRow>[] = [
       </>
     ),
   },
-  { key: 'node', title: 'Node', cell: ({ executor_id: id }) => <NodeLink id={id} /> },
+  { key: 'node', title: 'Node', cell: ({ executor_id: id, executor_huid: huid }) => <NodeLink id={id} huid={huid} /> },
   {
     key: 'gpus',
     title: 'GPUs',
@@ -51,16 +57,28 @@ const ROW_COLUMNS: readonly Column<BillingRow>[] = [
     key: 'seconds',
     title: 'Rented',
     isNumber: true,
-    cell: ({ seconds }) => formatDuration(seconds * 1_000),
+    cell: ({ seconds, unposted }) => formatDuration((seconds - (unposted?.seconds ?? 0)) * 1_000),
   },
   {
     key: 'gross',
     title: 'Renter paid',
     isNumber: true,
-    cell: ({ gross_usd: usd }) => <Money usd={usd} />,
+    cell: ({ gross_usd: usd, unposted }) => (
+      <Money usd={postedOf(usd, unposted?.gross_usd)} isExact />
+    ),
   },
-  { key: 'fee', title: 'Fee', isNumber: true, cell: ({ fee_usd: usd }) => <Money usd={usd} /> },
-  { key: 'net', title: 'Earned', isNumber: true, cell: ({ net_usd: usd }) => <Money usd={usd} /> },
+  {
+    key: 'fee',
+    title: 'Fee',
+    isNumber: true,
+    cell: ({ fee_usd: usd, unposted }) => <Money usd={postedOf(usd, unposted?.fee_usd)} isExact />,
+  },
+  {
+    key: 'net',
+    title: 'Earned',
+    isNumber: true,
+    cell: ({ net_usd: usd, unposted }) => <Money usd={postedOf(usd, unposted?.net_usd)} isExact />,
+  },
   {
     key: 'status',
     title: 'Payout',
@@ -68,10 +86,9 @@ const ROW_COLUMNS: readonly Column<BillingRow>[] = [
   },
 ];
 
-const SUM_COLUMNS: readonly Column<NodeEarnings>[] = [
-  { key: 'node', title: 'Node', cell: ({ executor_id: id }) => <NodeLink id={id} /> },
-  { key: 'type', title: 'GPU', cell: ({ gpu_type: type }) => type },
-  {
+type Earned = Pick<NodeEarnings, 'seconds' | 'gross_usd' | 'fee_usd' | 'net_usd'>;
+
+const EARNED_COLUMNS: readonly Column<Earned>[] = [  {
     key: 'seconds',
     title: 'Rented',
     isNumber: true,
@@ -81,10 +98,35 @@ const SUM_COLUMNS: readonly Column<NodeEarnings>[] = [
     key: 'gross',
     title: 'Renters paid',
     isNumber: true,
-    cell: ({ gross_usd: usd }) => <Money usd={usd} />,
+    cell: ({ gross_usd: usd }) => <Money usd={usd} isExact />,
   },
-  { key: 'fee', title: 'Fee', isNumber: true, cell: ({ fee_usd: usd }) => <Money usd={usd} /> },
-  { key: 'net', title: 'Earned', isNumber: true, cell: ({ net_usd: usd }) => <Money usd={usd} /> },
+  {
+    key: 'fee',
+    title: 'Fee',
+    isNumber: true,
+    cell: ({ fee_usd: usd }) => <Money usd={usd} isExact />,
+  },
+  {
+    key: 'net',
+    title: 'Earned',
+    isNumber: true,
+    cell: ({ net_usd: usd }) => <Money usd={usd} isExact />,
+  },
+];
+
+const TOTAL_COLUMNS: readonly Column<Earned & { name: string }>[] = [
+  { key: 'name', title: 'Part', cell: ({ name }) => name },
+  ...EARNED_COLUMNS,
+];
+
+const SUM_COLUMNS: readonly Column<NodeEarnings>[] = [
+  {
+    key: 'node',
+    title: 'Node',
+    cell: ({ executor_id: id, executor_huid: huid }) => <NodeLink id={id} huid={huid} />,
+  },
+  { key: 'type', title: 'GPU', cell: ({ gpu_type: type }) => type },
+  ...EARNED_COLUMNS,
 ];
 
 /** The provider's earnings: their sum, by node, and one row per pod and day with its payout. */
@@ -106,20 +148,31 @@ function ByNode() {
     <QueryPanel
       title="Since the first rental"
       query={nodes}
-      isEmpty={({ total }) => total === 0}
+      isEmpty={({ total, unposted }) => total === 0 && unposted.seconds === 0}
       empty={NO_ROWS}
     >
-      {({ data, sum, total, pagination }) => (
+      {({ data, sum, unposted, total, pagination }) => (
         <>
           <Facts
             facts={[
-              ['Earned', <Money key="net" usd={sum.net_usd} />],
-              ['Renters paid', <Money key="gross" usd={sum.gross_usd} />],
-              ['Fee', <Money key="fee" usd={sum.fee_usd} />],
-              ['Rented', formatDuration(sum.seconds * 1_000)],
+              ['Earned', <Money key="net" usd={sum.net_usd + unposted.net_usd} isExact />],
+              ['Renters paid', <Money key="gross" usd={sum.gross_usd + unposted.gross_usd} isExact />],
+              ['Fee', <Money key="fee" usd={sum.fee_usd + unposted.fee_usd} isExact />],
+              ['Rented', formatDuration((sum.seconds + unposted.seconds) * 1_000)],
             ]}
           />
-          <p className="hint">Use is added once an hour, so the newest use is missing.</p>
+          <p className="hint">
+            Use is posted once an hour. The nodes below and the statement have what is posted.
+          </p>
+          <DataTable
+            caption="Earnings"
+            columns={TOTAL_COLUMNS}
+            rows={[
+              { name: 'Posted', ...sum },
+              { name: 'Used since the last posting', ...unposted },
+            ]}
+            rowKey={({ name }) => name}
+          />
           <DataTable
             caption="Earnings by node"
             columns={SUM_COLUMNS}
@@ -145,6 +198,10 @@ function Statement() {
     <QueryPanel title="Statement" query={rows} isEmpty={({ total }) => total === 0} empty={NO_ROWS}>
       {({ data, total, pagination }) => (
         <>
+          <p className="hint">
+            One row for each pod and day (UTC). Use since the last posting is not in the rows; it
+            has its own line above.
+          </p>
           <DataTable
             caption="Statement"
             columns={ROW_COLUMNS}

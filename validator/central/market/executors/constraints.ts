@@ -3,6 +3,7 @@
  * that leaves none. The node list, the list of pods and rent-by-spec share these constraints. Pure.
  */
 import { matchesGpuType, shortGpuType } from '#shared/api/gpu-type.ts';
+import { huidOf } from './executor-response.ts';
 
 export type ConstraintValue = string | number | boolean;
 
@@ -61,6 +62,7 @@ export type NearestNode = {
   /** Offered value; `unknown` if the node does not report it. */
   offered: ConstraintValue;
   executor_id: string;
+  executor_huid: string;
 };
 
 /** Why a constraint left no node. */
@@ -174,6 +176,7 @@ function nearestNode<T extends { id: string }>(constraint: Constraint<T>, node: 
     requested: constraint.requested ?? 'all',
     offered: constraint.offered(node) ?? 'unknown',
     executor_id: node.id,
+    executor_huid: huidOf(node.id),
   };
 }
 

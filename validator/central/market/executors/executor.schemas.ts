@@ -172,6 +172,7 @@ export const explanation = {
           description: 'Value that accepts this node; `unknown` if the node does not report it.',
         }),
         executor_id: z.uuid().meta({ description: 'Id of the node.' }),
+        executor_huid: z.string().meta({ description: 'Readable name of the node.' }),
       }),
     )
     .meta({

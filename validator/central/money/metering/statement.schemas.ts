@@ -100,6 +100,7 @@ export const BillingRow = z
       {
         id: z.string(),
         executor_id: z.uuid(),
+        executor_huid: z.string(),
         pod_id: z.uuid().nullable(),
         gpu_type: z.string(),
         gpu_count: z.int(),
@@ -115,6 +116,7 @@ export const BillingRow = z
       {
         id: 'Id of the entry.',
         executor_id: 'Id of the node.',
+        executor_huid: 'Readable name of the node.',
         pod_id: 'Id of the pod; null for a pod of another provider.',
         gpu_type: 'Full name of the GPU type.',
         gpu_count: 'Number of GPUs of the pod.',
@@ -138,8 +140,12 @@ export type BillingRow = z.output<typeof BillingRow>;
 export const NodeEarnings = z
   .object({
     ...described(
-      { executor_id: z.uuid(), gpu_type: z.string() },
-      { executor_id: 'Id of the node.', gpu_type: 'Full name of the GPU type.' },
+      { executor_id: z.uuid(), executor_huid: z.string(), gpu_type: z.string() },
+      {
+        executor_id: 'Id of the node.',
+        executor_huid: 'Readable name of the node.',
+        gpu_type: 'Full name of the GPU type.',
+      },
     ),
     ...EARNED,
   })

@@ -38,6 +38,8 @@ export type StatementsDeps = {
   random: Random;
   /** Throws `pod_not_found` unless the account rents or has rented the pod. */
   requirePodOf(db: Db, accountId: string, podId: string): Promise<unknown>;
+  /** Returns the readable name of a node. */
+  nodeNameOf(executorId: string): string;
   /** Returns the instant before which all earnings of this ledger account are paid out; 0 if none are paid out. */
   paidOutUntil(db: Db, ledgerAccount: string): Promise<number>;
 };
@@ -45,7 +47,7 @@ export type StatementsDeps = {
 export type Statements = ReturnType<typeof createStatements>;
 
 export function createStatements(deps: StatementsDeps) {
-  const { db, clock, requirePodOf, paidOutUntil } = deps;
+  const { db, clock, requirePodOf, nodeNameOf, paidOutUntil } = deps;
   return {
     /**
      * Returns the statement of one of the caller's pods, which may have ended, and posts its use first. Throws
@@ -100,7 +102,9 @@ export function createStatements(deps: StatementsDeps) {
       }
       const shares = await sharesOfDays(db, periods, clock.now());
       const rowOf = (period: ListedPeriod) => {
-        const row = billingRow(period, shares.get(period), paidUntil.get(period.provider_id) ?? 0);
+        const executor_huid = nodeNameOf(period.executor_id);
+        const paidUntilMs = paidUntil.get(period.provider_id) ?? 0;
+        const row = { ...billingRow(period, shares.get(period), paidUntilMs), executor_huid };
         return period.provider_id === caller.providerId ? row : publicRow(row);
       };
       return { items: periods.map(rowOf), total };
@@ -125,6 +129,7 @@ export function createStatements(deps: StatementsDeps) {
       const unposted = await unpostedOfProvider(deps, providerId);
       const items = nodes.map(({ executor_id, gpu_type, ...node }) => ({
         executor_id,
+        executor_huid: nodeNameOf(executor_id),
         gpu_type,
         ...earnedOf(node),
       }));
@@ -176,7 +181,7 @@ function billingRow(
   period: ListedPeriod,
   share: DayShare | undefined,
   paidUntilMs: number,
-): BillingRow {
+): Omit<BillingRow, 'executor_huid'> {
   const unposted = {
     billed_ms: share === undefined ? 0 : share.to_ms - share.from_ms,
     gross_uusd: share?.charge_uusd ?? 0,
