@@ -16,7 +16,7 @@ export type PageRoute = {
   audience: Audience;
   /** Absent: the page has no link in the navigation. */
   group?: NavGroup;
-  /** True: the page has no link unless the marketplace is simulated. */
+  /** True: only a simulated marketplace has the page. */
   isOfSimulation?: boolean;
   page: ComponentType;
 };

@@ -91,12 +91,32 @@ it('begins a fault of a node, and shows it until its end', async () => {
   await page.getByLabel('Node').selectOption({ index: 1 });
   await page.getByLabel('Duration').fill('30');
   await button('Begin the fault').click();
-  await panel('Active faults').getByText('Dies').waitFor();
+  await panel('Active faults').getByText('A node is down and loses its pods').waitFor();
   await button('Begin the fault').click();
   await page.getByRole('alert').getByText('conflict').waitFor();
   page.problems.length = 0;
   await button('Advance 1 h').click();
   await panel('Active faults').getByText('No fault lasts now').waitFor();
+});
+
+it('explains the end of an advance during which the wall clock jumped', async () => {
+  await page.getByLabel('Fault').selectOption('clock');
+  await page.getByLabel('Jump').fill('-600');
+  await button('Begin the fault').click();
+  await button('Advance 1 h').click();
+  await panel('Latest events').getByText('back by 10 min').waitFor();
+  await panel('Clock').getByText('Paused').waitFor();
+  await panel('Clock').getByText('A fault set the wall clock back by 10 min').waitFor();
+  const text = await panel('Latest events').innerText();
+  expect(text).not.toMatch(/uusd|[0-9a-f]{8}-[0-9a-f]{4}/i);
+  expect(await panel('Latest events').getByRole('link').first().innerText()).toMatch(
+    /^[a-z]+-[a-z]+-[0-9a-f]{2}$/,
+  );
+});
+
+it('marks the nodes of the market as simulated', async () => {
+  await page.goto('/market');
+  await page.getByRole('table', { name: 'Nodes' }).getByText('simulated').first().waitFor();
 });
 
 it('shows times relative to the simulated time', async () => {

@@ -21,6 +21,7 @@ export function installFakeClock(server: HttpServer, clock: Clock): void {
         startedMs,
         events: 1_234,
         violation: `ledger: ${MARKUP}`,
+        jumpMs: -600_000,
       }),
       change: () => undefined,
       faults: () => [

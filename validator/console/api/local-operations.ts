@@ -11,6 +11,7 @@ export type ClockState = {
   speed: number | null;
   events: number;
   violation: string | null;
+  note: string | null;
 };
 
 export type ChangeClock =
@@ -22,6 +23,7 @@ export type FaultList = {
   faults: {
     kind: string;
     executor_id: string | null;
+    executor_huid: string | null;
     region: string | null;
     since: string;
     until: string;
@@ -36,6 +38,7 @@ export type EventList = {
     number: number;
     at: string;
     kind: string;
+    executor_huid: string | null;
     details: Record<string, string | number | boolean | null>;
   }[];
 };

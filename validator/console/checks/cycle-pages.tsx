@@ -111,7 +111,7 @@ export function CyclePage() {
                   title: 'GPUs',
                   cell: (row) => (
                     <>
-                      {row.gpu_count} × {row.gpu_model} {row.simulated ? <SimulatedMark /> : null}
+                      {row.gpu_count} × {row.gpu_model} <SimulatedMark isSimulated={row.simulated} />
                     </>
                   ),
                 },

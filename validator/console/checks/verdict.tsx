@@ -12,11 +12,11 @@ export function VerdictStatus({ verdict }: { verdict: Verdict }) {
   return <Status name={NAMES[verdict]} tone={TONES[verdict]} />;
 }
 
-/** Leads from the id of a node to its evidence. */
-export function NodeLink({ id }: { id: string }) {
+/** Leads from a node to its evidence: by its name with the id on hover, or by its id where the name is unknown. */
+export function NodeLink({ id, huid = null }: { id: string; huid?: string | null }) {
   return (
-    <Link href={paths.nodeEvidence(id)}>
-      <code>{id}</code>
+    <Link href={paths.nodeEvidence(id)} title={id}>
+      {huid ?? <code>{id}</code>}
     </Link>
   );
 }

@@ -63,7 +63,7 @@ export function NodeFacts({ node }: { node: Node }) {
           'GPUs',
           <span key="gpus">
             {node.available_gpu_count} of {node.gpu_count} × {node.machine_name} free{' '}
-            {node.simulated ? <SimulatedMark /> : null}
+            <SimulatedMark isSimulated={node.simulated} />
           </span>,
         ],
         ['Price', <NodePrice key="price" node={node} />],

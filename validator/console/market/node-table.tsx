@@ -60,7 +60,7 @@ const COLUMNS: readonly Column<Node>[] = [
         <Link href={paths.node(node.id)}>
           {node.available_gpu_count} × {node.gpu_type}
         </Link>{' '}
-        {node.simulated ? <SimulatedMark /> : null}
+        <SimulatedMark isSimulated={node.simulated} />
         <div className="small faint">
           {node.huid}, {node.gpu_count} in total
         </div>

@@ -1,19 +1,32 @@
-import type { EventList } from '../api/local-operations.ts';
+import { NodeLink } from '../checks/verdict.tsx';
 import { type Column, DataTable } from '../parts/data-table.tsx';
-import { wordsOf } from '../parts/format.ts';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
 import { useLocal } from '../session/queries.tsx';
-
-type MarketEvent = EventList['events'][number];
+import { eventWords, type MarketEvent } from './event-words.ts';
 
 const REFETCH_MS = 2_000;
 const SHOWN = 30;
+const SHORT_ID = 8;
 
 const COLUMNS: readonly Column<MarketEvent>[] = [
-  { key: 'kind', title: 'Event', cell: ({ kind }) => wordsOf(kind) },
+  { key: 'kind', title: 'Event', cell: (event) => eventWords(event).title },
   { key: 'at', title: 'Time', cell: ({ at }) => <Time value={at} /> },
-  { key: 'details', title: 'Details', cell: ({ details }) => detailsOf(details) },
+  {
+    key: 'node',
+    title: 'Node',
+    cell: ({ executor_huid: huid, details: { executor } }) =>
+      typeof executor === 'string' ? <NodeLink id={executor} huid={huid} /> : '–',
+  },
+  {
+    key: 'details',
+    title: 'Details',
+    cell: (event) => (
+      <>
+        {eventWords(event).facts.join(' · ')} <PodId id={event.details['pod']} />
+      </>
+    ),
+  },
 ];
 
 /** The latest rentals, faults, prices and failed checks. */
@@ -38,9 +51,12 @@ export function EventPanel() {
   );
 }
 
-function detailsOf(details: MarketEvent['details']): string {
-  return Object.entries(details)
-    .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${wordsOf(name)}: ${value}`)
-    .join(' · ');
+/** Short id of a pod, with the whole id on hover. Pods of the modelled renters have no page here. */
+function PodId({ id }: { id: MarketEvent['details'][string] | undefined }) {
+  if (typeof id !== 'string') return null;
+  return (
+    <span className="faint small" title={id}>
+      pod {id.slice(0, SHORT_ID)}
+    </span>
+  );
 }

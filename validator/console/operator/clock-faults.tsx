@@ -4,11 +4,10 @@ import { NodeLink } from '../checks/verdict.tsx';
 import { type Column, DataTable } from '../parts/data-table.tsx';
 import { NumberField, type Option, SelectField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
-import { wordsOf } from '../parts/format.ts';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
 import { useApi, useLocal, useLocalAction } from '../session/queries.tsx';
-import { FAULT_KINDS, faultRequest, NO_FAULT, targetOf } from './fault-request.ts';
+import { FAULT_KINDS, faultRequest, faultWords, NO_FAULT, targetOf } from './fault-request.ts';
 
 type FleetNode = FleetPage['nodes'][number];
 type ActiveFault = FaultList['faults'][number];
@@ -17,12 +16,12 @@ const REFETCH_MS = 2_000;
 const MAX_NODES = 100;
 
 const COLUMNS: readonly Column<ActiveFault>[] = [
-  { key: 'kind', title: 'Fault', cell: ({ kind }) => wordsOf(kind) },
+  { key: 'kind', title: 'Fault', cell: ({ kind }) => faultWords(kind) },
   {
     key: 'target',
     title: 'Target',
-    cell: ({ executor_id: id, region }) =>
-      id === null ? (region ?? 'service') : <NodeLink id={id} />,
+    cell: ({ executor_id: id, executor_huid: huid, region }) =>
+      id === null ? (region ?? 'the whole marketplace') : <NodeLink id={id} huid={huid} />,
   },
   { key: 'since', title: 'Since', cell: ({ since }) => <Time value={since} /> },
   { key: 'until', title: 'Until', cell: ({ until }) => <Time value={until} /> },

@@ -7,11 +7,10 @@ import { SelectField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
 import { formatDuration } from '../parts/format.ts';
 import { Page } from '../parts/page.tsx';
-import { Panel, QueryPanel } from '../parts/panel.tsx';
+import { QueryPanel } from '../parts/panel.tsx';
 import { Status } from '../parts/status.tsx';
 import { Time } from '../parts/time.tsx';
 import { useLocal, useLocalAction } from '../session/queries.tsx';
-import { useIsSimulated } from '../session/session.tsx';
 import { EventPanel } from './clock-events.tsx';
 import { FaultForm, FaultPanel } from './clock-faults.tsx';
 
@@ -34,23 +33,6 @@ const SPEEDS = [
 
 /** Clock, faults and latest events of a simulated marketplace. */
 export function ClockPage() {
-  return useIsSimulated() ? <TestClock /> : <RealTime />;
-}
-
-function RealTime() {
-  return (
-    <Page title="Test clock">
-      <Panel title="This marketplace is not simulated">
-        <p>
-          Only a simulated marketplace has a clock that you can advance. Start one with{' '}
-          <code>npm start -- --simulate</code>.
-        </p>
-      </Panel>
-    </Page>
-  );
-}
-
-function TestClock() {
   return (
     <Page
       title="Test clock"
@@ -78,6 +60,7 @@ function ClockPanel() {
           {state.violation === null ? null : (
             <p className="notice bad">The market violated an invariant: {state.violation}</p>
           )}
+          {state.note === null ? null : <p className="notice">{state.note}</p>}
           <Facts
             facts={[
               ['State', <Status key="state" name={state.status} tone={TONES[state.status]} />],

@@ -1,5 +1,6 @@
 /** The form for a fault of a simulated marketplace, and the request that it sends. Pure. */
 import type { BeginFault } from '../api/local-operations.ts';
+import { wordsOf } from '../parts/format.ts';
 
 export type FaultValues = {
   kind: string;
@@ -25,6 +26,11 @@ export const FAULT_KINDS = [
   { value: 'payments-twice', label: 'Payments are reported twice' },
   { value: 'clock', label: 'The wall clock jumps' },
 ];
+
+/** Words of a kind of fault; an unknown kind keeps its name. */
+export function faultWords(kind: string): string {
+  return FAULT_KINDS.find(({ value }) => value === kind)?.label ?? wordsOf(kind);
+}
 
 const NODE_FAULTS: readonly string[] = ['dies', 'flap', 'slow', 'card'];
 const MINUTES = { field: 'lasts_minutes', label: 'Duration', name: 'minutes' };

@@ -79,7 +79,7 @@ const COLUMNS: readonly Column<FleetNode>[] = [
     title: 'Node',
     cell: ({ id, huid, executor_ip_address: address, simulated }) => (
       <>
-        {huid} · {address} {simulated ? <SimulatedMark /> : null}
+        {huid} · {address} <SimulatedMark isSimulated={simulated} />
         <div className="small">
           <NodeLink id={id} />
         </div>

@@ -1,3 +1,4 @@
+import { useIsSimulated } from '../session/session.tsx';
 import { wordsOf } from './format.ts';
 import type { Tone } from './tone.ts';
 
@@ -12,7 +13,8 @@ export function Status({ name, tone }: { name: string; tone: Tone }) {
   );
 }
 
-/** Marks values of simulated GPUs. */
-export function SimulatedMark() {
-  return <span className="tag">simulated</span>;
+/** Marks values of simulated GPUs, and those of all GPUs of a simulated marketplace. */
+export function SimulatedMark({ isSimulated }: { isSimulated: boolean }) {
+  const isMarketSimulated = useIsSimulated();
+  return isSimulated || isMarketSimulated ? <span className="tag">simulated</span> : null;
 }

@@ -83,7 +83,7 @@ function Charts({ history, gpu }: { history: PodMetricHistory; gpu: string }) {
   return (
     <>
       <div className="row">
-        {history.simulated ? <SimulatedMark /> : null}
+        <SimulatedMark isSimulated={history.simulated} />
         <span className="faint small">
           One value per {formatDuration(history.resolution * 1_000)}
         </span>

@@ -17,7 +17,7 @@ export function PodStatusLine({ pod }: PodTabProps) {
     <div>
       <Status name={status} tone={toneOf(status)} />
       {phase === null || phase === 'ready' ? null : <span className="faint"> {phase}</span>}{' '}
-      {executor.simulated ? <SimulatedMark /> : null}
+      <SimulatedMark isSimulated={executor.simulated} />
       <ReadyTime pod={pod} />
       {pod.deleted_at === undefined ? null : (
         <p>

@@ -64,7 +64,7 @@ function Charts({ history }: { history: NodeMetricHistory }) {
     <>
       {history.simulated ? (
         <p>
-          <SimulatedMark /> The GPUs of this node are simulated.
+          <SimulatedMark isSimulated /> The GPUs of this node are simulated.
         </p>
       ) : null}
       {history.stale ? (

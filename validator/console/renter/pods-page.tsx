@@ -46,7 +46,7 @@ const COLUMNS: readonly Column<PodListItemResponse>[] = [
     cell: ({ gpu_count: count, gpu_name: name, executor }) => (
       <>
         {count === '0' ? 'none' : `${count} × ${name}`}{' '}
-        {executor.simulated ? <SimulatedMark /> : null}
+        <SimulatedMark isSimulated={executor.simulated} />
       </>
     ),
   },

@@ -9,7 +9,7 @@ import { ThemeSelect } from '../parts/theme.tsx';
 import { paths } from '../paths.ts';
 import { type PageRoute, ROUTES } from '../routes.tsx';
 import { useApi } from '../session/queries.tsx';
-import { SessionProvider, useSession } from '../session/session.tsx';
+import { SessionProvider, useIsSimulated, useSession } from '../session/session.tsx';
 import { TicketExchange } from '../session/ticket-exchange.tsx';
 import { useAudiences } from './audiences.tsx';
 import { Navigation } from './navigation.tsx';
@@ -120,6 +120,8 @@ function Allowed({ route }: { route: PageRoute }) {
   const { audience, page: Content } = route;
   const { session } = useSession('user');
   const audiences = useAudiences();
+  const isSimulated = useIsSimulated();
+  if (route.isOfSimulation === true && !isSimulated) return <UnknownPage />;
   if (audiences.has(audience)) return <Content />;
   const from = encodeURIComponent(search === '' ? path : `${path}?${search}`);
   if (audience === 'provider')
@@ -140,6 +142,25 @@ function ForbiddenPage({ title }: { title: string }) {
       >
         {() => <p>An operator of the marketplace can set the role of your account.</p>}
       </QueryPanel>
+    </Page>
+  );
+}
+
+/** In place of a page that only a simulated marketplace has; any answer of the API tells whether it is one. */
+function UnknownPage() {
+  const { session } = useSession('user');
+  const hasSession = session !== null;
+  const account = useApi('GET /users/me', {}, { enabled: hasSession });
+  const version = useApi('GET /version', {}, { enabled: !hasSession });
+  if (account.data !== undefined || version.data !== undefined) return <NotFoundPage />;
+  const loading = { title: 'Marketplace', children: () => null };
+  return (
+    <Page title="Marketplace">
+      {hasSession ? (
+        <QueryPanel query={account} {...loading} />
+      ) : (
+        <QueryPanel query={version} {...loading} />
+      )}
     </Page>
   );
 }

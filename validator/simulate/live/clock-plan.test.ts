@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { afterStep, type ClockMode, endOfStep, PAUSED, statusOf } from './clock-plan.ts';
+import { afterStep, type ClockMode, endOfStep, noteOf, PAUSED, statusOf } from './clock-plan.ts';
 
 const RUNNING: ClockMode = { speed: 60, targetMs: null };
 const ADVANCING: ClockMode = { speed: null, targetMs: 9_000 };
@@ -26,6 +26,12 @@ it('ends an advance at its target, and then continues as before', () => {
   expect(afterStep({ speed: 60, targetMs: 9_000 }, 8_999).targetMs).toBe(9_000);
   expect(afterStep({ speed: 60, targetMs: 9_000 }, 9_000)).toEqual(RUNNING);
   expect(afterStep(PAUSED, 9_000)).toEqual(PAUSED);
+});
+
+it('explains a jump of the wall clock during an advance', () => {
+  expect(noteOf(0)).toBe(null);
+  expect(noteOf(-600_000)).toMatch(/set the wall clock back by 10 min .* is 10 min earlier than/);
+  expect(noteOf(90_000)).toMatch(/forward by 90 s .* later than/);
 });
 
 it('has a status', () => {

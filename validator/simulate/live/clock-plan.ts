@@ -46,6 +46,21 @@ export function afterStep(mode: ClockMode, nowMs: number): ClockMode {
   return hasArrived ? { ...mode, targetMs: null } : mode;
 }
 
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
+
+/** Explains the time at the end of an advance during which faults moved the wall clock by `jumpMs`; null without one. */
+export function noteOf(jumpMs: number): string | null {
+  if (jumpMs === 0) return null;
+  const ms = Math.abs(jumpMs);
+  const length = ms % MINUTE_MS === 0 ? `${ms / MINUTE_MS} min` : `${ms / SECOND_MS} s`;
+  const [way, difference] = jumpMs < 0 ? ['back', 'earlier'] : ['forward', 'later'];
+  return (
+    `A fault set the wall clock ${way} by ${length} during the advance. The advance still has its full length, so its ` +
+    `end on the clock is ${length} ${difference} than its start plus its length.`
+  );
+}
+
 export function statusOf(
   { speed, targetMs }: ClockMode,
   { isReachable }: Pick<Moment, 'isReachable'>,

@@ -1,6 +1,8 @@
 /** Routes below /api/_local: the clock, the faults and the latest events of a simulated marketplace, for operators. */
 import type { HttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import { huidOf } from '../../central/market/executors/executor-response.ts';
+import { noteOf } from './clock-plan.ts';
 import { BeginFault, ChangeClock, ClockState, EventList, FaultList } from './clock.schemas.ts';
 import type { Control } from './control.ts';
 
@@ -49,6 +51,7 @@ export function installClock(
         number,
         at: naiveUtc(atMs),
         kind,
+        executor_huid: nameOf(details.executor),
         details: Object.fromEntries(
           Object.entries(details).flatMap(([name, value]) =>
             value === undefined ? [] : [[name, value]],
@@ -58,8 +61,13 @@ export function installClock(
   }));
 }
 
+/** Name of a node; null without one. */
+function nameOf(executorId: string | null | undefined): string | null {
+  return executorId === null || executorId === undefined ? null : huidOf(executorId);
+}
+
 function clockOf(control: Control) {
-  const { status, speed, targetMs, nowMs, startedMs, events, violation } = control.state();
+  const { status, speed, targetMs, nowMs, startedMs, events, violation, jumpMs } = control.state();
   return {
     status,
     time: naiveUtc(nowMs),
@@ -68,6 +76,7 @@ function clockOf(control: Control) {
     speed,
     events,
     violation,
+    note: noteOf(jumpMs),
   };
 }
 
@@ -76,6 +85,7 @@ function faultsOf(control: Control) {
     faults: control.faults().map(({ kind, executor, region, sinceMs, untilMs }) => ({
       kind,
       executor_id: executor,
+      executor_huid: nameOf(executor),
       region,
       since: naiveUtc(sinceMs),
       until: naiveUtc(untilMs),

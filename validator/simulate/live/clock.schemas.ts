@@ -37,6 +37,8 @@ export const ClockState = z.object({
   events: z.int(),
   /** First violation of an invariant, which paused the clock; null without one. */
   violation: z.string().nullable(),
+  /** Explains the end of the present or last advance, if a fault moved the wall clock during it; otherwise null. */
+  note: z.string().nullable(),
 });
 
 const Minutes = z.int().min(1).max(MAX_FAULT_MINUTES);
@@ -68,6 +70,8 @@ export const FaultList = z.object({
       kind: z.string(),
       /** Id of the node; null for a fault of a region or a service. */
       executor_id: z.uuid().nullable(),
+      /** Readable name of the node; null without a node. */
+      executor_huid: z.string().nullable(),
       region: z.string().nullable(),
       since: NaiveTime,
       until: NaiveTime,
@@ -84,6 +88,8 @@ export const EventList = z.object({
       number: z.int(),
       at: NaiveTime,
       kind: z.string(),
+      /** Readable name of the node in `details`; null without a node. */
+      executor_huid: z.string().nullable(),
       /** Further members of the event, such as `pod` and `executor`. */
       details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
     }),

@@ -13,6 +13,8 @@ export type ControlState = DriverState & {
   /** Number of events since the start. */
   events: number;
   violation: string | null;
+  /** Milliseconds by which faults moved the wall clock during the present or last advance. */
+  jumpMs: number;
 };
 
 export type Control = {
@@ -91,6 +93,7 @@ export function createControl({ world, market, driver, active, latest }: Control
         ...state,
         targetMs: targetMs === null ? null : shown(targetMs),
         nowMs: clock.now(),
+        jumpMs: driver.jumpMs(),
         startedMs,
         events: journal.count(),
         violation: violation === null ? null : `${violation.invariant}: ${violation.what}`,

@@ -116,9 +116,25 @@ it('pauses at the first violation, once', async () => {
   expect(passedMs()).toBe(3 * HOUR_MS);
 });
 
+it('measures the jumps of the wall clock during an advance, and keeps them after its end', async () => {
+  const { clock, driver, passedMs, isPaused } = drive();
+  clock.jump(-HOUR_MS);
+  void clock.sleep(HOUR_MS).then(() => clock.jump(-600_000));
+  expect(driver.jumpMs()).toBe(0);
+  driver.advance(2 * HOUR_MS);
+  await eventually('the end', isPaused);
+  expect(passedMs()).toBe(2 * HOUR_MS);
+  expect(driver.jumpMs()).toBe(-600_000);
+  clock.jump(5_000);
+  expect(driver.jumpMs()).toBe(-600_000);
+  driver.advance(1);
+  await eventually('the end', isPaused);
+  expect(driver.jumpMs()).toBe(0);
+});
+
 it('ends with the error of a timer', async () => {
   const driver = startDriver({
-    clock: { steadyMs: () => 0, runUntil: () => Promise.reject(new Error('a timer failed')) },
+    clock: { steadyMs: () => 0, now: () => 0, runUntil: () => Promise.reject(new Error('a timer failed')) },
     real: systemClock,
     isReachable: () => true,
     hasFailed: () => false,

@@ -15,7 +15,7 @@ import {
 } from './clock-plan.ts';
 
 export type DriverParts = {
-  clock: Pick<EventClock, 'runUntil' | 'steadyMs'>;
+  clock: Pick<EventClock, 'runUntil' | 'steadyMs' | 'now'>;
   /** The clock of the host. */
   real: Pick<Clock, 'monotonicMs' | 'sleep'>;
   /** Returns false while no process of the central API runs. */
@@ -28,6 +28,8 @@ export type DriverState = ClockMode & { status: ClockStatus };
 
 export type Driver = {
   state(): DriverState;
+  /** Milliseconds by which faults have moved the wall clock during the present or last advance; negative for back. */
+  jumpMs(): number;
   /** Begins to run timers for `ms` simulated milliseconds. Throws `conflict` during an advance. */
   advance(ms: number): void;
   /** Stops the clock after the present timer, and cancels an advance. */
@@ -50,8 +52,15 @@ export function startDriver({ clock, real, isReachable, hasFailed }: DriverParts
   let isInterrupted = false;
   let isStopping = false;
   let isFailureHandled = false;
+  /** What the wall clock was ahead of the timers when the present or last advance began. */
+  let aheadMs = 0;
+  let lastJumpMs = 0;
+
+  const ahead = () => clock.now() - clock.steadyMs();
+  const jumpMs = () => (mode.targetMs === null ? lastJumpMs : ahead() - aheadMs);
 
   function change(next: ClockMode): void {
+    lastJumpMs = jumpMs();
     mode = next;
     isInterrupted = true;
   }
@@ -83,6 +92,7 @@ export function startDriver({ clock, real, isReachable, hasFailed }: DriverParts
         const isBack = !wasReachable && mode.targetMs === null && isReachable();
         return isInterrupted || isStopping || isBack;
       });
+      lastJumpMs = jumpMs();
       if (!isInterrupted) mode = afterStep(mode, clock.steadyMs());
       await real.sleep(STEP_MS);
     }
@@ -95,8 +105,10 @@ export function startDriver({ clock, real, isReachable, hasFailed }: DriverParts
     state: () => ({ ...mode, status: statusOf(mode, { isReachable: isReachable() }) }),
     advance(ms) {
       refuseDuringAdvance();
+      aheadMs = ahead();
       change({ ...mode, targetMs: clock.steadyMs() + ms });
     },
+    jumpMs,
     pause: () => change(PAUSED),
     run(speed) {
       refuseDuringAdvance();
