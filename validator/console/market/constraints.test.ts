@@ -8,11 +8,12 @@ import {
 } from './constraints.ts';
 
 it('names constraints and values for people', () => {
-  expect(nameOfConstraint('max_price_per_gpu_hour')).toBe('Highest price per GPU and hour');
+  expect(nameOfConstraint('max_price_per_gpu_hour')).toBe('Price per GPU, at most');
   expect(nameOfConstraint('a_new_one')).toBe('A new one');
   expect(textOfValue('price_lte', 2)).toBe('$2.00');
   expect(textOfValue('nvlink', true)).toBe('yes');
   expect(textOfValue('gpu_count', 4)).toBe('4');
+  expect(textOfValue('min_vram_gb', 24)).toBe('24 GB');
 });
 
 it('relaxes a constraint to the offered value, and removes it if the node does not report one', () => {

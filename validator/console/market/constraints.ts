@@ -1,6 +1,7 @@
 /** The constraints that the API applies to nodes: their names for people, and the relaxed value of a failed one. Pure. */
 import type { RentBySpecResponse } from '../api/api.gen.ts';
 import { formatUsd, wordsOf } from '../parts/format.ts';
+import { LABELS, UNITS } from './labels.ts';
 
 export type Funnel = NonNullable<RentBySpecResponse['funnel']>;
 export type Nearest = NonNullable<RentBySpecResponse['nearest']>;
@@ -9,26 +10,16 @@ type Value = Nearest[number]['offered'];
 /** Why no node meets a request. */
 export type Explanation = { funnel: Funnel; nearest: Nearest };
 
-const NAMES: Record<string, string> = {
+const NAMES: Readonly<Record<string, string>> = {
+  ...LABELS,
   offered: 'Free nodes',
   rentable: 'Free nodes',
-  price_lte: 'Highest price per GPU and hour',
-  max_price_per_gpu_hour: 'Highest price per GPU and hour',
-  price_per_hour_lte: 'Highest price of a node per hour',
-  gpu_count_gte: 'Free GPUs',
-  gpu_count: 'GPUs',
-  gpu_type: 'GPU type',
-  min_vram_gb: 'Memory of each GPU (GB)',
-  min_cpus: 'Processors',
-  min_ram_gb: 'Memory (GB)',
-  min_disk_gb: 'Free disk (GB)',
-  min_reliability: 'Reliability',
-  min_download_mbps: 'Download speed (Mbit/s)',
-  max_distance_mile: 'Distance (miles)',
-  max_check_age_minutes: 'Age of the last check (minutes)',
-  bookmarked: 'Bookmarked nodes only',
+  // Only the API has a field for it.
+  min_download_mbps: 'Download speed, at least',
 };
+const UNIT_NAMES: Readonly<Record<string, string>> = { ...UNITS, min_download_mbps: 'Mbit/s' };
 
+/** Returns the label of the constraint's field. */
 export function nameOfConstraint(constraint: string): string {
   return NAMES[constraint] ?? wordsOf(constraint);
 }
@@ -36,7 +27,9 @@ export function nameOfConstraint(constraint: string): string {
 export function textOfValue(constraint: string, value: Value): string {
   if (typeof value === 'number' && constraint.includes('price')) return formatUsd(value);
   if (value === true) return 'yes';
-  return value === false ? 'no' : String(value);
+  if (value === false) return 'no';
+  const unit = typeof value === 'number' ? UNIT_NAMES[constraint] : undefined;
+  return unit === undefined ? String(value) : `${value} ${unit}`;
 }
 
 /**

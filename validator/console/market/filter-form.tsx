@@ -10,6 +10,7 @@ import {
   type UrlFilters,
   urlFiltersOf,
 } from './filters.ts';
+import { LABELS } from './labels.ts';
 
 type FilterFormProps = {
   state: UrlFilters;
@@ -41,49 +42,49 @@ export function FilterForm({ state, error, onChange }: FilterFormProps) {
           <NumberField
             form={fields}
             name="gpu_count_gte"
-            label="Free GPUs, at least"
+            label={LABELS.gpu_count_gte}
             min={1}
             step={1}
           />
           <NumberField
             form={fields}
             name="min_vram_gb"
-            label="Memory of each GPU, at least"
+            label={LABELS.min_vram_gb}
             unit="GB"
             min={0}
           />
           <NumberField
             form={fields}
             name="price_lte"
-            label="Price per GPU, at most"
+            label={LABELS.price_lte}
             unit="$/h"
             min={0}
           />
           <NumberField
             form={fields}
             name="price_per_hour_lte"
-            label="Total price, at most"
+            label={LABELS.price_per_hour_lte}
             unit="$/h"
             min={0}
           />
           <TextField
             form={fields}
             name="country"
-            label="Country"
+            label={LABELS.country}
             hint="Code or English name."
             maxLength={200}
           />
           <NumberField
             form={fields}
             name="min_reliability"
-            label="Reliability, at least"
+            label={LABELS.min_reliability}
             min={0}
             max={1}
             hint="From 0 to 1, over 30 days."
           />
         </div>
         <MoreFilters form={fields} />
-        <CheckboxField form={fields} name="bookmarked" label="Bookmarked nodes only" />
+        <CheckboxField form={fields} name="bookmarked" label={LABELS.bookmarked} />
       </Form>
     </div>
   );
@@ -96,14 +97,14 @@ function MoreFilters({ form }: FieldsProps) {
     <details>
       <summary>More filters: place, processors, memory, disk, last check</summary>
       <div className="filter-grid">
-        <TextField form={form} name="region" label="Region" maxLength={200} />
-        <NumberField form={form} name="min_cpus" label="Processors, at least" min={0} step={1} />
-        <NumberField form={form} name="min_ram_gb" label="Memory, at least" unit="GB" min={0} />
-        <NumberField form={form} name="min_disk_gb" label="Free disk, at least" unit="GB" min={0} />
+        <TextField form={form} name="region" label={LABELS.region} maxLength={200} />
+        <NumberField form={form} name="min_cpus" label={LABELS.min_cpus} min={0} step={1} />
+        <NumberField form={form} name="min_ram_gb" label={LABELS.min_ram_gb} unit="GB" min={0} />
+        <NumberField form={form} name="min_disk_gb" label={LABELS.min_disk_gb} unit="GB" min={0} />
         <NumberField
           form={form}
           name="max_check_age_minutes"
-          label="Age of the last check, at most"
+          label={LABELS.max_check_age_minutes}
           unit="minutes"
           min={1}
           step={1}
@@ -111,7 +112,7 @@ function MoreFilters({ form }: FieldsProps) {
         <NumberField
           form={form}
           name="max_distance_mile"
-          label="Distance, at most"
+          label={LABELS.max_distance_mile}
           unit="miles"
           min={0}
           hint="From the place below."
@@ -155,7 +156,7 @@ function GpuTypeField({ form }: FieldsProps) {
     <SelectField
       form={form}
       name="gpu_type"
-      label="GPU type"
+      label={LABELS.gpu_type}
       options={[{ value: '', label: 'Any' }, ...all.map((type) => ({ value: type, label: type }))]}
     />
   );

@@ -59,12 +59,14 @@ function NearestNode({
   entry: Nearest[number];
   onRelax: WhyNothingFitsProps['onRelax'];
 }) {
-  const { constraint, requested, offered, executor_id: id } = entry;
+  const { constraint, requested, offered, executor_id: id, executor_huid: huid } = entry;
   const name = nameOfConstraint(constraint);
   const value = relaxedValue(entry);
   return (
     <>
-      <Link href={paths.node(id)}>Node {id.slice(0, 8)}</Link>
+      <Link href={paths.node(id)} title={id}>
+        {huid}
+      </Link>
       <span>
         {name}: you request {textOfValue(constraint, requested)}, the node offers{' '}
         {textOfValue(constraint, offered)}.
