@@ -4,6 +4,7 @@ import { Link } from 'wouter';
 import type { PodDetailResponse } from '../api/api.gen.ts';
 import { Panel } from '../parts/panel.tsx';
 import { paths } from '../paths.ts';
+import { isDeleted } from '../renter/pod-actions.ts';
 import { LogPane } from './log-pane.tsx';
 import { LogSettingsBar, startOf, useLogSettings } from './log-settings.tsx';
 import { DEFAULT_START } from './log-start.ts';
@@ -13,7 +14,7 @@ export function PodLogs({ pod }: { pod: PodDetailResponse }) {
   const [settings, change] = useLogSettings();
   const [attempt, setAttempt] = useState(0);
   // Lines that were read before the deletion stay on the screen.
-  const [hasLog] = useState(pod.status !== 'DELETING' && pod.status !== 'DELETED');
+  const [hasLog] = useState(!isDeleted(pod.status));
   if (!hasLog) {
     return (
       <Panel title="Log">

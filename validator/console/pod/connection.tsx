@@ -4,10 +4,12 @@ import { CopyButton } from '../parts/copy-button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import { Panel } from '../parts/panel.tsx';
 import { paths } from '../paths.ts';
+import { isDeleted } from '../renter/pod-actions.ts';
 import type { PodTabProps } from '../renter/pod-page.tsx';
 
-/** Commands and addresses that reach a pod: SSH, ports and notebook. */
+/** Commands and addresses that reach a pod: SSH, ports and notebook. For a deleted pod, what is left of it. */
 export function Connection({ pod }: PodTabProps) {
+  if (isDeleted(pod.status)) return <Remains pod={pod} />;
   const { ssh_connect_cmd: ssh, known_hosts: knownHosts, jupyter_url: notebook, ssh_keys } = pod;
   return (
     <Panel title="Connect">
@@ -31,8 +33,27 @@ export function Connection({ pod }: PodTabProps) {
   );
 }
 
+function Remains({ pod: { id, status } }: PodTabProps) {
+  return (
+    <Panel title={status === 'DELETING' ? 'The pod is being deleted' : 'The pod is deleted'}>
+      <p>Its addresses, SSH access and log do not exist any more. These pages stay:</p>
+      <ul>
+        <li>
+          <Link href={paths.pod(id, 'cost')}>Statement</Link>: what the pod has cost
+        </li>
+        <li>
+          <Link href={paths.pod(id, 'backups')}>Backups</Link>: restore one into another pod
+        </li>
+        <li>
+          <Link href={paths.pod(id, 'events')}>Events</Link> and{' '}
+          <Link href={paths.pod(id, 'metrics')}>metrics</Link>
+        </li>
+      </ul>
+    </Panel>
+  );
+}
+
 function reasonWithout({ status }: PodTabProps['pod']): string {
-  if (status === 'DELETED' || status === 'DELETING') return 'The pod is deleted.';
   if (status === 'RUNNING') return 'The pod runs without SSH. Use the terminal, or add an SSH key.';
   return 'The pod can be reached over SSH when it runs.';
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PodListItemResponse } from '../api/api.gen.ts';
-import { attentionOf, isChanging, mayDo, POD_ACTIONS, type PodStatus } from './pod-actions.ts';
+import { attentionOf, isChanging, isDeleted, mayDo, POD_ACTIONS, type PodStatus } from './pod-actions.ts';
 
 const pod = (members: Partial<PodListItemResponse>) =>
   ({
@@ -15,6 +15,11 @@ describe('actions', () => {
   it('allows every action on a running pod and none on a deleted one', () => {
     expect(POD_ACTIONS.filter((action) => mayDo('RUNNING', action))).toEqual(POD_ACTIONS);
     expect(POD_ACTIONS.filter((action) => mayDo('DELETED', action))).toEqual([]);
+    expect([isDeleted('DELETING'), isDeleted('DELETED'), isDeleted('STOPPED')]).toEqual([
+      true,
+      true,
+      false,
+    ]);
   });
 
   it.each<PodStatus>([

@@ -53,6 +53,11 @@ export function toneOf(status: PodStatus): Tone {
   return TONES[status];
 }
 
+/** True from the accepted deletion on: nothing reaches the pod any more. */
+export function isDeleted(status: PodStatus): boolean {
+  return status === 'DELETING' || status === 'DELETED';
+}
+
 /** Statuses that end by themselves within minutes; pages read such pods often. */
 export function isChanging(status: PodStatus): boolean {
   return TONES[status] === 'busy';

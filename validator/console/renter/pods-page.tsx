@@ -1,5 +1,7 @@
+import type { UseQueryResult } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
 import { Link } from 'wouter';
-import type { PodListItemResponse } from '../api/api.gen.ts';
+import type { PodHistoryResponse, PodListItemResponse } from '../api/api.gen.ts';
 import { Money } from '../parts/amounts.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
 import { wordsOf } from '../parts/format.ts';
@@ -10,6 +12,7 @@ import { Time } from '../parts/time.tsx';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { paths } from '../paths.ts';
 import { useApi } from '../session/queries.tsx';
+import { idsOf, withLeaving } from './leaving-pods.ts';
 import { isChanging, toneOf } from './pod-actions.ts';
 import { PodButtons } from './pod-buttons.tsx';
 
@@ -67,47 +70,94 @@ const COLUMNS: readonly Column<PodListItemResponse>[] = [
 ];
 
 export function PodsPage() {
-  const [{ favorites }, change] = useUrlState(DEFAULTS);
-  const request = favorites ? { query: { only_favorites: true } } : {};
-  const pods = useApi('GET /pods', request, {
-    refetchMs: (rows) => (rows?.some(({ status }) => isChanging(status)) ? CHANGING_MS : STEADY_MS),
-  });
+  const [{ favorites }] = useUrlState(DEFAULTS);
   return (
     <Page title="Pods" actions={<Link href={paths.market}>Rent a pod</Link>}>
+      <Lists key={String(favorites)} isFavorites={favorites} />
+    </Page>
+  );
+}
+
+/** The live and the deleted pods. A pod moves from one list to the other, and is always in one of them. */
+function Lists({ isFavorites }: { isFavorites: boolean }) {
+  const [{ page }, change] = useUrlState(DEFAULTS);
+  // A pod that is being deleted stays in the first list until its node has removed it.
+  const query = { include_deleting: true, ...(isFavorites ? { only_favorites: true } : {}) };
+  const pods = useApi('GET /pods', { query }, {
+    refetchMs: (rows) => (rows?.some(({ status }) => isChanging(status)) ? CHANGING_MS : STEADY_MS),
+  });
+  const history = useApi(
+    'GET /pods/history',
+    { query: { page, limit: PAGE_SIZE } },
+    { refetchMs: STEADY_MS },
+  );
+  const left = useLeft(pods, history.refetch);
+  return (
+    <>
       <QueryPanel
         title="Running and stopped pods"
         query={pods}
-        isEmpty={({ length }) => length === 0}
-        empty={
-          <p>
-            You have no pods. <Link href={paths.market}>Choose a node</Link> to rent one.
-          </p>
-        }
         actions={
           <label className="row">
             <input
               type="checkbox"
-              checked={favorites}
+              checked={isFavorites}
               onChange={({ target }) => change({ favorites: target.checked })}
             />
             Favorites only
           </label>
         }
       >
-        {(rows) => (
-          <DataTable caption="Pods" columns={COLUMNS} rows={rows} rowKey={({ id }) => id} />
-        )}
+        {(rows) => <LivePods rows={withLeaving(rows, left)} />}
       </QueryPanel>
-      <DeletedPods />
-    </Page>
+      <DeletedPods history={history} page={page} onPage={(next) => change({ page: next })} />
+    </>
   );
 }
 
-function DeletedPods() {
-  const [{ page }, change] = useUrlState(DEFAULTS);
-  const query = { page, limit: PAGE_SIZE };
-  // A pod arrives here when its node has removed it, seconds after the request.
-  const history = useApi('GET /pods/history', { query }, { refetchMs: STEADY_MS });
+type Reading = Pick<UseQueryResult<PodListItemResponse[], Error>, 'data'>;
+type Rows = readonly PodListItemResponse[];
+
+/**
+ * Returns the pods that the list had before, until the list of deleted pods has been read again after a change. A pod
+ * that has left the first list is then in the second one.
+ */
+function useLeft({ data }: Reading, readHistory: () => Promise<unknown>): Rows {
+  const [settled, setSettled] = useState<{ ids: string; rows: Rows } | null>(null);
+  const ids = idsOf(data);
+  const isFirst = settled === null;
+  const isSettled = settled?.ids === ids;
+  useEffect(() => {
+    if (isSettled || !Array.isArray(data)) return;
+    let isOutdated = false;
+    void (isFirst ? Promise.resolve() : readHistory()).then(() => {
+      if (!isOutdated) setSettled({ ids, rows: data });
+    });
+    return () => {
+      isOutdated = true;
+    };
+  }, [isFirst, isSettled, ids, data, readHistory]);
+  return isSettled || settled === null ? [] : settled.rows;
+}
+
+function LivePods({ rows }: { rows: Rows }) {
+  if (rows.length === 0) {
+    return (
+      <p className="empty">
+        You have no pods. <Link href={paths.market}>Choose a node</Link> to rent one.
+      </p>
+    );
+  }
+  return <DataTable caption="Pods" columns={COLUMNS} rows={rows} rowKey={({ id }) => id} />;
+}
+
+type DeletedPodsProps = {
+  history: UseQueryResult<PodHistoryResponse, Error>;
+  page: number;
+  onPage: (page: number) => void;
+};
+
+function DeletedPods({ history, page, onPage }: DeletedPodsProps) {
   return (
     <QueryPanel
       title="Deleted pods"
@@ -141,12 +191,7 @@ function DeletedPods() {
               },
             ]}
           />
-          <Pager
-            page={page}
-            hasNext={hasNext}
-            total={total}
-            onPage={(next) => change({ page: next })}
-          />
+          <Pager page={page} hasNext={hasNext} total={total} onPage={onPage} />
         </>
       )}
     </QueryPanel>

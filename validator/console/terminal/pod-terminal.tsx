@@ -5,7 +5,7 @@ import { CopyButton } from '../parts/copy-button.tsx';
 import { FailureNotice } from '../parts/failure-notice.tsx';
 import { wordsOf } from '../parts/format.ts';
 import { Panel } from '../parts/panel.tsx';
-import { mayDo } from '../renter/pod-actions.ts';
+import { isDeleted, mayDo } from '../renter/pod-actions.ts';
 import { type ScreenActions, TerminalScreen } from './terminal-screen.tsx';
 import type { TerminalState } from './terminal-session.ts';
 
@@ -19,8 +19,8 @@ export function PodTerminal({ pod }: { pod: PodDetailResponse }) {
     return (
       <Panel title="Terminal">
         <p className="empty">
-          A terminal needs a running pod. This pod has the status “{wordsOf(pod.status)}”. The
-          terminal opens when the pod runs.
+          A terminal needs a running pod. This pod has the status “{wordsOf(pod.status)}”.
+          {isDeleted(pod.status) ? null : ' The terminal opens when the pod runs.'}
         </p>
       </Panel>
     );

@@ -75,6 +75,22 @@ it('shows a failed creation as deleted after 180 s', async () => {
   ]);
 });
 
+it('lists a pod that is being deleted on request, until it is in the history', async () => {
+  scene.host.removesAtOnce = false;
+  const id = await scene.running();
+  await scene.remove(id);
+  await scene.later();
+  const listed = async (query: string) => (await scene.call('GET', `/pods${query}`)).body;
+  expect(await listed('')).toEqual([]);
+  expect(await listed('?include_deleting=true')).toMatchObject([{ id, status: 'DELETING' }]);
+  expect((await history()).body.items).toEqual([]);
+  scene.host.pods.clear();
+  await scene.later();
+  await scene.later();
+  expect(await listed('?include_deleting=true')).toEqual([]);
+  expect((await history()).body.items).toMatchObject([{ id, status: 'DELETED' }]);
+});
+
 it('lists ended pods by page, most recently ended first', async () => {
   for (const name of ['a', 'b', 'c']) await ended(name);
   const live = await scene.running({ pod_name: 'live' });

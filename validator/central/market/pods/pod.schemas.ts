@@ -25,8 +25,12 @@ export const PodParams = z.object({ id: Uuid });
 
 export const PodListQuery = NodeFilterQuery.extend(
   described(
-    { only_favorites: z.stringbool().optional() },
-    { only_favorites: 'True selects only pods that the account marked as favorites.' },
+    { only_favorites: z.stringbool().optional(), include_deleting: z.stringbool().optional() },
+    {
+      only_favorites: 'True selects only pods that the account marked as favorites.',
+      include_deleting:
+        'True also lists pods that are being deleted, until their node has removed them. Then they are in `GET /pods/history`.',
+    },
   ),
 ).meta({ example: { gpu_count_gte: 1, only_favorites: false } });
 export type PodListQuery = z.output<typeof PodListQuery>;

@@ -21,7 +21,7 @@ import type {
   PodListItemResponse,
   PodListQuery,
 } from './pod.schemas.ts';
-import { countEnded, listEnded, listLiveOn, listVisible } from './pod.store.ts';
+import { countEnded, listEnded, listLiveOn, listUnendedOf, listVisible } from './pod.store.ts';
 import {
   FAILED_LISTED_MS,
   goneAtOf,
@@ -120,7 +120,10 @@ export function createPods(deps: PodsDeps) {
   return {
     async list(caller: UserIdentity, query: PodListQuery): Promise<PodListItemResponse[]> {
       assertPlace(query);
-      const pods = await listVisible(db, caller.accountId, clock.now() - FAILED_LISTED_MS);
+      const pods =
+        query.include_deleting === true
+          ? await listUnendedOf(db, caller.accountId)
+          : await listVisible(db, caller.accountId, clock.now() - FAILED_LISTED_MS);
       const executors = await findExecutors(db, [...new Set(pods.map((pod) => pod.executor_id))]);
       const byId = new Map(executors.map((executor) => [executor.id, executor]));
       const pairs = pods.flatMap((pod): PodOnNode[] => {

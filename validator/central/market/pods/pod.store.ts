@@ -51,6 +51,18 @@ export async function findKnown(db: Db, ids: readonly string[]): Promise<KnownPo
   return (await known(db, { ids: idsJson(ids) })).rows;
 }
 
+/** Pods of an account that have not ended, newest first. Their nodes may still have to remove some of them. */
+export async function listUnendedOf(db: Db, accountId: string): Promise<Pod[]> {
+  return db
+    .selectFrom('pods')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('ended_at', 'is', null)
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .execute();
+}
+
 /**
  * Pods in an account's list: pods that have not ended, except failed creations that failed before `failedSinceMs`.
  * Newest first.
