@@ -100,6 +100,69 @@ describe('a log', () => {
     await page.context().close();
   });
 
+  it('jumps to the only line that a search finds, and again when it has left the view', async () => {
+    write(300);
+    write(1, () => 'the needle');
+    write(300);
+    const page = await scene.open({ account });
+    await openLog(page);
+    await lineOf(page, last).waitFor();
+    const needle = page.getByText('the needle', { exact: true });
+    await page.getByLabel('Search').fill('the needle');
+    await needle.waitFor();
+    await page.getByText('Paused', { exact: true }).waitFor();
+    await view(page).focus();
+    await page.keyboard.press('Home');
+    await needle.waitFor({ state: 'detached' });
+    await page.getByLabel('Search').press('Enter');
+    await needle.waitFor();
+    await page.getByText('1 of 1 line').waitFor();
+    await page.context().close();
+  });
+
+  it('shows characters that change the direction of text by their codes, and copies them', async () => {
+    const text = 'safe \u202Egnp.exe\u2069 end';
+    write(1, () => text);
+    const page = await scene.open({ account });
+    await openLog(page, '?times=off');
+    const line = page.locator('.log-line', { hasText: 'gnp.exe' });
+    await line.waitFor();
+    const codes = line.locator('.log-code');
+    expect(await codes.evaluateAll('(all) => all.map(({ dataset }) => dataset.code)')).toEqual([
+      'U+202E',
+      'U+2069',
+    ]);
+    const shown = 'getComputedStyle(document.querySelector(".log-code"), "::before").content';
+    expect(await page.evaluate(shown)).toBe('"U+202E"');
+    expect(await line.textContent()).toBe(text);
+    // Without isolation, the override would put the end to the left of the file's name.
+    const left = (part: string) =>
+      page.evaluate(`(() => {
+        const walker = document.createTreeWalker(document.querySelector('.log-line'), 4);
+        for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+          const at = node.data.indexOf(${JSON.stringify(part)});
+          if (at === -1) continue;
+          const range = new Range();
+          range.setStart(node, at);
+          range.setEnd(node, at + 1);
+          return range.getBoundingClientRect().left;
+        }
+      })()`) as Promise<number>;
+    expect(await left('gnp')).toBeLessThan(await left('exe'));
+    expect(await left('exe')).toBeLessThan(await left('end'));
+    await page.context().close();
+  });
+
+  it('leads to the download where the browser has no clipboard', async () => {
+    write(3);
+    const page = await scene.open({ account });
+    await page.addInitScript('Object.defineProperty(navigator, "clipboard", { value: undefined })');
+    await openLog(page);
+    await page.getByRole('button', { name: 'Copy all lines' }).click();
+    await page.getByText('No clipboard: use Download').waitFor();
+    await page.context().close();
+  });
+
   it('continues after an interruption without a lost or repeated line, and marks a gap', async () => {
     write(5);
     const page = await scene.open({ account });

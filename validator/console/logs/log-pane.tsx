@@ -74,6 +74,11 @@ export function LogPane({ pods, start, settings, onRetry }: LogPaneProps) {
         <CopyButton
           text={() => feed.buffer.text((entry) => (isShown(entry) ? fileLine(entry) : null))}
           label="Copy all lines"
+          fallback={
+            pods.length === 1
+              ? 'No clipboard: use Download'
+              : 'No clipboard: open the log of one pod to download it'
+          }
         />
         {pods.length === 1 && onlyPod !== undefined ? (
           <LogDownload pod={onlyPod} start={start} />

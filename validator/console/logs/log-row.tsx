@@ -1,6 +1,7 @@
 import { memo, useState } from 'react';
 import { CopyButton } from '../parts/copy-button.tsx';
 import { Dialog } from '../parts/dialog.tsx';
+import { visibleParts } from './hidden-characters.ts';
 import type { LogEntry, LogLine } from './log-lines.ts';
 import { SHOWN_CHARS } from './log-rows.ts';
 import { type SearchTerm, searchParts } from './log-search.ts';
@@ -70,12 +71,31 @@ function shownParts(line: LogLine) {
 }
 
 function Hits({ text, term }: { text: string; term: SearchTerm | null }) {
-  if (term === null) return text;
+  if (term === null) return <Visible text={text} />;
   let at = 0;
   return searchParts(text, term).map((part) => {
     const key = at;
     at += part.text.length;
-    return part.isHit ? <mark key={key}>{part.text}</mark> : part.text;
+    const shown = <Visible key={key} text={part.text} />;
+    return part.isHit ? <mark key={key}>{shown}</mark> : shown;
+  });
+}
+
+/**
+ * A text in which characters without a picture have no effect and show their code, from the style sheet. A selection that
+ * is copied has the characters themselves.
+ */
+function Visible({ text }: { text: string }) {
+  let at = 0;
+  return visibleParts(text).map(({ text: part, code }) => {
+    const key = at;
+    at += part.length;
+    if (code === null) return part;
+    return (
+      <bdi key={key} className="log-code" data-code={code}>
+        {part}
+      </bdi>
+    );
   });
 }
 
@@ -89,7 +109,9 @@ function WholeLine({ line, hidden }: { line: LogLine; hidden: number }) {
       </button>
       <Dialog title="Line" isOpen={isOpen} onClose={() => setIsOpen(false)}>
         <CopyButton text={line.text} label="Copy the line" />
-        <pre className="log-whole">{line.text}</pre>
+        <pre className="log-whole">
+          <Visible text={line.text} />
+        </pre>
       </Dialog>
     </>
   );

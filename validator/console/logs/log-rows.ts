@@ -2,6 +2,7 @@
  * Rows of a view: the height of each entry in lines of text. The view has a fixed height per row, so that the position of
  * every entry is known without rendering it. Pure.
  */
+import { visibleLength } from './hidden-characters.ts';
 import type { LogBuffer } from './log-buffer.ts';
 import type { LogEntry } from './log-lines.ts';
 
@@ -92,6 +93,6 @@ export function createLogRows(buffer: LogBuffer, rules: RowRules) {
 function rowsOf(entry: LogEntry, { columns, isShown }: RowRules): number {
   if (!isShown(entry)) return 0;
   if (columns === null || entry.kind === 'mark') return 1;
-  const chars = Math.min(entry.text.length, SHOWN_CHARS);
+  const chars = visibleLength(entry.text.slice(0, SHOWN_CHARS));
   return Math.max(Math.ceil(chars / columns), 1);
 }

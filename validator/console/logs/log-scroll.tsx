@@ -1,6 +1,7 @@
 import { type RefObject, useEffect, useLayoutEffect, useReducer, useRef } from 'react';
 import type { LogFeed } from './log-feed.ts';
 import type { LogRows } from './log-rows.ts';
+import type { SearchHit } from './use-search.tsx';
 
 export type Size = { width: number; height: number };
 
@@ -12,8 +13,8 @@ type ScrollOptions = {
   cell: Size;
   /** Size of the visible part. */
   view: Size;
-  /** Number of the entry to which the view scrolls when it changes. */
-  hit: number | null;
+  /** The entry to which the view scrolls when it changes. */
+  hit: SearchHit | null;
 };
 
 /** Entry at the top of the view, and the pixels of it that are above. */
@@ -59,7 +60,7 @@ export function useLogScroll({ feed, rows, scroller, cell, view, hit }: ScrollOp
     if (!hasMoved && !isFound) return;
     const { number, offset } = anchor.current;
     const wanted = isFound
-      ? rows.rowOf(hit) * cell.height - view.height / 2
+      ? rows.rowOf(hit.number) * cell.height - view.height / 2
       : rows.rowOf(Math.max(number, first)) * cell.height + offset;
     element.scrollTop = wanted;
     remember(element.scrollTop);

@@ -16,6 +16,7 @@ import { createLogRows, type LogRows } from './log-rows.ts';
 import { type Size, useLogScroll } from './log-scroll.tsx';
 import type { SearchTerm } from './log-search.ts';
 import { TIME_CHARS, type TimeMode } from './log-times.ts';
+import type { SearchHit } from './use-search.tsx';
 
 type LogViewProps = {
   feed: LogFeed;
@@ -27,8 +28,8 @@ type LogViewProps = {
   /** Name of each pod, in a view of several pods. */
   podNames: readonly string[] | null;
   term: SearchTerm | null;
-  /** Number of the entry that the search has found; the view scrolls to it when it changes. */
-  hit: number | null;
+  /** The entry that the search has found; the view scrolls to it when it changes. */
+  hit: SearchHit | null;
 };
 
 /** Rows above and below the visible part, so that a fast scroll shows no empty space. */
@@ -80,7 +81,7 @@ export function LogView(props: LogViewProps) {
               times={times}
               pod={podNames === null ? null : (podNames[entry.source] ?? '')}
               term={term}
-              isCurrentHit={number === hit}
+              isCurrentHit={number === hit?.number}
             />
           ))}
         </div>

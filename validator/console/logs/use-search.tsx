@@ -4,13 +4,21 @@ import type { LogFeed } from './log-feed.ts';
 import type { LogEntry } from './log-lines.ts';
 import { createLogSearch, type LogSearch, type SearchTerm } from './log-search.ts';
 
+/** A new object for each jump, so that the view scrolls again to an entry that it has left. */
+export type SearchHit = {
+  /** Number of the entry. */
+  number: number;
+  /** False for the only hit of a new term, which the view shows by itself. */
+  isChosen: boolean;
+};
+
 export type UsedSearch = {
   term: SearchTerm | null;
   /** Lines with a hit so far. */
   count: number;
-  /** Number of the entry that is shown; null before the first one. */
-  hit: number | null;
-  /** Position of the shown hit, from 1; 0 without one. */
+  /** The entry to which the view scrolls; null before the first one. */
+  hit: SearchHit | null;
+  /** Position of the chosen hit, from 1; 0 without one. */
   ordinal: number;
   /** Shows the next (1) or previous (-1) hit. */
   go: (direction: 1 | -1) => void;
@@ -24,7 +32,7 @@ export function useSearch(
 ): UsedSearch {
   const [search, setSearch] = useState<LogSearch | null>(null);
   const [count, setCount] = useState(0);
-  const [hit, setHit] = useState<number | null>(null);
+  const [hit, setHit] = useState<SearchHit | null>(null);
   useEffect(() => {
     setHit(null);
     setCount(0);
@@ -32,9 +40,16 @@ export function useSearch(
     const created = createLogSearch(feed.buffer, term, isShown);
     setSearch(created);
     let cancel: (() => void) | null = null;
+    let isFirstPass = true;
     const step = () => {
       cancel = created.step() ? beforeNextFrame(step) : null;
       setCount(created.count());
+      if (cancel !== null || !isFirstPass) return;
+      isFirstPass = false;
+      const only = created.count() === 1 ? created.next(feed.buffer.end(), 1) : null;
+      if (only === null) return;
+      feed.pause();
+      setHit({ number: only, isChosen: false });
     };
     const plan = () => {
       cancel ??= beforeNextFrame(step);
@@ -51,14 +66,14 @@ export function useSearch(
     term,
     count,
     hit,
-    ordinal: hit === null ? 0 : (search?.ordinal(hit) ?? 0),
+    ordinal: hit?.isChosen === true ? (search?.ordinal(hit.number) ?? 0) : 0,
     go(direction) {
       if (search === null) return;
       const { buffer } = feed;
-      const next = search.next(hit ?? buffer.end(), direction);
+      const next = search.next(hit?.number ?? buffer.end(), direction);
       if (next === null) return;
       feed.pause();
-      setHit(next);
+      setHit({ number: next, isChosen: true });
     },
   };
 }

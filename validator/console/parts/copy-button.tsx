@@ -7,10 +7,12 @@ type CopyButtonProps = {
   /** The text, or a function that returns a large text when it is copied. */
   text: string | (() => string);
   label?: string;
+  /** What to do where the browser has no clipboard. */
+  fallback?: string;
 };
 
 /** Copies a text. The button shows whether the browser allowed it. */
-export function CopyButton({ text, label = 'Copy' }: CopyButtonProps) {
+export function CopyButton({ text, label = 'Copy', fallback }: CopyButtonProps) {
   const [result, setResult] = useState<string | null>(null);
   useEffect(() => (result === null ? undefined : after(SHOWN_MS, () => setResult(null))), [result]);
   const copy = () =>
@@ -20,7 +22,7 @@ export function CopyButton({ text, label = 'Copy' }: CopyButtonProps) {
       Promise.reject(new Error('no clipboard'))
     ).then(
       () => setResult('Copied'),
-      () => setResult('Select and copy it yourself'),
+      () => setResult(fallback ?? 'Select and copy it yourself'),
     );
   return (
     <button
