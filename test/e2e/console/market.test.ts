@@ -81,7 +81,7 @@ it('requests a node with the filters, and cancels the request', async () => {
 it('shows a node with its price range and whether it can be rented', async () => {
   const page = await scene.open({ account });
   await page.goto(`/market/${small.id}`);
-  await page.getByText('1 GPUs are free').waitFor();
+  await page.getByText('1 GPU is free').waitFor();
   await page.getByRole('heading', { name: 'Prices in the market' }).waitFor();
   await page.getByText('less than a day observed').waitFor();
   await expectAccessible(page);

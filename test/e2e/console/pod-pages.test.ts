@@ -164,10 +164,12 @@ it('adds and deletes a backup schedule', async () => {
 
 it('shows events as they happen, with their cause, and the statement with its intervals as CSV', async () => {
   const page = await openTab('events');
-  await page.getByText('Pod create success').waitFor();
-  await page.getByText('Pod reboot requested').waitFor({ state: 'detached' });
+  await page.getByText('The pod runs', { exact: true }).waitFor();
+  await page.getByText('Pod rented', { exact: true }).waitFor();
+  expect(await page.locator('.timeline').innerText()).not.toMatch(/lifecycle|user_initiated/i);
+  await page.getByText('Restart requested').waitFor({ state: 'detached' });
   await call('POST', `/pods/${podId}/reboot`);
-  await page.getByText('Pod reboot requested').waitFor();
+  await page.getByText('Restart requested').waitFor();
   await later();
   host.change(podId, { phase: 'running', reboots_done: 1 });
   await later();
@@ -233,12 +235,44 @@ it('keeps the page of a deleted pod, which the list of deleted pods links to', a
   await page.getByRole('link', { name: 'gone' }).click();
   await page.getByText('Deleted').first().waitFor();
   expect(await page.getByRole('button', { name: 'Restart' }).count()).toBe(0);
+  await page.getByRole('heading', { name: 'The pod is deleted' }).waitFor();
+  await page.getByRole('link', { name: 'Statement', exact: true }).first().waitFor();
+  expect(await page.getByText(/known_hosts|ssh root@/).count()).toBe(0);
+  expect(await page.getByRole('table', { name: 'Ports' }).count()).toBe(0);
   for (const tab of ['Metrics', 'Backups', 'Events', 'Cost', 'Settings']) {
     await page.getByRole('link', { name: tab, exact: true }).click();
     await expect.poll(() => page.getByText('Loading …').count()).toBe(0);
     await expectAccessible(page);
   }
   await page.getByText('nothing of it can be changed').waitFor();
+  expect(page.problems).toEqual([]);
+});
+
+it('keeps a pod in one of the lists while its node removes it', async () => {
+  host.removesAtOnce = false;
+  const id = await rent(nodeId, 'leaving');
+  const page = await scene.open({ account });
+  await page.goto('/pods');
+  const row = page.getByRole('table', { name: 'Pods', exact: true }).getByRole('row');
+  await row.filter({ hasText: 'leaving' }).getByRole('button', { name: 'Delete' }).waitFor();
+  await page.evaluate(`(() => {
+    const main = document.querySelector('main');
+    window.absent = 0;
+    new MutationObserver(() => {
+      if (!main.innerText.includes('leaving')) window.absent += 1;
+    }).observe(main, { childList: true, subtree: true, characterData: true });
+  })()`);
+  await row.filter({ hasText: 'leaving' }).getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click();
+  await row.filter({ hasText: 'leaving' }).getByText('Deleting').waitFor();
+  await later();
+  host.pods.delete(id);
+  await later();
+  host.removesAtOnce = true;
+  const deleted = page.getByRole('table', { name: 'Deleted pods' });
+  await deleted.getByRole('link', { name: 'leaving' }).waitFor();
+  await row.filter({ hasText: 'leaving' }).waitFor({ state: 'detached' });
+  expect(await page.evaluate('window.absent')).toBe(0);
   expect(page.problems).toEqual([]);
 });
 
@@ -255,6 +289,6 @@ it.each([
   await page.goto(`/pods/${podId}/cost`);
   await page.getByRole('alert').waitFor();
   await page.getByRole('link', { name: 'Events', exact: true }).click();
-  await page.getByText('Pod create success').waitFor();
+  await page.getByText('The pod runs', { exact: true }).waitFor();
   await page.unroute('**/statement');
 });

@@ -1,6 +1,6 @@
 import { Link } from 'wouter';
 import { Facts } from '../parts/facts.tsx';
-import { formatBytes } from '../parts/format.ts';
+import { formatBytes, formatCount } from '../parts/format.ts';
 import { Panel, QueryPanel } from '../parts/panel.tsx';
 import { SimulatedMark } from '../parts/status.tsx';
 import { Time } from '../parts/time.tsx';
@@ -67,7 +67,7 @@ export function NodeFacts({ node }: { node: Node }) {
           </span>,
         ],
         ['Price', <NodePrice key="price" node={node} />],
-        ['Smallest rental', `${node.min_gpu_count_for_rental ?? node.gpu_count} GPUs`],
+        ['Smallest rental', formatCount(node.min_gpu_count_for_rental ?? node.gpu_count, 'GPU')],
         ['Memory of each GPU', size(gpu?.capacity, MIB)],
         ['Processors', specs === undefined ? '–' : `${specs.cpu.count} × ${specs.cpu.model}`],
         ['Memory', size(specs?.ram.total, KIB)],

@@ -1,7 +1,7 @@
 import { Link, useParams } from 'wouter';
 import type { ReliabilityResponse } from '../api/api.gen.ts';
 import { Facts } from '../parts/facts.tsx';
-import { formatBytes, formatDuration } from '../parts/format.ts';
+import { formatBytes, formatCount, formatDuration } from '../parts/format.ts';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Status } from '../parts/status.tsx';
@@ -39,7 +39,7 @@ export function NodePage() {
             <p className="row">
               <Status name="rentable" tone="good" />
               <span>
-                {free} GPUs are free; a rental has at least {least}.
+                {formatCount(free, 'GPU')} {free === 1 ? 'is' : 'are'} free; a rental has at least {least}.
               </span>
               <Link href={paths.rentNode(id)}>Rent {name}</Link>
             </p>

@@ -145,10 +145,15 @@ function GpuField({ form, node }: { form: RentForm; node: Node | null }) {
       hint={
         node === null
           ? 'Empty for all GPUs of a node.'
-          : `${least} to ${node.available_gpu_count} are possible on this node; empty for ${least}.`
+          : possibleGpus(least ?? 1, node.available_gpu_count)
       }
     />
   );
+}
+
+function possibleGpus(least: number, most: number): string {
+  if (most <= least) return `A rental of this node has exactly ${least}.`;
+  return `${least} to ${most} are possible on this node; empty for ${least}.`;
 }
 
 /** When the pod stops by itself, and further options. */

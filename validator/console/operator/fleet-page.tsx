@@ -2,7 +2,7 @@ import type { FleetPage as Fleet } from '../api/api.gen.ts';
 import { NodeLink } from '../checks/verdict.tsx';
 import { Money } from '../parts/amounts.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
-import { wordsOf } from '../parts/format.ts';
+import { formatCount, wordsOf } from '../parts/format.ts';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { SearchField } from '../parts/search-field.tsx';
@@ -49,15 +49,16 @@ function Summary() {
       {(data) => (
         <>
           <p>
-            {data.nodes} nodes with {data.gpus} GPUs, of which {data.free_gpus} are free.{' '}
-            <strong>{data.free_not_rentable_gpus} free GPUs cannot be rented.</strong>
+            {formatCount(data.nodes, 'node')} with {formatCount(data.gpus, 'GPU')}.{' '}
+            {formatCount(data.free_gpus, 'GPU')} {data.free_gpus === 1 ? 'is' : 'are'} free.{' '}
+            <strong>{formatCount(data.free_not_rentable_gpus, 'free GPU')} cannot be rented.</strong>
           </p>
           <DataTable
             caption="Nodes by offer"
             rows={data.offers}
             rowKey={({ offer }) => offer}
             columns={[
-              { key: 'offer', title: 'Offer', cell: ({ offer }) => <OfferStatus offer={offer} /> },
+              { key: 'offer', title: 'Offer', cell: ({ offer, free_gpus: free }) => <OfferStatus offer={offer} freeGpus={free} /> },
               { key: 'nodes', title: 'Nodes', isNumber: true, cell: ({ nodes }) => nodes },
               { key: 'gpus', title: 'GPUs', isNumber: true, cell: ({ gpus }) => gpus },
               { key: 'free', title: 'Free GPUs', isNumber: true, cell: (row) => row.free_gpus },
@@ -69,7 +70,9 @@ function Summary() {
   );
 }
 
-function OfferStatus({ offer }: { offer: Offer }) {
+/** A node whose GPUs are all rented needs no attention. */
+function OfferStatus({ offer, freeGpus }: { offer: Offer; freeGpus: number }) {
+  if (offer === 'node_unavailable' && freeGpus === 0) return <Status name="Fully rented" tone="good" />;
   return <Status name={offer} tone={offer === 'rentable' ? 'good' : 'warn'} />;
 }
 
@@ -79,10 +82,8 @@ const COLUMNS: readonly Column<FleetNode>[] = [
     title: 'Node',
     cell: ({ id, huid, executor_ip_address: address, simulated }) => (
       <>
-        {huid} · {address} <SimulatedMark isSimulated={simulated} />
-        <div className="small">
-          <NodeLink id={id} />
-        </div>
+        <NodeLink id={id} huid={huid} /> <SimulatedMark isSimulated={simulated} />
+        <div className="small">{address}</div>
       </>
     ),
   },
@@ -107,9 +108,9 @@ const COLUMNS: readonly Column<FleetNode>[] = [
   {
     key: 'offer',
     title: 'Offer',
-    cell: ({ offer, reasons }) => (
+    cell: ({ offer, reasons, free_gpu_count: free }) => (
       <>
-        <OfferStatus offer={offer} />
+        <OfferStatus offer={offer} freeGpus={free} />
         {reasons.map(({ code, message }) => (
           <div key={code} className="small">
             {message}

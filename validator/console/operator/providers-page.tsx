@@ -28,7 +28,7 @@ const COLUMNS: readonly Column<ProviderRow>[] = [
   {
     key: 'gpus',
     title: 'GPUs',
-    cell: (row) => `${row.free_gpus} of ${row.gpus} free on ${row.nodes} nodes`,
+    cell: (row) => `${row.free_gpus} of ${row.gpus} free on ${formatCount(row.nodes, 'node')}`,
   },
   { key: 'unpaid', title: 'Unpaid', isNumber: true, cell: (row) => <Money usd={row.unpaid} /> },
   {
@@ -103,7 +103,7 @@ function BanButton({ provider: { hotkey, banned, nodes } }: { provider: Provider
       action="Unban"
       onConfirm={(reason) => unban.mutateAsync({ params, body: { reason } })}
     >
-      <p>Renters can rent the {nodes} nodes of the provider again.</p>
+      <p>Renters can rent the provider’s {formatCount(nodes, 'node')} again.</p>
     </ReasonDialog>
   ) : (
     <ReasonDialog
@@ -114,7 +114,7 @@ function BanButton({ provider: { hotkey, banned, nodes } }: { provider: Provider
       isDangerous
       onConfirm={(reason) => ban.mutateAsync({ params, body: { reason } })}
     >
-      <p>The market does not offer the {nodes} nodes of the provider until the ban ends.</p>
+      <p>The market does not offer the provider’s {formatCount(nodes, 'node')} until the ban ends.</p>
     </ReasonDialog>
   );
 }

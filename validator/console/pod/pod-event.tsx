@@ -1,9 +1,9 @@
 import { Link } from 'wouter';
 import type { AccountEvent } from '../api/api.gen.ts';
-import { wordsOf } from '../parts/format.ts';
 import type { TimelineEntry } from '../parts/timeline.tsx';
 import { paths } from '../paths.ts';
 import { toneOfEvent } from './event-tone.ts';
+import { eventWords } from './event-words.ts';
 import { remedyOf } from './remedies.ts';
 
 const ACTORS: Record<AccountEvent['actor']['auth'], string> = {
@@ -16,20 +16,16 @@ const ACTORS: Record<AccountEvent['actor']['auth'], string> = {
 
 /** An event of a pod with its cause, its actor and what to do about it. */
 export function podEventEntry(event: AccountEvent): TimelineEntry {
-  const { id, created_at: at, sub_event_type: type, from_status: from, to_status: to } = event;
+  const { id, created_at: at, sub_event_type: type } = event;
+  const { title, change } = eventWords(event);
   return {
     key: id,
     at,
     tone: toneOfEvent(type),
-    title: wordsOf(type),
+    title,
     detail: (
       <>
-        {to === null ? null : (
-          <div className="small">
-            {from === null ? null : `${wordsOf(from)} → `}
-            {wordsOf(to)}
-          </div>
-        )}
+        {change === null ? null : <div className="small">{change}</div>}
         <Cause event={event} />
         <div className="faint small">by {actorOf(event)}</div>
       </>
@@ -37,17 +33,13 @@ export function podEventEntry(event: AccountEvent): TimelineEntry {
   };
 }
 
-function Cause({ event: { reason, error, detail } }: { event: AccountEvent }) {
-  const remedy = remedyOf(reason);
-  const text = error ?? detail;
+function Cause({ event }: { event: AccountEvent }) {
+  const remedy = remedyOf(event.reason);
+  const { reason, note } = eventWords(event);
   return (
     <>
-      {reason === null ? null : (
-        <div>
-          {wordsOf(reason)} <code className="faint">{reason}</code>
-        </div>
-      )}
-      {text === null ? null : <div>{text}</div>}
+      {reason === null ? null : <div title={event.reason ?? undefined}>{reason}</div>}
+      {note === null ? null : <div>{note}</div>}
       {remedy === null ? null : <div className="small">{remedy}</div>}
     </>
   );

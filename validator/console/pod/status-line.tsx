@@ -1,10 +1,11 @@
 import { Link } from 'wouter';
-import { formatDuration, wordsOf } from '../parts/format.ts';
+import { formatDuration } from '../parts/format.ts';
 import { SimulatedMark, Status } from '../parts/status.tsx';
 import { Time } from '../parts/time.tsx';
 import { paths } from '../paths.ts';
 import { attentionOf, toneOf } from '../renter/pod-actions.ts';
 import type { PodTabProps } from '../renter/pod-page.tsx';
+import { reasonWords } from './event-words.ts';
 import { remedyOf } from './remedies.ts';
 import { basisOf } from './start-steps.ts';
 
@@ -21,8 +22,8 @@ export function PodStatusLine({ pod }: PodTabProps) {
       <ReadyTime pod={pod} />
       {pod.deleted_at === undefined ? null : (
         <p>
-          Deleted <Time value={pod.deleted_at} />
-          {reason === null ? null : `: ${wordsOf(reason).toLowerCase()}`}.{' '}
+          Deleted at <Time value={pod.deleted_at} />.{' '}
+          {reason === null ? null : <span title={reason}>{reasonWords(reason)}</span>}{' '}
           <Link href={paths.market}>Rent a pod</Link>
         </p>
       )}

@@ -2,11 +2,11 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { AccountEvent } from '../api/api.gen.ts';
-import { wordsOf } from '../parts/format.ts';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Timeline, type TimelineEntry } from '../parts/timeline.tsx';
 import { paths } from '../paths.ts';
 import { toneOfEvent } from '../pod/event-tone.ts';
+import { eventWords } from '../pod/event-words.ts';
 import { useApi } from '../session/queries.tsx';
 import { useAccountEvents } from '../session/use-account-events.tsx';
 
@@ -46,13 +46,14 @@ function merge(arrived: readonly AccountEvent[], stored: readonly AccountEvent[]
 
 function entryOf(event: AccountEvent): TimelineEntry {
   const { id, created_at: at, sub_event_type: type, pod_id: podId, pod_name: name } = event;
+  const { title, reason, note } = eventWords(event);
   return {
     key: id,
     at,
     tone: toneOfEvent(type),
     title: (
       <>
-        {wordsOf(type)}
+        {title}
         {podId === null ? null : (
           <>
             : <Link href={paths.pod(podId)}>{name ?? podId}</Link>
@@ -60,6 +61,6 @@ function entryOf(event: AccountEvent): TimelineEntry {
         )}
       </>
     ),
-    detail: event.error ?? event.detail,
+    detail: [reason, note].filter((text) => text !== null).join(' ') || null,
   };
 }

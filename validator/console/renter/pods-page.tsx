@@ -4,13 +4,13 @@ import { Link } from 'wouter';
 import type { PodHistoryResponse, PodListItemResponse } from '../api/api.gen.ts';
 import { Money } from '../parts/amounts.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
-import { wordsOf } from '../parts/format.ts';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { SimulatedMark, Status } from '../parts/status.tsx';
 import { Time } from '../parts/time.tsx';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { paths } from '../paths.ts';
+import { reasonWords } from '../pod/event-words.ts';
 import { useApi } from '../session/queries.tsx';
 import { idsOf, withLeaving } from './leaving-pods.ts';
 import { isChanging, toneOf } from './pod-actions.ts';
@@ -181,7 +181,7 @@ function DeletedPods({ history, page, onPage }: DeletedPodsProps) {
               {
                 key: 'reason',
                 title: 'Reason',
-                cell: ({ reason_code: reason }) => (reason === null ? '–' : wordsOf(reason)),
+                cell: ({ reason_code: reason }) => (reason === null ? '–' : reasonWords(reason)),
               },
               {
                 key: 'spent',
