@@ -52,6 +52,25 @@ it.each(['light', 'dark'] as const)(
   },
 );
 
+it('has no test clock, because the marketplace is not simulated', async () => {
+  for (const visitor of [account, undefined]) {
+    const page = await scene.open(visitor === undefined ? {} : { account: visitor });
+    await page.goto('/operator/clock');
+    await page.getByRole('heading', { name: 'Page not found', exact: true }).waitFor();
+    expect(await page.getByText('Operators only').count()).toBe(0);
+    expect(page.problems).toEqual([]);
+  }
+});
+
+it('shows times relative to the clock of the server, although that of the browser is behind', async () => {
+  const page = await scene.open({ account });
+  await page.addInitScript('const now = Date.now; Date.now = () => now() - 150_000;');
+  await page.goto('/pods');
+  const rented = page.getByRole('table', { name: 'Pods', exact: true }).locator('time');
+  await rented.first().waitFor();
+  expect(await rented.first().innerText()).toMatch(/^(?:now|\d+ (?:s|min) ago)$/);
+});
+
 it('shows a name with markup as text, and the pod with its connection', async () => {
   const page = await scene.open({ account });
   await page.goto('/pods');

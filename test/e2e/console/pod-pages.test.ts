@@ -124,6 +124,12 @@ it('makes a backup, shows its progress, verifies it and restores it', async () =
   host.operations.finish(backupId);
   await later();
   await page.getByText('Completed').waitFor();
+  // The name of the folder is in one line.
+  const lines = `(() => {
+    const path = document.querySelector('table code.path');
+    return path.offsetHeight / parseFloat(getComputedStyle(path).lineHeight);
+  })()`;
+  expect(await page.evaluate(lines)).toBeLessThan(1.5);
 
   await page.getByRole('button', { name: 'Restore', exact: true }).click();
   const folder = page.getByLabel('Folder in the pod');
@@ -267,6 +273,7 @@ it('keeps a pod in one of the lists while its node removes it', async () => {
   await row.filter({ hasText: 'leaving' }).getByText('Deleting').waitFor();
   await later();
   host.pods.delete(id);
+  await later();
   await later();
   host.removesAtOnce = true;
   const deleted = page.getByRole('table', { name: 'Deleted pods' });

@@ -40,6 +40,8 @@ export type ClientPorts = {
   origin: string;
   /** Session token; null without a session. */
   token(): string | null;
+  /** Called with the header `Date` of each response. */
+  onDate?(text: string | null): void;
   /** Called with the time of each response of a simulated marketplace. */
   onSimulatedTime?(text: string): void;
   /** Called for a response 401 or 419 to a request with `token`. */
@@ -107,6 +109,7 @@ async function send(ports: ClientPorts, path: string, init: RequestInit): Promis
     if (init.signal?.aborted) throw error;
     throw unreachable();
   }
+  ports.onDate?.(response.headers.get('Date'));
   const simulatedTime = response.headers.get('X-Simulated-Time');
   if (simulatedTime !== null) ports.onSimulatedTime?.(simulatedTime);
   if (response.ok) return response;

@@ -1,4 +1,5 @@
-/** Time of the server: that of a simulated marketplace differs from the browser's. */
+/** Time of the server: that of a simulated marketplace differs from the browser's, and the browser's may be wrong. */
+import { offsetOf } from '../api/server-date.ts';
 import { browserMs, parseApiTime } from './clock.ts';
 
 const SIMULATION_EVENT = 'podwright-simulation';
@@ -15,6 +16,15 @@ export function recordSimulatedTime(text: string): void {
   if (isFirst) window.dispatchEvent(new Event(SIMULATION_EVENT));
 }
 
+/** Stores in the page what the server's clock is ahead of the browser's, from the header `Date` of a response. */
+export function recordServerDate(text: string | null): void {
+  document.documentElement.dataset['serverOffsetMs'] = String(offsetOf(text, browserMs()));
+}
+
+function serverOffsetMs(): number {
+  return Number(document.documentElement.dataset['serverOffsetMs'] ?? 0);
+}
+
 /** Returns true once the server has answered with a simulated time. */
 export function isSimulated(): boolean {
   return simulatedMs() !== null;
@@ -26,13 +36,13 @@ export function subscribeSimulation(notify: () => void): () => void {
   return () => window.removeEventListener(SIMULATION_EVENT, notify);
 }
 
-/** Returns the time of a simulated marketplace as of its newest answer; null if the browser's time is right. */
+/** Returns the time of a simulated marketplace as of its newest answer; null in a real marketplace. */
 function simulatedMs(): number | null {
   const text = document.documentElement.dataset['simulatedMs'];
   return text === undefined ? null : Number(text);
 }
 
-/** Returns the present time, which is simulated if that of the marketplace is. */
+/** Returns the present time of the server, which is simulated if that of the marketplace is. */
 export function nowMs(): number {
-  return simulatedMs() ?? browserMs();
+  return simulatedMs() ?? browserMs() + serverOffsetMs();
 }

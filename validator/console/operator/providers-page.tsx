@@ -1,6 +1,7 @@
 import type { OperatorProviderPage } from '../api/api.gen.ts';
 import { Money } from '../parts/amounts.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
+import { formatCount } from '../parts/format.ts';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { SearchField } from '../parts/search-field.tsx';

@@ -5,6 +5,7 @@ import { Bytes } from '../parts/amounts.tsx';
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
 import { Dialog } from '../parts/dialog.tsx';
+import { FolderPath } from '../parts/folder-path.tsx';
 import { formatCount } from '../parts/format.ts';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Status } from '../parts/status.tsx';
@@ -144,7 +145,7 @@ const COLUMNS: readonly Column<BackupLog>[] = [
   {
     key: 'path',
     title: 'Folder',
-    cell: ({ backup_path: path }) => <code>{path}</code>,
+    cell: ({ backup_path: path }) => <FolderPath path={path} />,
   },
   {
     key: 'size',

@@ -1,6 +1,7 @@
 import type { RestoreLogResponse } from '../api/api.gen.ts';
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
+import { FolderPath } from '../parts/folder-path.tsx';
 import { formatCount } from '../parts/format.ts';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
@@ -30,7 +31,7 @@ const COLUMNS: readonly Column<RestoreLogResponse>[] = [
       </>
     ),
   },
-  { key: 'path', title: 'Folder', cell: ({ restore_path: path }) => <code>{path}</code> },
+  { key: 'path', title: 'Folder', cell: ({ restore_path: path }) => <FolderPath path={path} /> },
   {
     key: 'mode',
     title: 'Mode',

@@ -6,6 +6,7 @@ import { QueryPanel } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { useAction, useApi } from '../session/queries.tsx';
+import { clientWords } from './client-words.ts';
 
 const PAGE_SIZE = 20;
 const DEFAULTS = { page: 1 };
@@ -16,7 +17,8 @@ const COLUMNS: readonly Column<Session>[] = [
     title: 'Program',
     cell: ({ client, current }) => (
       <>
-        {client ?? 'unknown'} {current ? <span className="tag">this session</span> : null}
+        {client === null ? 'unknown' : <span title={client}>{clientWords(client)}</span>}{' '}
+        {current ? <span className="tag">this session</span> : null}
       </>
     ),
   },

@@ -10,7 +10,12 @@ import {
 } from 'react';
 import { type Client, createClient } from '../api/client.ts';
 import { isRepeated } from '../api/failure.ts';
-import { isSimulated, recordSimulatedTime, subscribeSimulation } from '../browser/server-time.ts';
+import {
+  isSimulated,
+  recordServerDate,
+  recordSimulatedTime,
+  subscribeSimulation,
+} from '../browser/server-time.ts';
 import {
   createSessionStore,
   type Session,
@@ -71,6 +76,7 @@ function callerOf(kind: SessionKind): Caller {
     fetch: (input, init) => window.fetch(input, init),
     origin: '',
     token: () => store.get().session?.token ?? null,
+    onDate: recordServerDate,
     onSimulatedTime: recordSimulatedTime,
     onExpired: store.expire,
   });
