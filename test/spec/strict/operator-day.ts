@@ -144,6 +144,7 @@ const Queues = z.object({
 });
 const UnknownPod = z.object({
   executor_id: z.uuid(),
+  executor_huid: z.string(),
   pod_id: z.uuid(),
   kind: z.enum(['missing', 'newer']),
   generation: z.int(),
@@ -162,6 +163,7 @@ const Drift = z.object({
       kind: z.string(),
       corrected: z.boolean(),
       executor_id: z.uuid(),
+      executor_huid: z.string(),
       pod_id: z.uuid(),
       at: z.string(),
     }),

@@ -1,5 +1,6 @@
 /** Waiting work by kind, and differences between nodes and pods that the sync found. */
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
+import { huidOf } from '../market/executors/executor-response.ts';
 import { countDrift, driftBefore } from '../market/pods/drift.ts';
 import type { Database } from '../platform/database/tables.ts';
 import { readBacklog } from '../platform/metrics/backlog.job.ts';
@@ -43,6 +44,7 @@ export function createQueues({ db, clock }: { db: Database; clock: Clock }) {
         last_day: await countDrift(db, clock.now() - DAY_MS),
         entries: entries.map(({ at_ms: atMs, ...entry }) => ({
           ...entry,
+          executor_huid: huidOf(entry.executor_id),
           corrected: entry.kind !== 'pod_unknown',
           at: naiveUtc(atMs),
         })),

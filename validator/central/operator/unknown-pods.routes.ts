@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { described } from '#shared/api/described.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
+import { huidOf } from '../market/executors/executor-response.ts';
 import type { Decision, UnknownPods } from '../market/pods/unknown-pods.ts';
 import { MAX_REASON_CHARS, requireReason } from '../platform/audit/audit.service.ts';
 import type { UnknownPod } from '../platform/database/tables.ts';
@@ -21,6 +22,7 @@ const UnknownPodResponse = z
     described(
       {
         executor_id: z.uuid(),
+        executor_huid: z.string(),
         pod_id: z.uuid(),
         kind: z.enum(['missing', 'newer']),
         generation: z.int(),
@@ -32,6 +34,7 @@ const UnknownPodResponse = z
       },
       {
         executor_id: 'Id of the node.',
+        executor_huid: 'Readable name of the node.',
         pod_id: 'Id of the pod.',
         kind: '`missing`: the database has no such pod on the node; `newer`: the database has an older generation of the pod.',
         generation: 'Generation of the pod on the node.',
@@ -161,6 +164,7 @@ function decisionOf(request: Request): Decision {
 function responseOf({ created_at, found_at, remove_requested_at, ...pod }: UnknownPod) {
   return {
     ...pod,
+    executor_huid: huidOf(pod.executor_id),
     created_at: naiveUtc(created_at),
     found_at: naiveUtc(found_at),
     remove_requested_at: remove_requested_at === null ? null : naiveUtc(remove_requested_at),
