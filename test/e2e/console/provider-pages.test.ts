@@ -214,3 +214,39 @@ it('an expired session requests a log-in over the page, whose typed input stays'
   await page.getByRole('dialog', { name: 'Your provider session has ended' }).waitFor();
   expect(await page.getByLabel('IP address').inputValue()).toBe('203.0.113.7');
 });
+
+it('shows earnings whose parts add up, with the names of the nodes', async () => {
+  const { market } = scene;
+  for (let minute = 0; minute < 3; minute += 1) {
+    for (let step = 0; step < 6; step += 1) {
+      await market.clock.advance(10_000);
+      await market.sync();
+    }
+    await market.central.meterPods();
+  }
+  const page = await open();
+  await page.goto('/provider/earnings');
+  const microOf = (text: string) => Math.round(Number(text.replaceAll(/[$,]/g, '')) * 1_000_000);
+  const rows = (table: string) =>
+    page.getByRole('table', { name: table, exact: true }).locator('tbody tr');
+  const earned = async (table: string) => {
+    await rows(table).first().waitFor();
+    const texts = await rows(table).locator('td[data-title=Earned]').allInnerTexts();
+    return texts.map(microOf);
+  };
+  const sum = (amounts: readonly number[]) => amounts.reduce((all, each) => all + each, 0);
+  const parts = await earned('Earnings');
+  const [posted = 0, unposted = 0] = parts;
+  expect(unposted).toBeGreaterThan(0);
+  expect(sum(await earned('Earnings by node'))).toBe(posted);
+  expect(sum(await earned('Statement'))).toBe(posted);
+  const total = page
+    .locator('dl.facts > div', { has: page.getByText('Earned', { exact: true }) })
+    .locator('dd');
+  expect(microOf(await total.innerText())).toBe(sum(parts));
+  const { huid } = (await market.call('GET', `/executors/${nodeId}`)).body;
+  await rows('Earnings by node').getByRole('link', { name: huid }).waitFor();
+  await rows('Statement').getByRole('link', { name: huid }).waitFor();
+  await expectAccessible(page);
+  expect(page.problems).toEqual([]);
+});

@@ -46,6 +46,9 @@ async function opened(path: string, heading: string): Promise<ConsolePage> {
 
 const button = (page: ConsolePage, name: string) => page.getByRole('button', { name, exact: true });
 
+/** Micro-dollars of an amount such as `-$1,234.567890`. */
+const microOf = (text: string) => Math.round(Number(text.replaceAll(/[$,]/g, '')) * 1_000_000);
+
 /** The field for a name. */
 const named = (page: ConsolePage) => page.getByLabel('Name', { exact: true });
 
@@ -178,6 +181,33 @@ describe('money', () => {
     await button(page, 'Save as CSV').click();
     expect((await saved).suggestedFilename()).toBe('journal.csv');
     await page.getByText(/lines are saved\./).waitFor();
+    expect(page.problems).toEqual([]);
+  });
+
+  it('adds up: the journal, the use since the last posting and the balance', async () => {
+    const { market } = scene;
+    await market.central.meterPods();
+    await market.clock.advance(20_000);
+    await market.sync();
+    const page = await opened('/money', 'Money');
+    const fact = async (name: string) =>
+      microOf(
+        await page
+          .locator('dl.facts > div', { has: page.getByText(name, { exact: true }) })
+          .locator('dd')
+          .innerText(),
+      );
+    const journal = page.getByRole('table', { name: 'Journal' });
+    const newest = journal.locator('tbody tr').first().locator('td').last();
+    await expect
+      .poll(async () => microOf(await newest.innerText()) - (await fact('Balance of the journal')))
+      .toBe(0);
+    const unposted = await fact('Used since the last posting');
+    expect(unposted).toBeLessThan(0);
+    expect((await fact('Balance of the journal')) + unposted).toBe(await fact('Balance'));
+    expect((await fact('Balance')) - (await fact('Reserved for new pods'))).toBe(
+      await fact('Available'),
+    );
     expect(page.problems).toEqual([]);
   });
 
