@@ -10,9 +10,9 @@ import { SimulatedMark, Status } from '../parts/status.tsx';
 import { Time } from '../parts/time.tsx';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { useApi } from '../session/queries.tsx';
+import { fleetText, type Offer, offerStatus } from './offer-status.ts';
 
 type FleetNode = Fleet['nodes'][number];
-type Offer = FleetNode['offer'];
 
 const PAGE_SIZE = 50;
 const DEFAULTS = { page: 1, q: '', offer: '', free: false, unchecked: 0 };
@@ -49,8 +49,7 @@ function Summary() {
       {(data) => (
         <>
           <p>
-            {formatCount(data.nodes, 'node')} with {formatCount(data.gpus, 'GPU')}.{' '}
-            {formatCount(data.free_gpus, 'GPU')} {data.free_gpus === 1 ? 'is' : 'are'} free.{' '}
+            {fleetText(data.nodes, data.gpus, data.free_gpus)}{' '}
             <strong>{formatCount(data.free_not_rentable_gpus, 'free GPU')} cannot be rented.</strong>
           </p>
           <DataTable
@@ -70,10 +69,8 @@ function Summary() {
   );
 }
 
-/** A node whose GPUs are all rented needs no attention. */
 function OfferStatus({ offer, freeGpus }: { offer: Offer; freeGpus: number }) {
-  if (offer === 'node_unavailable' && freeGpus === 0) return <Status name="Fully rented" tone="good" />;
-  return <Status name={offer} tone={offer === 'rentable' ? 'good' : 'warn'} />;
+  return <Status {...offerStatus(offer, freeGpus)} />;
 }
 
 const COLUMNS: readonly Column<FleetNode>[] = [
