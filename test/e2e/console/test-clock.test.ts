@@ -100,7 +100,7 @@ it('begins a fault of a node, and shows it until its end', async () => {
 });
 
 it('explains the end of an advance during which the wall clock jumped', async () => {
-  await page.getByLabel('Fault').selectOption('clock');
+  await page.getByRole('combobox', { name: 'Fault', exact: true }).selectOption('clock');
   await page.getByLabel('Jump').fill('-600');
   await button('Begin the fault').click();
   await button('Advance 1 h').click();
