@@ -10,7 +10,7 @@ export type VisiblePart = { text: string; code: string | null };
 const HIDDEN =
   /[\u00AD\u061C\u180E\u200B\u200E\u200F\u2028-\u202E\u2060-\u206F\uFEFF\uFFF9-\uFFFB\u{E0000}-\u{E007F}]/u;
 const ALL_HIDDEN = new RegExp(HIDDEN.source, 'gu');
-/** Characters by which `U+202E` is longer than the character that it stands for. */
+/** Characters by which `U+202E` is longer than the character that it names. */
 const CODE_CHARS = 5;
 
 /** Splits a text so that characters without a picture are parts of their own. Together the parts are the text. */

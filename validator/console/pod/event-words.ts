@@ -92,7 +92,7 @@ const REASONS: Readonly<Record<string, string>> = {
   health_failed: 'The container has ended or does not answer.',
 };
 
-/** The actor of the event already says that a person requested it. */
+/** The actor of the event already shows that a person requested it. */
 const REQUESTED = 'user_initiated';
 
 /** Returns the words of an event. Names that this version does not know are shown as words. */
