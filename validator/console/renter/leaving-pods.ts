@@ -3,9 +3,13 @@ import type { PodListItemResponse } from '../api/api.gen.ts';
 
 type Pods = readonly PodListItemResponse[];
 
-/** Rows of the list, followed by those of `before` that have left it. The latter are deleted. */
-export function withLeaving(rows: Pods, before: Pods): PodListItemResponse[] {
-  const ids = new Set(rows.map(({ id }) => id));
+/** Rows of the list, followed by those of `before` that are in neither list. The latter are deleted. */
+export function withLeaving(
+  rows: Pods,
+  before: Pods,
+  deleted: readonly { id: string }[],
+): PodListItemResponse[] {
+  const ids = new Set([...rows, ...deleted].map(({ id }) => id));
   const left = before.filter(({ id }) => !ids.has(id));
   return [...rows, ...left.map((pod) => ({ ...pod, status: 'DELETED' as const, phase: null }))];
 }

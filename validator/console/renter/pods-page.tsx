@@ -108,7 +108,7 @@ function Lists({ isFavorites }: { isFavorites: boolean }) {
           </label>
         }
       >
-        {(rows) => <LivePods rows={withLeaving(rows, left)} />}
+        {(rows) => <LivePods rows={withLeaving(rows, left, history.data?.items ?? [])} />}
       </QueryPanel>
       <DeletedPods history={history} page={page} onPage={(next) => change({ page: next })} />
     </>
