@@ -10,7 +10,6 @@ import {
   type UrlFilters,
   urlFiltersOf,
 } from './filters.ts';
-import { LABELS } from './labels.ts';
 
 type FilterFormProps = {
   state: UrlFilters;
@@ -42,49 +41,49 @@ export function FilterForm({ state, error, onChange }: FilterFormProps) {
           <NumberField
             form={fields}
             name="gpu_count_gte"
-            label={LABELS.gpu_count_gte}
+            label="Free GPUs, at least"
             min={1}
             step={1}
           />
           <NumberField
             form={fields}
             name="min_vram_gb"
-            label={LABELS.min_vram_gb}
+            label="Memory of each GPU, at least"
             unit="GB"
             min={0}
           />
           <NumberField
             form={fields}
             name="price_lte"
-            label={LABELS.price_lte}
+            label="Price per GPU, at most"
             unit="$/h"
             min={0}
           />
           <NumberField
             form={fields}
             name="price_per_hour_lte"
-            label={LABELS.price_per_hour_lte}
+            label="Total price, at most"
             unit="$/h"
             min={0}
           />
           <TextField
             form={fields}
             name="country"
-            label={LABELS.country}
+            label="Country"
             hint="Code or English name."
             maxLength={200}
           />
           <NumberField
             form={fields}
             name="min_reliability"
-            label={LABELS.min_reliability}
+            label="Reliability, at least"
             min={0}
             max={1}
             hint="From 0 to 1, over 30 days."
           />
         </div>
         <MoreFilters form={fields} />
-        <CheckboxField form={fields} name="bookmarked" label={LABELS.bookmarked} />
+        <CheckboxField form={fields} name="bookmarked" label="Bookmarked nodes only" />
       </Form>
     </div>
   );
@@ -97,14 +96,14 @@ function MoreFilters({ form }: FieldsProps) {
     <details>
       <summary>More filters: place, processors, memory, disk, last check</summary>
       <div className="filter-grid">
-        <TextField form={form} name="region" label={LABELS.region} maxLength={200} />
-        <NumberField form={form} name="min_cpus" label={LABELS.min_cpus} min={0} step={1} />
-        <NumberField form={form} name="min_ram_gb" label={LABELS.min_ram_gb} unit="GB" min={0} />
-        <NumberField form={form} name="min_disk_gb" label={LABELS.min_disk_gb} unit="GB" min={0} />
+        <TextField form={form} name="region" label="Region" maxLength={200} />
+        <NumberField form={form} name="min_cpus" label="Processors, at least" min={0} step={1} />
+        <NumberField form={form} name="min_ram_gb" label="Memory, at least" unit="GB" min={0} />
+        <NumberField form={form} name="min_disk_gb" label="Free disk, at least" unit="GB" min={0} />
         <NumberField
           form={form}
           name="max_check_age_minutes"
-          label={LABELS.max_check_age_minutes}
+          label="Age of the last check, at most"
           unit="minutes"
           min={1}
           step={1}
@@ -112,7 +111,7 @@ function MoreFilters({ form }: FieldsProps) {
         <NumberField
           form={form}
           name="max_distance_mile"
-          label={LABELS.max_distance_mile}
+          label="Distance, at most"
           unit="miles"
           min={0}
           hint="From the place below."
@@ -156,7 +155,7 @@ function GpuTypeField({ form }: FieldsProps) {
     <SelectField
       form={form}
       name="gpu_type"
-      label={LABELS.gpu_type}
+      label="GPU type"
       options={[{ value: '', label: 'Any' }, ...all.map((type) => ({ value: type, label: type }))]}
     />
   );

@@ -1,4 +1,4 @@
-/** Labels of the fields that select nodes, so that forms and explanations have the same words. */
+/** Labels of the fields that select nodes, for explanations. A test compares them with the forms. */
 export const LABELS = {
   gpu_type: 'GPU type',
   gpu_count: 'GPUs',
@@ -18,7 +18,7 @@ export const LABELS = {
   bookmarked: 'Bookmarked nodes only',
 } as const;
 
-/** Units of the fields with a number. */
+/** Units of these fields. */
 export const UNITS = {
   min_vram_gb: 'GB',
   min_ram_gb: 'GB',

@@ -1,6 +1,5 @@
 import { NumberField, TextField } from '../parts/fields.tsx';
 import type { FormState } from '../parts/form.tsx';
-import { LABELS } from './labels.ts';
 import type { UrlSpec } from './spec.ts';
 
 type SpecFieldsProps = {
@@ -33,33 +32,33 @@ export function SpecFields({ form, state, onChange }: SpecFieldsProps) {
   };
   return (
     <div className="filter-grid">
-      <TextField form={fields} name="gpu_type" label={LABELS.gpu_type} hint="For example H100." />
+      <TextField form={fields} name="gpu_type" label="GPU type" hint="For example H100." />
       <NumberField
         form={fields}
         name="min_vram_gb"
-        label={LABELS.min_vram_gb}
+        label="Memory of each GPU, at least"
         unit="GB"
         min={0}
       />
       <NumberField
         form={fields}
         name="max_price_per_gpu_hour"
-        label={LABELS.max_price_per_gpu_hour}
+        label="Price per GPU, at most"
         unit="$/h"
         min={0}
       />
-      <TextField form={fields} name="country" label={LABELS.country} hint="Code or English name." />
+      <TextField form={fields} name="country" label="Country" hint="Code or English name." />
       <NumberField
         form={fields}
         name="min_reliability"
-        label={LABELS.min_reliability}
+        label="Reliability, at least"
         min={0}
         max={1}
         hint="From 0 to 1, over 30 days."
       />
-      <NumberField form={fields} name="min_cpus" label={LABELS.min_cpus} min={0} step={1} />
-      <NumberField form={fields} name="min_ram_gb" label={LABELS.min_ram_gb} unit="GB" min={0} />
-      <NumberField form={fields} name="min_disk_gb" label={LABELS.min_disk_gb} unit="GB" min={0} />
+      <NumberField form={fields} name="min_cpus" label="Processors, at least" min={0} step={1} />
+      <NumberField form={fields} name="min_ram_gb" label="Memory, at least" unit="GB" min={0} />
+      <NumberField form={fields} name="min_disk_gb" label="Free disk, at least" unit="GB" min={0} />
     </div>
   );
 }
