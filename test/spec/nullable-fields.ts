@@ -459,7 +459,11 @@ const PROVIDERS: readonly NullableFields[] = [
     'gpu_count hourly_budget country notes fulfilled_executor_id',
     'the request does not state this value, or is not fulfilled',
   ),
-  row('BillingRow', 'pod_id gross_usd fee_usd net_usd unposted', 'the row belongs to another provider'),
+  row(
+    'BillingRow',
+    'pod_id gross_usd fee_usd net_usd unposted',
+    'the row belongs to another provider',
+  ),
 ];
 
 const VALIDATORS: readonly NullableFields[] = [

@@ -56,9 +56,7 @@ it('explains why nothing fits; one click relaxes the filter to the offered value
   const page = await scene.open({ account });
   await page.goto('/market?price_lte=0.5');
   await page.getByText('No node fits.').waitFor();
-  await page
-    .getByRole('button', { name: /^Set “Price per GPU, at most” to \$0\.80$/ })
-    .click();
+  await page.getByRole('button', { name: /^Set “Price per GPU, at most” to \$0\.80$/ }).click();
   await page.getByText('1 entry').waitFor();
   expect(page.url()).toContain('price_lte=0.8');
   // Explanations name a filter as its field.

@@ -169,7 +169,9 @@ export async function readEarnings(scene: DayScene): Promise<void> {
   await call('GET /billing', portal.many(portal.OwnBilling), { headers });
   await call(
     'GET /billing/nodes',
-    portal.many(portal.NodeEarnings).extend({ sum: portal.EarningsSum, unposted: portal.EarningsSum }),
+    portal
+      .many(portal.NodeEarnings)
+      .extend({ sum: portal.EarningsSum, unposted: portal.EarningsSum }),
     { headers },
   );
   const at = { params: { hotkey } };

@@ -12,6 +12,12 @@ export function parseApiTime(text: string): number | null {
   return Number.isNaN(epochMs) ? null : epochMs;
 }
 
+/** Parses the header `Date` of a response to milliseconds since the epoch; null if it is not a date. */
+export function parseHttpDate(text: string | null): number | null {
+  const epochMs = Date.parse(text ?? '');
+  return Number.isNaN(epochMs) ? null : epochMs;
+}
+
 /** Parses the value of a field `datetime-local`, which is local time, to milliseconds since the epoch. */
 export function parseLocalTime(text: string): number | null {
   const epochMs = new Date(text).getTime();

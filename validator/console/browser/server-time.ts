@@ -1,6 +1,6 @@
 /** Time of the server: that of a simulated marketplace differs from the browser's, and the browser's may be wrong. */
 import { offsetOf } from '../api/server-date.ts';
-import { browserMs, parseApiTime } from './clock.ts';
+import { browserMs, parseApiTime, parseHttpDate } from './clock.ts';
 
 const SIMULATION_EVENT = 'podwright-simulation';
 
@@ -18,7 +18,9 @@ export function recordSimulatedTime(text: string): void {
 
 /** Stores in the page what the server's clock is ahead of the browser's, from the header `Date` of a response. */
 export function recordServerDate(text: string | null): void {
-  document.documentElement.dataset['serverOffsetMs'] = String(offsetOf(text, browserMs()));
+  document.documentElement.dataset['serverOffsetMs'] = String(
+    offsetOf(parseHttpDate(text), browserMs()),
+  );
 }
 
 function serverOffsetMs(): number {

@@ -111,7 +111,8 @@ export function CyclePage() {
                   title: 'GPUs',
                   cell: (row) => (
                     <>
-                      {row.gpu_count} × {row.gpu_model} <SimulatedMark isSimulated={row.simulated} />
+                      {row.gpu_count} × {row.gpu_model}{' '}
+                      <SimulatedMark isSimulated={row.simulated} />
                     </>
                   ),
                 },

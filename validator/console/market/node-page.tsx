@@ -39,7 +39,8 @@ export function NodePage() {
             <p className="row">
               <Status name="rentable" tone="good" />
               <span>
-                {formatCount(free, 'GPU')} {free === 1 ? 'is' : 'are'} free; a rental has at least {least}.
+                {formatCount(free, 'GPU')} {free === 1 ? 'is' : 'are'} free; a rental has at least{' '}
+                {least}.
               </span>
               <Link href={paths.rentNode(id)}>Rent {name}</Link>
             </p>

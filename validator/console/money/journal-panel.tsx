@@ -16,14 +16,7 @@ import { useUrlState } from '../parts/use-url-state.tsx';
 import { paths } from '../paths.ts';
 import { useApi } from '../session/queries.tsx';
 import { useClient } from '../session/session.tsx';
-import {
-  CSV_LINES,
-  newestMicro,
-  podOf,
-  postedMicro,
-  readJournalCsv,
-  titleOf,
-} from './journal.ts';
+import { CSV_LINES, newestMicro, podOf, postedMicro, readJournalCsv, titleOf } from './journal.ts';
 import { PodStatementView } from './pod-statement.tsx';
 
 const PAGE_SIZE = 25;

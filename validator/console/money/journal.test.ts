@@ -1,13 +1,6 @@
 import { expect, it } from 'vitest';
 import type { LedgerLine } from '../api/api.gen.ts';
-import {
-  CSV_LINES,
-  newestMicro,
-  podOf,
-  postedMicro,
-  readJournalCsv,
-  titleOf,
-} from './journal.ts';
+import { CSV_LINES, newestMicro, podOf, postedMicro, readJournalCsv, titleOf } from './journal.ts';
 
 it.each([
   ['usage', 'pod-1:17', 'pod-1'],

@@ -33,7 +33,10 @@ function Balance({ user }: { user: User }) {
   return (
     <Facts
       facts={[
-        ['Balance of the journal', <Money key="posted" usd={user.balance + user.unposted} isExact />],
+        [
+          'Balance of the journal',
+          <Money key="posted" usd={user.balance + user.unposted} isExact />,
+        ],
         ['Used since the last posting', <Money key="unposted" usd={0 - user.unposted} isExact />],
         ['Balance', <Money key="balance" usd={user.balance} isExact />],
         ['Reserved for new pods', <Money key="held" usd={user.held} isExact />],

@@ -40,7 +40,12 @@ const COLUMNS: readonly Column<Interval>[] = [
       </>
     ),
   },
-  { key: 'amount', title: 'Amount', isNumber: true, cell: ({ amount }) => <Money usd={amount} isExact /> },
+  {
+    key: 'amount',
+    title: 'Amount',
+    isNumber: true,
+    cell: ({ amount }) => <Money usd={amount} isExact />,
+  },
 ];
 
 /** The cost of a pod: its total and its metered intervals, oldest first. */

@@ -31,7 +31,11 @@ export function DifferencesPage() {
 
 const UNKNOWN_COLUMNS: readonly Column<UnknownPod>[] = [
   { key: 'pod', title: 'Pod', cell: ({ pod_id: id }) => <code>{id}</code> },
-  { key: 'node', title: 'Node', cell: ({ executor_id: id, executor_huid: huid }) => <NodeLink id={id} huid={huid} /> },
+  {
+    key: 'node',
+    title: 'Node',
+    cell: ({ executor_id: id, executor_huid: huid }) => <NodeLink id={id} huid={huid} />,
+  },
   {
     key: 'kind',
     title: 'Difference',
@@ -138,7 +142,11 @@ const KINDS: Record<Difference['kind'], string> = {
 const DIFFERENCE_COLUMNS: readonly Column<Difference>[] = [
   { key: 'kind', title: 'Difference', cell: ({ kind }) => KINDS[kind] },
   { key: 'at', title: 'Found', cell: ({ at }) => <Time value={at} /> },
-  { key: 'node', title: 'Node', cell: ({ executor_id: id, executor_huid: huid }) => <NodeLink id={id} huid={huid} /> },
+  {
+    key: 'node',
+    title: 'Node',
+    cell: ({ executor_id: id, executor_huid: huid }) => <NodeLink id={id} huid={huid} />,
+  },
   { key: 'pod', title: 'Pod', cell: ({ pod_id: id }) => <code>{id}</code> },
   {
     key: 'state',

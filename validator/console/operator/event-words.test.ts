@@ -6,13 +6,26 @@ const NODE = '00000000-0000-4000-8000-0000000000e1';
 const CASES: [string, MarketEvent['details'], string, string[]][] = [
   [
     'rented',
-    { actor: 'renter-3', pod: NODE, executor: NODE, gpus: 2, minutes: 95, price_uusd_per_hour: 680_000 },
+    {
+      actor: 'renter-3',
+      pod: NODE,
+      executor: NODE,
+      gpus: 2,
+      minutes: 95,
+      price_uusd_per_hour: 680_000,
+    },
     'renter-3 rented a pod',
     ['2 GPUs', 'for about 1 h 35 min', '$0.68 per hour'],
   ],
   [
     'refused',
-    { actor: 'renter-1', code: 'no_executor_matches_spec', constraint: 'gpu_count', gpu: null, gpus: 1 },
+    {
+      actor: 'renter-1',
+      code: 'no_executor_matches_spec',
+      constraint: 'gpu_count',
+      gpu: null,
+      gpus: 1,
+    },
     'renter-1 found no node',
     ['No executor matches spec', 'No node met “GPUs”', '1 GPU'],
   ],
@@ -23,7 +36,12 @@ const CASES: [string, MarketEvent['details'], string, string[]][] = [
     'provider-2 changed the price',
     ['$1.25 per GPU and hour'],
   ],
-  ['fault-dies', { executor: NODE, lasts_ms: 1_800_000 }, 'Fault: A node is down and loses its pods', ['lasts 30 min']],
+  [
+    'fault-dies',
+    { executor: NODE, lasts_ms: 1_800_000 },
+    'Fault: A node is down and loses its pods',
+    ['lasts 30 min'],
+  ],
   ['fault-clock', { by_s: -600 }, 'Fault: The wall clock jumps', ['back by 10 min']],
   ['repair', { executor: NODE, fault: 'flap' }, 'Fault ended: A node does not respond', []],
   [

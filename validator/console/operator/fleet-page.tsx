@@ -50,14 +50,20 @@ function Summary() {
         <>
           <p>
             {fleetText(data.nodes, data.gpus, data.free_gpus)}{' '}
-            <strong>{formatCount(data.free_not_rentable_gpus, 'free GPU')} cannot be rented.</strong>
+            <strong>
+              {formatCount(data.free_not_rentable_gpus, 'free GPU')} cannot be rented.
+            </strong>
           </p>
           <DataTable
             caption="Nodes by offer"
             rows={data.offers}
             rowKey={({ offer }) => offer}
             columns={[
-              { key: 'offer', title: 'Offer', cell: ({ offer, free_gpus: free }) => <OfferStatus offer={offer} freeGpus={free} /> },
+              {
+                key: 'offer',
+                title: 'Offer',
+                cell: ({ offer, free_gpus: free }) => <OfferStatus offer={offer} freeGpus={free} />,
+              },
               { key: 'nodes', title: 'Nodes', isNumber: true, cell: ({ nodes }) => nodes },
               { key: 'gpus', title: 'GPUs', isNumber: true, cell: ({ gpus }) => gpus },
               { key: 'free', title: 'Free GPUs', isNumber: true, cell: (row) => row.free_gpus },

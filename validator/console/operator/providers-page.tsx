@@ -115,7 +115,9 @@ function BanButton({ provider: { hotkey, banned, nodes } }: { provider: Provider
       isDangerous
       onConfirm={(reason) => ban.mutateAsync({ params, body: { reason } })}
     >
-      <p>The market does not offer the provider’s {formatCount(nodes, 'node')} until the ban ends.</p>
+      <p>
+        The market does not offer the provider’s {formatCount(nodes, 'node')} until the ban ends.
+      </p>
     </ReasonDialog>
   );
 }

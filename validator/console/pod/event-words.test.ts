@@ -37,7 +37,10 @@ it('omits the reason that the actor already shows, and explains others', () => {
 
 it('shows errors, sentences and details that are not the title', () => {
   const failed = event({ sub_event_type: 'backup.failed', error: 'The storage is full' });
-  expect(eventWords(failed)).toMatchObject({ title: 'The backup failed', note: 'The storage is full' });
+  expect(eventWords(failed)).toMatchObject({
+    title: 'The backup failed',
+    note: 'The storage is full',
+  });
   const partial = event({ sub_event_type: 'backup.success', detail: 'partial' });
   expect(eventWords(partial).note).toBe('Some files could not be read.');
   const balance = event({ sub_event_type: 'billing.status', detail: 'balance low: $1.00' });
@@ -48,7 +51,9 @@ it('shows errors, sentences and details that are not the title', () => {
 });
 
 it('shows unknown types and details as words', () => {
-  expect(eventWords(event({ sub_event_type: 'new-type.status', detail: 'a_detail' }))).toMatchObject({
+  expect(
+    eventWords(event({ sub_event_type: 'new-type.status', detail: 'a_detail' })),
+  ).toMatchObject({
     title: 'New type status',
     note: 'a_detail',
   });

@@ -47,7 +47,11 @@ const ROW_COLUMNS: readonly Column<BillingRow>[] = [
       </>
     ),
   },
-  { key: 'node', title: 'Node', cell: ({ executor_id: id, executor_huid: huid }) => <NodeLink id={id} huid={huid} /> },
+  {
+    key: 'node',
+    title: 'Node',
+    cell: ({ executor_id: id, executor_huid: huid }) => <NodeLink id={id} huid={huid} />,
+  },
   {
     key: 'gpus',
     title: 'GPUs',
@@ -88,7 +92,8 @@ const ROW_COLUMNS: readonly Column<BillingRow>[] = [
 
 type Earned = Pick<NodeEarnings, 'seconds' | 'gross_usd' | 'fee_usd' | 'net_usd'>;
 
-const EARNED_COLUMNS: readonly Column<Earned>[] = [  {
+const EARNED_COLUMNS: readonly Column<Earned>[] = [
+  {
     key: 'seconds',
     title: 'Rented',
     isNumber: true,
@@ -156,7 +161,10 @@ function ByNode() {
           <Facts
             facts={[
               ['Earned', <Money key="net" usd={sum.net_usd + unposted.net_usd} isExact />],
-              ['Renters paid', <Money key="gross" usd={sum.gross_usd + unposted.gross_usd} isExact />],
+              [
+                'Renters paid',
+                <Money key="gross" usd={sum.gross_usd + unposted.gross_usd} isExact />,
+              ],
               ['Fee', <Money key="fee" usd={sum.fee_usd + unposted.fee_usd} isExact />],
               ['Rented', formatDuration((sum.seconds + unposted.seconds) * 1_000)],
             ]}

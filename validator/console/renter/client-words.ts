@@ -29,7 +29,8 @@ export function clientWords(userAgent: string): string {
   const system = SYSTEMS.find(([, token]) => token.test(userAgent))?.[0];
   for (const [name, version] of BROWSERS) {
     const [, major] = version.exec(userAgent) ?? [];
-    if (major !== undefined) return system === undefined ? `${name} ${major}` : `${name} ${major} on ${system}`;
+    if (major !== undefined)
+      return system === undefined ? `${name} ${major}` : `${name} ${major} on ${system}`;
   }
   const [, program, version] = PROGRAM.exec(userAgent) ?? [];
   return program === undefined || program === 'Mozilla' ? userAgent : `${program} ${version}`;

@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { PodListItemResponse } from '../api/api.gen.ts';
-import { attentionOf, isChanging, isDeleted, mayDo, POD_ACTIONS, type PodStatus } from './pod-actions.ts';
+import {
+  attentionOf,
+  isChanging,
+  isDeleted,
+  mayDo,
+  POD_ACTIONS,
+  type PodStatus,
+} from './pod-actions.ts';
 
 const pod = (members: Partial<PodListItemResponse>) =>
   ({

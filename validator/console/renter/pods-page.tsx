@@ -83,9 +83,14 @@ function Lists({ isFavorites }: { isFavorites: boolean }) {
   const [{ page }, change] = useUrlState(DEFAULTS);
   // A pod that is being deleted stays in the first list until its node has removed it.
   const query = { include_deleting: true, ...(isFavorites ? { only_favorites: true } : {}) };
-  const pods = useApi('GET /pods', { query }, {
-    refetchMs: (rows) => (rows?.some(({ status }) => isChanging(status)) ? CHANGING_MS : STEADY_MS),
-  });
+  const pods = useApi(
+    'GET /pods',
+    { query },
+    {
+      refetchMs: (rows) =>
+        rows?.some(({ status }) => isChanging(status)) ? CHANGING_MS : STEADY_MS,
+    },
+  );
   const history = useApi(
     'GET /pods/history',
     { query: { page, limit: PAGE_SIZE } },

@@ -2,8 +2,8 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { huidOf } from '../../central/market/executors/executor-response.ts';
-import { noteOf } from './clock-plan.ts';
 import { BeginFault, ChangeClock, ClockState, EventList, FaultList } from './clock.schemas.ts';
+import { noteOf } from './clock-plan.ts';
 import type { Control } from './control.ts';
 
 const config = { auth: 'operator' } as const;

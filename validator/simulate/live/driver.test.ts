@@ -134,7 +134,11 @@ it('measures the jumps of the wall clock during an advance, and keeps them after
 
 it('ends with the error of a timer', async () => {
   const driver = startDriver({
-    clock: { steadyMs: () => 0, now: () => 0, runUntil: () => Promise.reject(new Error('a timer failed')) },
+    clock: {
+      steadyMs: () => 0,
+      now: () => 0,
+      runUntil: () => Promise.reject(new Error('a timer failed')),
+    },
     real: systemClock,
     isReachable: () => true,
     hasFailed: () => false,

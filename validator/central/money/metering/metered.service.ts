@@ -88,7 +88,10 @@ export async function meteredPods(
   // A pod that ended since then has its last charge in its row.
   const stored = await listMeters(db, podIds);
   return new Map(
-    stored.map((meter) => [meter.pod_id, projected.get(meter.pod_id) ?? { ...meter, unposted_uusd: 0 }]),
+    stored.map((meter) => [
+      meter.pod_id,
+      projected.get(meter.pod_id) ?? { ...meter, unposted_uusd: 0 },
+    ]),
   );
 }
 

@@ -70,7 +70,8 @@ export function registerBilling(
               { sum: EarningsSum, unposted: EarningsSum },
               {
                 sum: 'Sum of the nodes on all pages.',
-                unposted: 'Use on all nodes that is metered and not posted yet. `sum` does not have it.',
+                unposted:
+                  'Use on all nodes that is metered and not posted yet. `sum` does not have it.',
               },
             ),
           ),

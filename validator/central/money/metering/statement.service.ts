@@ -7,7 +7,12 @@ import type { Database, Db } from '../../platform/database/tables.ts';
 import type { PortalIdentity, UserIdentity } from '../../platform/identity.ts';
 import type { PageQuery } from '../../platform/portal-answer.ts';
 import type { DayShare } from './charge.plan.ts';
-import { meteredPods, type UnpostedUse, unpostedDays, unpostedOfProvider } from './metered.service.ts';
+import {
+  meteredPods,
+  type UnpostedUse,
+  unpostedDays,
+  unpostedOfProvider,
+} from './metered.service.ts';
 import { providerAccount } from './settlement.plan.ts';
 import { postOnRequest } from './settlement.service.ts';
 import {

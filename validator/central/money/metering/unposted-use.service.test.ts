@@ -60,9 +60,11 @@ it('shows a provider the use since the last posting, which the sums by node do n
   const second = await scene.running();
   await scene.live(20_000);
   const token = await scene.market.logIn();
-  const { sum, unposted, data: nodes } = (
-    await scene.market.portal('GET', '/billing/nodes', { token })
-  ).body;
+  const {
+    sum,
+    unposted,
+    data: nodes,
+  } = (await scene.market.portal('GET', '/billing/nodes', { token })).body;
   const { data: rows } = (await scene.market.portal('GET', '/billing', { token })).body;
   expect(nodes).toHaveLength(1);
   expect(nodes[0]).toMatchObject(sum);
