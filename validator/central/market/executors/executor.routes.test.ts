@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { naiveUtc, parseIsoTime } from '#shared/runtime/clock.ts';
 import { createTestMarket, type TestMarket } from '../../../../test/fakes/scenes/market-fixture.ts';
 import { testInventory } from '../../../../test/fixtures/host-inventory.ts';
+import { huidOf } from './executor-response.ts';
 
 let market: TestMarket;
 
@@ -143,8 +144,8 @@ describe('the list of free nodes', () => {
         { constraint: 'gpu_count_gte', remaining: 0 },
       ],
       nearest: [
-        { ...near, offered: 1.5, executor_id: cheap.id },
-        { ...near, offered: 3, executor_id: dear.id },
+        { ...near, offered: 1.5, executor_id: cheap.id, executor_huid: huidOf(cheap.id) },
+        { ...near, offered: 3, executor_id: dear.id, executor_huid: huidOf(dear.id) },
       ],
       without_location: null,
     });
