@@ -5,7 +5,7 @@ export function FolderPath({ path }: { path: string }) {
   let at = 0;
   return (
     <code className="path">
-      {path.split(/(?<=\/)/).map((part) => {
+      {path.split(/(?<=.\/)/).map((part) => {
         at += part.length;
         return (
           <Fragment key={at}>

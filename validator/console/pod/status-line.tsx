@@ -3,7 +3,7 @@ import { formatDuration } from '../parts/format.ts';
 import { SimulatedMark, Status } from '../parts/status.tsx';
 import { Time } from '../parts/time.tsx';
 import { paths } from '../paths.ts';
-import { attentionOf, toneOf } from '../renter/pod-actions.ts';
+import { attentionOf, phaseBeside, toneOf } from '../renter/pod-actions.ts';
 import type { PodTabProps } from '../renter/pod-page.tsx';
 import { reasonWords } from './event-words.ts';
 import { remedyOf } from './remedies.ts';
@@ -17,7 +17,7 @@ export function PodStatusLine({ pod }: PodTabProps) {
   return (
     <div>
       <Status name={status} tone={toneOf(status)} />
-      {phase === null || phase === 'ready' ? null : <span className="faint"> {phase}</span>}{' '}
+      <span className="faint"> {phaseBeside({ status, phase })}</span>{' '}
       <SimulatedMark isSimulated={executor.simulated} />
       <ReadyTime pod={pod} />
       {pod.deleted_at === undefined ? null : (

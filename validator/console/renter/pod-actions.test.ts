@@ -5,6 +5,7 @@ import {
   isChanging,
   isDeleted,
   mayDo,
+  phaseBeside,
   POD_ACTIONS,
   type PodStatus,
 } from './pod-actions.ts';
@@ -22,6 +23,8 @@ describe('actions', () => {
   it('allows every action on a running pod and none on a deleted one', () => {
     expect(POD_ACTIONS.filter((action) => mayDo('RUNNING', action))).toEqual(POD_ACTIONS);
     expect(POD_ACTIONS.filter((action) => mayDo('DELETED', action))).toEqual([]);
+    expect(phaseBeside(pod({ status: 'DELETING', phase: 'deleting' }))).toBe(null);
+    expect(phaseBeside(pod({ status: 'PENDING', phase: 'pulling' }))).toBe('pulling');
     expect([isDeleted('DELETING'), isDeleted('DELETED'), isDeleted('STOPPED')]).toEqual([
       true,
       true,

@@ -58,6 +58,14 @@ export function isDeleted(status: PodStatus): boolean {
   return status === 'DELETING' || status === 'DELETED';
 }
 
+/** Phase to show beside the status; null if the status has the same meaning. */
+export function phaseBeside({
+  status,
+  phase,
+}: Pick<PodListItemResponse, 'status' | 'phase'>): string | null {
+  return phase === 'ready' || phase === status.toLowerCase() ? null : phase;
+}
+
 /** Statuses that end by themselves within minutes; pages read such pods often. */
 export function isChanging(status: PodStatus): boolean {
   return TONES[status] === 'busy';

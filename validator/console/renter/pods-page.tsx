@@ -13,7 +13,7 @@ import { paths } from '../paths.ts';
 import { reasonWords } from '../pod/event-words.ts';
 import { useApi } from '../session/queries.tsx';
 import { idsOf, withLeaving } from './leaving-pods.ts';
-import { isChanging, toneOf } from './pod-actions.ts';
+import { isChanging, phaseBeside, toneOf } from './pod-actions.ts';
 import { PodButtons } from './pod-buttons.tsx';
 
 const CHANGING_MS = 2_000;
@@ -38,7 +38,7 @@ const COLUMNS: readonly Column<PodListItemResponse>[] = [
     cell: ({ status, phase, message }) => (
       <>
         <Status name={status} tone={toneOf(status)} />
-        {phase === null || phase === 'ready' ? null : <span className="faint"> {phase}</span>}
+        <span className="faint"> {phaseBeside({ status, phase })}</span>
         {message === null ? null : <div className="small">{message}</div>}
       </>
     ),

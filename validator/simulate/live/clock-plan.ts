@@ -49,15 +49,15 @@ export function afterStep(mode: ClockMode, nowMs: number): ClockMode {
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 
-/** Explains the time at the end of an advance during which faults moved the wall clock by `jumpMs`; null without one. */
+/** Explains the time at the end of an advance before or during which faults moved the wall clock by `jumpMs`; null for 0. */
 export function noteOf(jumpMs: number): string | null {
   if (jumpMs === 0) return null;
   const ms = Math.abs(jumpMs);
   const length = ms % MINUTE_MS === 0 ? `${ms / MINUTE_MS} min` : `${ms / SECOND_MS} s`;
-  const [way, difference] = jumpMs < 0 ? ['back', 'earlier'] : ['forward', 'later'];
+  const [way, difference] = jumpMs < 0 ? ['back', 'less'] : ['forward', 'more'];
   return (
-    `A fault set the wall clock ${way} by ${length} during the advance. The advance still has its full length, so its ` +
-    `end on the clock is ${length} ${difference} than its start plus its length.`
+    `A fault set the wall clock ${way} by ${length}. An advance still has its full length, so the clock shows ${length} ` +
+    `${difference} at its end than the time before the fault plus that length.`
   );
 }
 

@@ -37,7 +37,7 @@ export const ClockState = z.object({
   events: z.int(),
   /** First violation of an invariant, which paused the clock; null without one. */
   violation: z.string().nullable(),
-  /** Explains the end of the present or last advance, if a fault moved the wall clock during it; otherwise null. */
+  /** Explains the end of the present or last advance, if a fault moved the wall clock; otherwise null. */
   note: z.string().nullable(),
 });
 

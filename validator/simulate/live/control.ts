@@ -13,7 +13,7 @@ export type ControlState = DriverState & {
   /** Number of events since the start. */
   events: number;
   violation: string | null;
-  /** Milliseconds by which faults moved the wall clock during the present or last advance. */
+  /** See `Driver.jumpMs`. */
   jumpMs: number;
 };
 

@@ -28,7 +28,10 @@ export type DriverState = ClockMode & { status: ClockStatus };
 
 export type Driver = {
   state(): DriverState;
-  /** Milliseconds by which faults have moved the wall clock during the present or last advance; negative for back. */
+  /**
+   * Milliseconds by which faults have moved the wall clock since the advance before the present or last one ended;
+   * negative for back.
+   */
   jumpMs(): number;
   /** Begins to run timers for `ms` simulated milliseconds. Throws `conflict` during an advance. */
   advance(ms: number): void;
@@ -52,15 +55,14 @@ export function startDriver({ clock, real, isReachable, hasFailed }: DriverParts
   let isInterrupted = false;
   let isStopping = false;
   let isFailureHandled = false;
-  /** What the wall clock was ahead of the timers when the present or last advance began. */
-  let aheadMs = 0;
-  let lastJumpMs = 0;
-
-  const ahead = () => clock.now() - clock.steadyMs();
-  const jumpMs = () => (mode.targetMs === null ? lastJumpMs : ahead() - aheadMs);
+  /** Milliseconds that the wall clock is ahead of the timers because of jumps. */
+  const aheadMs = () => clock.now() - clock.steadyMs();
+  /** `aheadMs` at the end of the advance before the present or last one, and at the end of the last one. */
+  let beforeMs = aheadMs();
+  let afterMs = beforeMs;
 
   function change(next: ClockMode): void {
-    lastJumpMs = jumpMs();
+    if (mode.targetMs !== null) afterMs = aheadMs();
     mode = next;
     isInterrupted = true;
   }
@@ -92,7 +94,7 @@ export function startDriver({ clock, real, isReachable, hasFailed }: DriverParts
         const isBack = !wasReachable && mode.targetMs === null && isReachable();
         return isInterrupted || isStopping || isBack;
       });
-      lastJumpMs = jumpMs();
+      if (mode.targetMs !== null) afterMs = aheadMs();
       if (!isInterrupted) mode = afterStep(mode, clock.steadyMs());
       await real.sleep(STEP_MS);
     }
@@ -105,10 +107,10 @@ export function startDriver({ clock, real, isReachable, hasFailed }: DriverParts
     state: () => ({ ...mode, status: statusOf(mode, { isReachable: isReachable() }) }),
     advance(ms) {
       refuseDuringAdvance();
-      aheadMs = ahead();
+      beforeMs = afterMs;
       change({ ...mode, targetMs: clock.steadyMs() + ms });
     },
-    jumpMs,
+    jumpMs: () => aheadMs() - beforeMs,
     pause: () => change(PAUSED),
     run(speed) {
       refuseDuringAdvance();
