@@ -70,7 +70,11 @@ export function createBilling(deps: MailDeps, above: BillingPorts) {
   const topUps = createTopUpParts(deps, pods);
   const payouts = createPayoutParts(deps, { pods, payoutKeyOf });
   const statements = createStatements({
-    ...{ db, clock, random, requirePodOf, nodeNameOf },
+    db,
+    clock,
+    random,
+    requirePodOf,
+    nodeNameOf,
     paidOutUntil: paidUntil,
   });
   const tickMs = options.meterTickMs ?? METERING_INTERVAL_MS;

@@ -13,7 +13,7 @@ const ALL_HIDDEN = new RegExp(HIDDEN.source, 'gu');
 /** Characters by which `U+202E` is longer than the character that it names. */
 const CODE_CHARS = 5;
 
-/** Splits a text so that characters without a picture are parts of their own. Together the parts are the text. */
+/** Splits a text so that characters without a picture are separate parts. Together the parts are the text. */
 export function visibleParts(text: string): VisiblePart[] {
   if (!HIDDEN.test(text)) return [{ text, code: null }];
   const parts: VisiblePart[] = [];

@@ -6,7 +6,7 @@ import { faultWords } from './fault-request.ts';
 
 export type MarketEvent = EventList['events'][number];
 type Details = MarketEvent['details'];
-/** What happened, and further facts about it. */
+/** A sentence about an event, and further facts. */
 export type EventWords = { title: string; facts: string[] };
 
 const MICRO_PER_USD = 1_000_000;
@@ -22,7 +22,7 @@ const AGENT_COMMANDS: Readonly<Record<string, string>> = {
   start: 'The node starts a pod',
 };
 
-/** Words of an event; an unknown kind keeps its name and its members. The node has a column of its own. */
+/** Words of an event; an unknown kind keeps its name and its members. The node has a separate column. */
 export function eventWords({ kind, details }: Pick<MarketEvent, 'kind' | 'details'>): EventWords {
   const known = KNOWN[kind];
   if (known !== undefined) return known(details);

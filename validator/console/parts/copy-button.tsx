@@ -7,7 +7,7 @@ type CopyButtonProps = {
   /** The text, or a function that returns a large text when it is copied. */
   text: string | (() => string);
   label?: string;
-  /** What to do where the browser has no clipboard. */
+  /** Advice where the browser has no clipboard. */
   fallback?: string;
 };
 

@@ -36,7 +36,7 @@ const FURTHER = 'further_periods';
 /** States of lines that are not periods. */
 const EXTRA = ['minimum_charge', 'refund', FURTHER];
 
-/** Number of periods that have no line of their own. */
+/** Number of periods without a separate line. */
 export function furtherPeriods({
   lines,
   period_count: count,

@@ -5,9 +5,9 @@ import {
   isChanging,
   isDeleted,
   mayDo,
-  phaseBeside,
   POD_ACTIONS,
   type PodStatus,
+  phaseBeside,
 } from './pod-actions.ts';
 
 const pod = (members: Partial<PodListItemResponse>) =>

@@ -146,7 +146,7 @@ function ForbiddenPage({ title }: { title: string }) {
   );
 }
 
-/** In place of a page that only a simulated marketplace has; any answer of the API tells whether it is one. */
+/** In place of a page that only a simulated marketplace has; any answer of the API shows whether it is one. */
 function UnknownPage() {
   const { session } = useSession('user');
   const hasSession = session !== null;
