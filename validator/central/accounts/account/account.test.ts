@@ -28,6 +28,7 @@ it('creates an account with credit and an API key by POST /users and by POST /au
       name: 'Ada',
       email: 'Ada@Example.com',
       balance: 10,
+      unposted: 0,
       held: 0,
       available: 10,
       burn_per_hour: 0,
