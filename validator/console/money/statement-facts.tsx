@@ -14,7 +14,7 @@ export function StatementFacts({ statement }: { statement: PodStatement }) {
       <Facts
         facts={[
           ['Total', <Money key="total" usd={total} isExact />],
-          ['of it used since the last posting', <Money key="unposted" usd={unposted} isExact />],
+          ['Of it used since the last posting', <Money key="unposted" usd={unposted} isExact />],
           ['Refunded', <Money key="refunded" usd={refunded} isExact />],
           ...(borne === 0
             ? []

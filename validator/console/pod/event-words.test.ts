@@ -24,7 +24,7 @@ it('shows a change of the status', () => {
   const created = event({ sub_event_type: 'pod-create.success', to_status: 'RUNNING' });
   expect(eventWords(created)).toMatchObject({ title: 'The pod runs', change: 'Pending → Running' });
   const rented = event({ sub_event_type: 'pod-rent.success', from_status: null });
-  expect(eventWords(rented)).toMatchObject({ title: 'Pod rented', change: 'Pending' });
+  expect(eventWords(rented)).toMatchObject({ title: 'Pod rented', change: null });
 });
 
 it('omits the reason that the actor already shows, and explains others', () => {

@@ -105,7 +105,8 @@ export function eventWords(event: Described): EventWords {
   const notes = [error, isTitle ? null : sentence].filter((text) => text !== null);
   return {
     title: isTitle ? known : title,
-    change: from === to || to === null ? null : changeOf(from, to),
+    change:
+      from === null || to === null || from === to ? null : `${wordsOf(from)} → ${wordsOf(to)}`,
     reason: reason === null || reason === REQUESTED ? null : reasonWords(reason),
     note: notes.length === 0 ? null : notes.join(' '),
   };
@@ -115,8 +116,4 @@ export function eventWords(event: Described): EventWords {
 export function reasonWords(reason: string): string {
   if (reason === REQUESTED) return 'Deleted on your request.';
   return REASONS[reason] ?? `${wordsOf(reason)}.`;
-}
-
-function changeOf(from: string | null, to: string): string {
-  return from === null ? wordsOf(to) : `${wordsOf(from)} → ${wordsOf(to)}`;
 }
