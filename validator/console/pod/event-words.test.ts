@@ -42,11 +42,19 @@ it('shows errors, sentences and details that are not the title', () => {
     note: 'The storage is full',
   });
   const partial = event({ sub_event_type: 'backup.success', detail: 'partial' });
-  expect(eventWords(partial).note).toBe('Some files could not be read.');
+  expect(eventWords(partial).note).toBe('Some files could not be read');
   const balance = event({ sub_event_type: 'billing.status', detail: 'balance low: $1.00' });
   expect(eventWords(balance)).toMatchObject({
-    title: 'Message about the balance',
-    note: 'balance low: $1.00',
+    title: 'Balance low: $1.00',
+    note: null,
+  });
+});
+
+it('uses the detail of an event of the account as its title', () => {
+  const fulfilled = { sub_event_type: 'account.status', detail: 'machine_request_fulfilled' };
+  expect(eventWords(event(fulfilled))).toMatchObject({
+    title: 'Machine request fulfilled',
+    note: null,
   });
 });
 
@@ -55,6 +63,6 @@ it('shows unknown types and details as words', () => {
     eventWords(event({ sub_event_type: 'new-type.status', detail: 'a_detail' })),
   ).toMatchObject({
     title: 'New type status',
-    note: 'a_detail',
+    note: 'A detail',
   });
 });

@@ -37,7 +37,7 @@ const TITLES: Readonly<Record<string, string>> = {
   'restore.success': 'Restore finished',
   'restore.failed': 'The restore failed',
   'restore.status': 'Message about a restore',
-  'billing.success': 'Money received',
+  'billing.success': 'Money moved',
   'billing.failed': 'A payment failed',
   'billing.status': 'Message about the balance',
   'notice.status': 'Notice of the provider',
@@ -95,21 +95,31 @@ const REASONS: Readonly<Record<string, string>> = {
 /** The actor of the event already shows that a person requested it. */
 const REQUESTED = 'user_initiated';
 
+/** Events whose detail is a sentence that has all about them. */
+const OF_ACCOUNT = /^(?:billing|account|notice)\.(?:success|status)$/;
+/** Events whose detail is a name of `DETAILS` that has all about them. */
+const OF_STATUS = /\.(?:status|requested)$/;
+
 /** Returns the words of an event. Names that this version does not know are shown as words. */
 export function eventWords(event: Described): EventWords {
   const { sub_event_type: type, from_status: from, to_status: to, detail, error, reason } = event;
   const title = TITLES[type] ?? wordsOf(type);
   const known = detail === null ? undefined : DETAILS[detail];
-  const isTitle = known !== undefined && /\.(?:status|requested)$/.test(type);
-  const sentence = known === undefined ? detail : `${known}.`;
+  const isTitle = detail !== null && (known === undefined ? OF_ACCOUNT : OF_STATUS).test(type);
+  const sentence = detail === null ? null : (known ?? sentenceOf(detail));
   const notes = [error, isTitle ? null : sentence].filter((text) => text !== null);
   return {
-    title: isTitle ? known : title,
+    title: isTitle ? (known ?? sentenceOf(detail)) : title,
     change:
       from === null || to === null || from === to ? null : `${wordsOf(from)} → ${wordsOf(to)}`,
     reason: reason === null || reason === REQUESTED ? null : reasonWords(reason),
     note: notes.length === 0 ? null : notes.join(' '),
   };
+}
+
+/** Names, such as `machine_request_fulfilled`, become words; sentences begin with a capital letter. */
+function sentenceOf(detail: string): string {
+  return /^[a-z_]+$/.test(detail) ? wordsOf(detail) : detail.charAt(0).toUpperCase() + detail.slice(1);
 }
 
 /** Sentence of the reason for an event or for the end of a pod. */

@@ -11,6 +11,7 @@ import { useApi } from '../session/queries.tsx';
 import { useAccountEvents } from '../session/use-account-events.tsx';
 
 const SHOWN = 10;
+const SHORT_ID = 8;
 
 /** The latest events of the account, which arrive as they happen. An event also refreshes the lists of the page. */
 export function LatestEvents() {
@@ -56,7 +57,7 @@ function entryOf(event: AccountEvent): TimelineEntry {
         {title}
         {podId === null ? null : (
           <>
-            : <Link href={paths.pod(podId)}>{name ?? podId}</Link>
+            : <Link href={paths.pod(podId)}>{name || `pod ${podId.slice(0, SHORT_ID)}`}</Link>
           </>
         )}
       </>
