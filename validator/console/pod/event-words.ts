@@ -119,7 +119,9 @@ export function eventWords(event: Described): EventWords {
 
 /** Names, such as `machine_request_fulfilled`, become words; sentences begin with a capital letter. */
 function sentenceOf(detail: string): string {
-  return /^[a-z_]+$/.test(detail) ? wordsOf(detail) : detail.charAt(0).toUpperCase() + detail.slice(1);
+  return /^[a-z_]+$/.test(detail)
+    ? wordsOf(detail)
+    : detail.charAt(0).toUpperCase() + detail.slice(1);
 }
 
 /** Sentence of the reason for an event or for the end of a pod. */
