@@ -139,6 +139,15 @@ const failedProbe = (step: RentalStep, detail: string) =>
 const skippedProbe = (change: Partial<RentalFacts>) =>
   rentalWith({ status: 'not_run', detail: 'not run', ...change });
 
+const SMALL_MIB = 24_576;
+const LARGE_MIB = 81_920;
+
+/** Changes the memory of each card to that of a smaller model, or of a larger one if the cards themselves are small. */
+const withOtherMemory = (inventory: Inventory, memoryMib: number): Inventory =>
+  everyCard({ memory_total_mib: memoryMib > SMALL_MIB ? SMALL_MIB : LARGE_MIB }).inventory(
+    inventory,
+  );
+
 const beside = everyCard({ processes: 2, outside_processes: 1 });
 const OTHER_EXECUTOR = '00000000-0000-4000-8000-000000000002';
 const UNRENTED_POD = '00000000-0000-4000-8000-0000000000aa';
@@ -154,7 +163,8 @@ export const CHEATS: readonly Cheat[] = [
   {
     id: 'other_model',
     cheat: 'reports another model',
-    ...everyCard({ memory_total_mib: 24_576 }),
+    inventory: (inventory) =>
+      withOtherMemory(inventory, inventory.gpu.devices[0]?.memory_total_mib ?? 0),
   },
   {
     id: 'missing_card',
