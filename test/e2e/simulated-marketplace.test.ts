@@ -123,6 +123,29 @@ it(
   ADVANCED_WITHIN_MS,
 );
 
+it('ends a fault of a region before its time, and refuses to end it again', async () => {
+  const begin = { kind: 'region', region: 'eu', lasts_minutes: 12 * 60 };
+  type Faults = { faults: { number: number; kind: string }[]; regions: string[] };
+  const begun = await call<Faults>('POST', '/_local/faults', begin);
+  const { number } = begun.faults.find(({ kind }) => kind === 'region') ?? { number: 0 };
+  await advance(HOUR_S);
+  const path = `/_local/faults/${number}`;
+  const left = await call<Faults>('DELETE', path);
+  expect(left.faults.filter(({ kind }) => kind === 'region')).toEqual([]);
+  const again = await api(market.demo(), 'DELETE', path);
+  expect([again.status, again.body]).toMatchObject([404, { error: { code: 'not_found' } }]);
+  const { events } = await call<{ events: { kind: string; details: object }[] }>(
+    'GET',
+    '/_local/events',
+  );
+  expect(events).toContainEqual(
+    expect.objectContaining({
+      kind: 'repair',
+      details: expect.objectContaining({ fault: 'region', region: 'eu', began: number }),
+    }),
+  );
+});
+
 it('advances until the central API is back after it was killed, and keeps its data', async () => {
   await call('POST', '/_local/faults', { kind: 'central', lasts_minutes: 10 });
   await call('POST', '/_local/clock', { action: 'advance', seconds: HOUR_S });

@@ -15,6 +15,7 @@ const LOCAL_ROUTES = [
   'POST /_local/clock',
   'GET /_local/faults',
   'POST /_local/faults',
+  'DELETE /_local/faults/{number}',
   'GET /_local/events',
 ];
 

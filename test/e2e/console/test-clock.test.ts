@@ -99,6 +99,16 @@ it('begins a fault of a node, and shows it until its end', async () => {
   await panel('Active faults').getByText('No fault lasts now').waitFor();
 });
 
+it('ends a fault before its time', async () => {
+  await page.getByLabel('Node').selectOption({ index: 1 });
+  await page.getByLabel('Duration').fill('600');
+  await button('Begin the fault').click();
+  await panel('Active faults').getByText('Dies').waitFor();
+  await button('End now').click();
+  await panel('Active faults').getByText('No fault lasts now').waitFor();
+  await panel('Latest events').getByText('Repair').first().waitFor();
+});
+
 it('explains the end of an advance during which the wall clock jumped', async () => {
   await page.getByRole('combobox', { name: 'Fault', exact: true }).selectOption('clock');
   await page.getByLabel('Jump').fill('-600');

@@ -26,6 +26,7 @@ export function installFakeClock(server: HttpServer, clock: Clock): void {
       change: () => undefined,
       faults: () => [
         {
+          number: 1,
           kind: 'dies',
           executor: EXECUTOR,
           region: null,
@@ -33,6 +34,7 @@ export function installFakeClock(server: HttpServer, clock: Clock): void {
           untilMs: startedMs + HOUR_MS,
         },
         {
+          number: 2,
           kind: 'region',
           executor: null,
           region: 'eu',
@@ -42,6 +44,7 @@ export function installFakeClock(server: HttpServer, clock: Clock): void {
       ],
       regions: () => ['eu', 'us'],
       begin: () => undefined,
+      end: () => undefined,
       events: () => [
         {
           number: 7,

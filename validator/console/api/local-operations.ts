@@ -21,6 +21,8 @@ export type ChangeClock =
 
 export type FaultList = {
   faults: {
+    /** By which the fault can be ended. */
+    number: number;
     kind: string;
     executor_id: string | null;
     executor_huid: string | null;
@@ -52,5 +54,11 @@ export type LocalOperations = {
   'POST /_local/clock': Change<ChangeClock, ClockState>;
   'GET /_local/faults': Read<FaultList>;
   'POST /_local/faults': Change<BeginFault, FaultList>;
+  'DELETE /_local/faults/{number}': {
+    params: { number: number };
+    query: None;
+    body: undefined;
+    response: FaultList;
+  };
   'GET /_local/events': Read<EventList>;
 };

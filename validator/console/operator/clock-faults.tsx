@@ -1,6 +1,7 @@
 import type { FleetPage } from '../api/api.gen.ts';
 import type { FaultList } from '../api/local-operations.ts';
 import { NodeLink } from '../checks/verdict.tsx';
+import { ActionButton } from '../parts/action-button.tsx';
 import { type Column, DataTable } from '../parts/data-table.tsx';
 import { NumberField, type Option, SelectField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
@@ -25,7 +26,14 @@ const COLUMNS: readonly Column<ActiveFault>[] = [
   },
   { key: 'since', title: 'Since', cell: ({ since }) => <Time value={since} /> },
   { key: 'until', title: 'Until', cell: ({ until }) => <Time value={until} /> },
+  { key: 'end', title: 'End', cell: (fault) => <EndButton fault={fault} /> },
 ];
+
+/** Ends a fault before its time. */
+function EndButton({ fault: { number } }: { fault: ActiveFault }) {
+  const end = useLocalAction('DELETE /_local/faults/{number}');
+  return <ActionButton label="End now" run={() => end.mutateAsync({ params: { number } })} />;
+}
 
 /** Faults that last now. */
 export function FaultPanel() {
@@ -42,9 +50,7 @@ export function FaultPanel() {
           caption="Active faults"
           columns={COLUMNS}
           rows={active}
-          rowKey={({ kind, executor_id: id, region, since, until }) =>
-            `${kind} ${id} ${region} ${since} ${until}`
-          }
+          rowKey={({ number }) => String(number)}
         />
       )}
     </QueryPanel>

@@ -2,6 +2,7 @@
 import type { HOST_FAULTS } from '../scenarios/scenario.ts';
 import type { World } from '../world/world.ts';
 import { exponential, logNormal } from './draws.ts';
+import type { FaultEndings } from './fault-endings.ts';
 import type { Provider } from './provider.ts';
 
 type FaultKind = (typeof HOST_FAULTS)[number];
@@ -19,20 +20,26 @@ const DURATIONS: Record<FaultKind, { medianMs: number; sigma: number }> = {
   card: { medianMs: 24 * HOUR_MS, sigma: 0.5 },
 };
 
+/** `number`: number of the event that began the fault. */
+export type LastingFault = { number: number; lastsMs: number };
+
 export type HostFaults = {
   /** Begins one process for each kind of fault of the host. They end with `stop`. */
   begin(provider: Provider): void;
   /** Performs a fault of a host now, and resolves after its repair. Rejects at `stop`. */
   strike(kind: FaultKind, executorId: string, lastsMs: number): Promise<void>;
-  /** Adds a reason for which each of the hosts does not answer, and removes it after the time or at `stop`. */
-  cutOff(executorIds: readonly string[], lastsMs: number): Promise<void>;
-  /** Withdraws a host with its pods. It answers again only after `stop`, so that the central API can end its pods. */
-  withdraw(executorId: string): void;
+  /** Adds a reason for which each of the hosts does not answer, and removes it after the fault or at `stop`. */
+  cutOff(executorIds: readonly string[], fault: LastingFault): Promise<void>;
+  /**
+   * Withdraws a host with its pods. It answers again after the fault, and without one only after `stop`, so that the
+   * central API can end its pods.
+   */
+  withdraw(executorId: string, fault: LastingFault | null): Promise<void>;
   /** Ends all faults: hosts answer again, and no further fault begins. */
   stop(): void;
 };
 
-export function createHostFaults(world: World): HostFaults {
+export function createHostFaults(world: World, endings: FaultEndings): HostFaults {
   const { clock, fleet, journal, scenario } = world;
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -78,13 +85,14 @@ export function createHostFaults(world: World): HostFaults {
 
   async function strike(kind: FaultKind, executor: string, lastsMs: number): Promise<void> {
     journal.record({ kind: `fault-${kind}`, executor, lasts_ms: lastsMs });
-    await during(apply(kind, executor), lastsMs);
-    journal.record({ kind: 'repair', executor, fault: kind });
+    const began = journal.count();
+    await during(apply(kind, executor), { number: began, lastsMs });
+    journal.record({ kind: 'repair', executor, fault: kind, began });
   }
 
-  async function during(repair: () => void, lastsMs: number): Promise<void> {
+  async function during(repair: () => void, { number, lastsMs }: LastingFault): Promise<void> {
     repairs.add(repair);
-    await clock.sleep(lastsMs, signal);
+    await endings.during(number, lastsMs, signal);
     repairs.delete(repair);
     repair();
   }
@@ -101,16 +109,18 @@ export function createHostFaults(world: World): HostFaults {
       }
     },
     strike,
-    cutOff(executorIds, lastsMs) {
+    cutOff(executorIds, fault) {
       for (const executorId of executorIds) changeOutages(executorId, 1);
       return during(() => {
         for (const executorId of executorIds) changeOutages(executorId, -1);
-      }, lastsMs);
+      }, fault);
     },
-    withdraw(executorId) {
+    async withdraw(executorId, fault) {
       fleet.losePods(executorId);
       changeOutages(executorId, 1);
-      repairs.add(() => changeOutages(executorId, -1));
+      const repair = () => changeOutages(executorId, -1);
+      if (fault === null) repairs.add(repair);
+      else await during(repair, fault);
     },
     stop() {
       stopping.abort();

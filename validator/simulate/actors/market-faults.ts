@@ -44,7 +44,7 @@ export function createMarketFaults(
 
   async function performMarket(event: MarketEvent): Promise<void> {
     if (event.kind === 'region') return cutOff(event.region, Math.round(event.for_hours * HOUR_MS));
-    if (event.kind === 'leave') return leave(event.share_permille);
+    if (event.kind === 'leave') return leave(event.share_permille, event.for_hours ?? null);
     clock.jump(event.by_seconds * SECOND_MS);
     journal.record({ kind: 'fault-clock', by_s: event.by_seconds });
   }
@@ -52,23 +52,37 @@ export function createMarketFaults(
   async function cutOff(region: string, lastsMs: number): Promise<void> {
     const hit = present.filter((provider) => provider.region === region);
     journal.record({ kind: 'fault-region', region, lasts_ms: lastsMs });
+    const began = journal.count();
     await hosts.cutOff(
       hit.map(({ executorId }) => executorId),
-      lastsMs,
+      { number: began, lastsMs },
     );
-    journal.record({ kind: 'repair', fault: 'region', region });
+    journal.record({ kind: 'repair', fault: 'region', region, began });
   }
 
-  function leave(sharePermille: number): void {
+  async function leave(sharePermille: number, forHours: number | null): Promise<void> {
     if (present.length === 0) return;
     const count = Math.ceil((present.length * sharePermille) / PERMILLE);
     const first = leaving.int(present.length);
     const gone = new Set([...present, ...present].slice(first, first + count));
     present = present.filter((provider) => !gone.has(provider));
-    for (const { executorId } of gone) {
-      journal.record({ kind: 'fault-leave', executor: executorId });
-      hosts.withdraw(executorId);
+    const lastsMs = forHours === null ? null : Math.round(forHours * HOUR_MS);
+    await Promise.all([...gone].map((provider) => leaveWith(provider, lastsMs)));
+  }
+
+  /** `lastsMs`: time until the host returns; null for a host that does not. */
+  async function leaveWith(provider: Provider, lastsMs: number | null): Promise<void> {
+    const { executorId: executor } = provider;
+    const kind = 'fault-leave';
+    if (lastsMs === null) {
+      journal.record({ kind, executor });
+      return hosts.withdraw(executor, null);
     }
+    journal.record({ kind, executor, lasts_ms: lastsMs });
+    const began = journal.count();
+    await hosts.withdraw(executor, { number: began, lastsMs });
+    present = [...present, provider];
+    journal.record({ kind: 'repair', executor, fault: 'leave', began });
   }
 
   async function performAt(event: ScenarioEvent): Promise<void> {

@@ -2,6 +2,7 @@
 import type { SERVICE_FAULTS } from '../scenarios/scenario.ts';
 import type { World } from '../world/world.ts';
 import { exponential, logNormal } from './draws.ts';
+import type { FaultEndings } from './fault-endings.ts';
 
 export type ServiceFaultKind = (typeof SERVICE_FAULTS)[number];
 
@@ -31,7 +32,7 @@ export type ServiceFaults = {
 };
 
 export function createServiceFaults(
-  world: World,
+  { world, endings }: { world: World; endings: FaultEndings },
   onError: (error: unknown) => void,
 ): ServiceFaults {
   const { clock, fleet, journal, scenario, services } = world;
@@ -49,9 +50,13 @@ export function createServiceFaults(
     services.payments.reports = isPresent('payments-twice') ? TWICE : 1;
   }
 
-  /** Waits as long as the fault lasts, or until all faults end. */
-  const during = (lastsMs: number): Promise<void> =>
-    clock.sleep(lastsMs, signal).catch(() => undefined);
+  /** Records the fault and waits as long as it lasts, or until all faults end. Returns the number of its event. */
+  async function suffered(kind: ServiceFaultKind, lastsMs: number): Promise<number> {
+    journal.record({ kind: `fault-${kind}`, lasts_ms: lastsMs });
+    const began = journal.count();
+    await endings.during(began, lastsMs, signal).catch(() => undefined);
+    return began;
+  }
 
   async function perform(kind: ServiceFaultKind, lastsMs: number): Promise<void> {
     if (kind === 'central' || kind === 'validator') {
@@ -60,16 +65,15 @@ export function createServiceFaults(
       // Two faults at a time are one.
       if (!service.isRunning()) return;
       await service.killAfter(1 + random.int(KILLED_WITHIN));
-      journal.record({ kind: `fault-${kind}`, lasts_ms: lastsMs });
-      await during(lastsMs);
+      const began = await suffered(kind, lastsMs);
       await service.start();
+      journal.record({ kind: 'repair', fault: kind, began });
     } else {
       change(kind, 1);
-      journal.record({ kind: `fault-${kind}`, lasts_ms: lastsMs });
-      await during(lastsMs);
+      const began = await suffered(kind, lastsMs);
       change(kind, -1);
+      journal.record({ kind: 'repair', fault: kind, began });
     }
-    journal.record({ kind: 'repair', fault: kind });
   }
 
   async function suffer(kind: ServiceFaultKind, perMonth: number): Promise<void> {

@@ -2,6 +2,8 @@
 import type { JournalEvent } from '../world/journal.ts';
 
 export type ActiveFault = {
+  /** Number of the event that began the fault. */
+  number: number;
   kind: string;
   /** Id of the host; null for a fault of a region or a service. */
   executor: string | null;
@@ -21,13 +23,15 @@ const FAULT = 'fault-';
 
 export function createActiveFaults(): ActiveFaults {
   let active: ActiveFault[] = [];
+  let number = 0;
 
   function begin(event: JournalEvent, atMs: number): void {
     const { executor, region, lasts_ms: lastsMs } = event;
-    // A jump of the clock does not last, and hosts that leave do not return.
+    // A jump of the clock does not last, and most hosts that leave do not return.
     if (typeof lastsMs !== 'number') return;
     const kind = event.kind.slice(FAULT.length);
     active.push({
+      number,
       kind,
       executor: executor ?? null,
       region: typeof region === 'string' ? region : null,
@@ -36,23 +40,13 @@ export function createActiveFaults(): ActiveFaults {
     });
   }
 
-  /** Removes the fault that ends first, if several are equal. */
-  function end({ fault, executor, region }: JournalEvent): void {
-    const [ended] = active
-      .filter(
-        (each) =>
-          each.kind === fault &&
-          each.executor === (executor ?? null) &&
-          each.region === (region ?? null),
-      )
-      .toSorted((a, b) => a.untilMs - b.untilMs);
-    active = active.filter((each) => each !== ended);
-  }
-
   return {
     record(event, atMs) {
+      number += 1;
       if (event.kind.startsWith(FAULT)) begin(event, atMs);
-      else if (event.kind === 'repair') end(event);
+      else if (event.kind === 'repair') {
+        active = active.filter((each) => each.number !== event['began']);
+      }
     },
     list: () => active,
   };

@@ -2,7 +2,14 @@
 import type { HttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { huidOf } from '../../central/market/executors/executor-response.ts';
-import { BeginFault, ChangeClock, ClockState, EventList, FaultList } from './clock.schemas.ts';
+import {
+  BeginFault,
+  ChangeClock,
+  ClockState,
+  EventList,
+  FaultList,
+  FaultPath,
+} from './clock.schemas.ts';
 import { noteOf } from './clock-plan.ts';
 import type { Control } from './control.ts';
 
@@ -44,6 +51,16 @@ export function installClock(
       return faultsOf(control());
     },
   );
+  api.delete(
+    `${PREFIX}/faults/:number`,
+    { config, schema: { params: FaultPath, response: { 200: FaultList } } },
+    async ({ params }) => {
+      control().end(params.number);
+      const { faults, ...rest } = faultsOf(control());
+      // A killed process needs some time to start.
+      return { faults: faults.filter(({ number }) => number !== params.number), ...rest };
+    },
+  );
   api.get(`${PREFIX}/events`, { config, schema: { response: { 200: EventList } } }, async () => ({
     events: control()
       .events()
@@ -82,7 +99,8 @@ function clockOf(control: Control) {
 
 function faultsOf(control: Control) {
   return {
-    faults: control.faults().map(({ kind, executor, region, sinceMs, untilMs }) => ({
+    faults: control.faults().map(({ number, kind, executor, region, sinceMs, untilMs }) => ({
+      number,
       kind,
       executor_id: executor,
       executor_huid: nameOf(executor),

@@ -55,7 +55,12 @@ export const BeginFault = z.discriminatedUnion('kind', [
   }),
   z.strictObject({ kind: z.literal(CENTRAL), lasts_minutes: Outage }),
   z.strictObject({ kind: z.enum(OTHER_SERVICES), lasts_minutes: Minutes }),
-  z.strictObject({ kind: z.literal('leave'), share_permille: z.int().min(1).max(PERMILLE) }),
+  /** Without `lasts_minutes`, the hosts do not return. */
+  z.strictObject({
+    kind: z.literal('leave'),
+    share_permille: z.int().min(1).max(PERMILLE),
+    lasts_minutes: Minutes.optional(),
+  }),
   z.strictObject({
     kind: z.literal('clock'),
     by_seconds: z.int().min(-MAX_JUMP_S).max(MAX_JUMP_S),
@@ -63,10 +68,15 @@ export const BeginFault = z.discriminatedUnion('kind', [
 ]);
 export type BeginFault = z.output<typeof BeginFault>;
 
+/** Path of a fault. */
+export const FaultPath = z.strictObject({ number: z.coerce.number().int().min(1) });
+
 export const FaultList = z.object({
   /** Faults that last now, also those of the scenario, oldest first. */
   faults: z.array(
     z.object({
+      /** Number of the event that began the fault, by which the fault can be ended. */
+      number: z.int(),
       kind: z.string(),
       /** Id of the node; null for a fault of a region or a service. */
       executor_id: z.uuid().nullable(),

@@ -25,6 +25,8 @@ export type Control = {
   regions(): readonly string[];
   /** Throws `node_not_found`, `bad_request` or `conflict` for a fault that cannot begin. */
   begin(fault: BeginFault): void;
+  /** Ends a fault before its time. Throws `not_found` if none that lasts has this number. */
+  end(number: number): void;
   events(): readonly LatestEvent[];
 };
 
@@ -51,7 +53,7 @@ export function createControl({ world, market, driver, active, latest }: Control
   function refuseImpossible(fault: BeginFault): void {
     if (active.list().length >= MAX_ACTIVE) {
       throw new ApiError('conflict', `${MAX_ACTIVE} faults last already`, {
-        hint: 'Advance the clock until some of them end.',
+        hint: 'End some of them, or advance the clock until they end.',
       });
     }
     if (fault.kind === 'region' && !scenario.supply.regions.includes(fault.region)) {
@@ -68,7 +70,7 @@ export function createControl({ world, market, driver, active, latest }: Control
     }
     if (active.list().some((each) => each.executor === executor && each.kind === kind)) {
       throw new ApiError('conflict', `The node has the fault ${kind} already`, {
-        hint: 'Advance the clock until the fault ends.',
+        hint: 'End the fault, or advance the clock until it ends.',
       });
     }
   }
@@ -77,10 +79,11 @@ export function createControl({ world, market, driver, active, latest }: Control
     if ('executor_id' in fault) {
       return market.strike(fault.kind, fault.executor_id, fault.lasts_minutes * MINUTE_MS);
     }
-    if (fault.kind === 'leave' || fault.kind === 'clock') {
+    if (fault.kind === 'clock') return market.perform({ ...fault, at_hours: 0 });
+    if (fault.kind === 'leave' && fault.lasts_minutes === undefined) {
       return market.perform({ ...fault, at_hours: 0 });
     }
-    const { lasts_minutes: minutes, ...event } = fault;
+    const { lasts_minutes: minutes = 0, ...event } = fault;
     const timed = { ...event, at_hours: 0, for_hours: minutes / MINUTES };
     return market.perform(timed);
   }
@@ -112,6 +115,12 @@ export function createControl({ world, market, driver, active, latest }: Control
     begin(fault) {
       refuseImpossible(fault);
       market.detach(perform(fault));
+    },
+    end(number) {
+      if (market.endFault(number)) return;
+      throw new ApiError('not_found', `No fault that lasts has the number ${number}`, {
+        hint: 'Choose the number of a fault of GET /_local/faults.',
+      });
     },
     events: () => latest.list().map((each) => ({ ...each, atMs: shown(each.atMs) })),
   };

@@ -102,12 +102,17 @@ export const SERVICE_FAULTS = [
 export const MARKET_FAULTS = ['region', 'leave', 'clock'] as const;
 
 /**
- * Events at a time in hours after the start. `region`: the hosts of a region do not answer. `leave`: hosts are withdrawn.
- * `clock`: the wall clock jumps. Others are faults of services.
+ * Events at a time in hours after the start. `region`: the hosts of a region do not answer. `leave`: hosts are withdrawn,
+ * for ever or for some hours. `clock`: the wall clock jumps. Others are faults of services.
  */
 const Event = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('region'), at_hours: Hours, for_hours: Hours, region: Name }),
-  z.strictObject({ kind: z.literal('leave'), at_hours: Hours, share_permille: Permille }),
+  z.strictObject({
+    kind: z.literal('leave'),
+    at_hours: Hours,
+    share_permille: Permille,
+    for_hours: Hours.optional(),
+  }),
   z.strictObject({
     kind: z.literal('clock'),
     at_hours: Hours,

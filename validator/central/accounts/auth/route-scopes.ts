@@ -209,6 +209,7 @@ export const ROUTE_FAMILIES: Readonly<Record<RouteFamily, readonly string[]>> = 
     'POST /operator/providers/{hotkey}/unban',
     'POST /_local/clock',
     'POST /_local/faults',
+    'DELETE /_local/faults/{number}',
   ],
   no_key: [
     'POST /keys',
