@@ -12,7 +12,7 @@ import type { Invariant } from './invariants/violations.ts';
 import type { SimulateOptions, Until } from './options.ts';
 import { parseCompareOptions, parseSimulateOptions, SIMULATE_HELP } from './options.ts';
 import { dayLine } from './report/day-figures.ts';
-import { runWithReport } from './report/run-report.ts';
+import { nameOfFile, runWithReport } from './report/run-report.ts';
 import { writeReport } from './report/write-report.ts';
 import { DEFAULT_SCENARIO, readScenario } from './scenarios/scenario.ts';
 import { shrinkRun } from './shrink/shrink-run.ts';
@@ -46,7 +46,8 @@ async function simulate(options: SimulateOptions): Promise<number> {
   const { trace, until } = options;
   const given = readScenario(options.scenario ?? DEFAULT_SCENARIO);
   const scenario = trace.length === 0 ? given : await scenarioOfTraces(trace, given, options);
-  const weightPolicy = readAnyWeightPolicy(options.policy ?? DEFAULT_POLICY_FILE);
+  const policyFile = options.policy ?? DEFAULT_POLICY_FILE;
+  const weightPolicy = readAnyWeightPolicy(policyFile);
   const events = openEvents(options.out);
   const story = options.pod === undefined ? null : createStoryTeller(options.pod);
   const lines: string[] = [];
@@ -54,6 +55,7 @@ async function simulate(options: SimulateOptions): Promise<number> {
     ...options,
     scenario,
     weightPolicy,
+    policyName: nameOfFile(policyFile),
     onEvent: events.write,
     observe: (event, atMs) => story?.record(event, atMs),
     ...endOf(until, parseIsoTime(scenario.starts_at) ?? 0),

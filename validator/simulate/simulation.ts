@@ -2,6 +2,7 @@
 import type { Log } from '#shared/runtime/log.ts';
 import type { WeightPolicy } from '../weights/weight-policy.ts';
 import { type Renter, signUpRenter } from './actors/account.ts';
+import { createFaultEndings, type FaultEndings } from './actors/fault-endings.ts';
 import { createHostFaults, type HostFaults } from './actors/host-faults.ts';
 import { createMarketFaults, type MarketFaults } from './actors/market-faults.ts';
 import { enrolProvider, type Provider, runPrices } from './actors/provider.ts';
@@ -40,6 +41,8 @@ export type SimulationOptions = {
   weightPolicy: WeightPolicy;
   /** Called after each simulated hour. */
   onHour?(world: World): Promise<void>;
+  /** Called after the last day, before the phase in which the market comes to rest. */
+  onLastDay?(world: World): Promise<void>;
   /** Called at the end, before the world is closed. */
   onEnd?(world: World): Promise<void>;
   /** Time at which the run ends early, without the phase in which the market comes to rest. */
@@ -101,6 +104,7 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
     days.push(ended);
     options.onDay(ended);
   }
+  await clock.complete(options.onLastDay?.(world) ?? Promise.resolve());
   const stopped = isReached();
   market.stop();
   if (!hasFailed() && !stopped) {
@@ -129,6 +133,8 @@ export type Market = {
   strike: HostFaults['strike'];
   /** Performs an event of a scenario now, whatever its time, and resolves after its repair. */
   perform: MarketFaults['perform'];
+  /** Ends a fault before its time, by the number of the event that began it. */
+  endFault: FaultEndings['end'];
   /** Reports an error of `work` as a violation, unless the market has stopped. */
   detach(work: Promise<void>): void;
   /** Ends all actors and faults. */
@@ -148,8 +154,9 @@ export async function beginMarket(world: World, size: Size): Promise<Market> {
     void work.catch((error: unknown) => {
       if (!signal.aborted) onError(error);
     });
-  const services = createServiceFaults(world, onError);
-  const hostFaults = createHostFaults(world);
+  const endings = createFaultEndings(world.clock);
+  const services = createServiceFaults({ world, endings }, onError);
+  const hostFaults = createHostFaults(world, endings);
   const marketFaults = createMarketFaults({ world, hosts: hostFaults, services }, onError);
   const { providers, selfRenters, renters } = await signUpAll(world, size);
   for (const provider of providers) {
@@ -164,6 +171,7 @@ export async function beginMarket(world: World, size: Size): Promise<Market> {
     figures,
     strike: hostFaults.strike,
     perform: marketFaults.perform,
+    endFault: endings.end,
     detach,
     stop() {
       stopping.abort();

@@ -56,6 +56,7 @@ it('lets providers rent their own hosts, and reports what they keep', async () =
       cheats: {},
     },
     weightPolicy: readWeightPolicy(DEFAULT_POLICY_FILE),
+    policyName: 'default-policy',
     seed: 7,
     providers: 4,
     renters: 0,

@@ -103,6 +103,7 @@ export async function enrolProvider(world: World, number: number): Promise<Provi
     },
   });
   if (cheat !== null) await cheatForEver(cheat, host, fleet);
+  const strategy = weightedKey(random, supply.strategies);
   journal.record({
     kind: 'node-added',
     actor: name,
@@ -111,9 +112,9 @@ export async function enrolProvider(world: World, number: number): Promise<Provi
     gpus,
     cheat: cheat?.id,
     region,
+    strategy,
     price_uusd: uusd(priceUsd),
   });
-  const strategy = weightedKey(random, supply.strategies);
   world.prices.add(gpu);
   return { name, executorId: id, region, cheat, hostClass, strategy, priceUsd, headers, random };
 }

@@ -3,6 +3,7 @@ import type { Job } from '../scenarios/scenario.ts';
 import type { World } from '../world/world.ts';
 import { codeIn, constraintIn, expectAnswer, Rented } from './answers.ts';
 import { chance, exponential, logNormal, weighted } from './draws.ts';
+import { lookPauses } from './looks.ts';
 import { endPod, podRequest, podStatus, type Requester, send } from './pod-requests.ts';
 import { pauseFactor } from './price-level.ts';
 
@@ -28,14 +29,10 @@ export const noFigures = (): RenterFigures => ({
   interrupted: new Map(),
 });
 
-const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const MINUTES = 60;
 const MICRO_USD = 1_000_000;
-/** Pauses between two requests for a pod that starts: a person requests it often at first. */
-const FIRST_LOOK_MS = 15 * SECOND_MS;
-const LAST_LOOK_MS = 5 * MINUTE_MS;
 /** Pause between two requests for a pod that runs. */
 const WATCH_MS = HOUR_MS;
 /**
@@ -138,7 +135,7 @@ async function awaitStart(
   const { clock, violations } = world;
   const beganMs = clock.steadyMs();
   const excusedMs = excusesOf(world);
-  for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_LOOK_MS)) {
+  for (const pauseMs of lookPauses()) {
     await clock.sleep(pauseMs, signal);
     const status = await podStatus(parts, podId);
     const tookMs = clock.steadyMs() - beganMs;
@@ -155,4 +152,5 @@ async function awaitStart(
       return false;
     }
   }
+  return false;
 }

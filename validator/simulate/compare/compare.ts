@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { ConfigError } from '#shared/runtime/config.ts';
 import type { CompareOptions } from '../options.ts';
 import type { Report } from '../report/report.ts';
-import { runWithReport } from '../report/run-report.ts';
+import { nameOfFile, runWithReport } from '../report/run-report.ts';
 import { writeReport } from '../report/write-report.ts';
-import { type Comparison, compareReports } from './comparison.ts';
+import { type Comparison, compareReports, runsOf } from './comparison.ts';
 import { comparisonHtml } from './comparison-html.ts';
 import { comparisonText } from './comparison-text.ts';
 import { readSide, type Side } from './sides.ts';
@@ -30,9 +30,12 @@ export async function compare(
     print(`seed ${seed}: A ${outcomeOf(pair.a)}, B ${outcomeOf(pair.b)}\n`);
     reports.push(pair);
   }
+  const [first] = reports;
+  if (first === undefined) throw new ConfigError('there is no run to compare');
   const comparison: Comparison = {
-    a,
-    b,
+    a: { name: nameOfFile(a), path: a },
+    b: { name: nameOfFile(b), path: b },
+    runs: runsOf(first),
     seeds,
     rows: compareReports(reports),
   };
@@ -65,10 +68,11 @@ async function reportOf(
     if (report === undefined) throw new ConfigError(`${side.path} has no run of seed ${seed}`);
     return report;
   }
-  const { scenario, weightPolicy } = side;
+  const { scenario, weightPolicy, policyName } = side;
   const { report } = await runWithReport({
     scenario,
     weightPolicy,
+    policyName,
     seed,
     providers,
     renters,

@@ -1,8 +1,8 @@
-/** A comparison as a table of text. Pure. */
-import type { ComparedFigure, Comparison } from './comparison.ts';
-import { isClear, isEqual } from './paired.ts';
+/** A comparison as a table of text, and its verdicts in words. Pure. */
+import type { ComparedFigure, ComparedSide, Comparison } from './comparison.ts';
+import { type Difference, isClear, isEqual } from './paired.ts';
 
-export const COMPARED_HEAD = ['Figure', 'A', 'B', 'B - A', '95 % interval', 'Difference'];
+export const COMPARED_HEAD = ['Figure', 'A', 'B', 'B - A', '95 % interval', 'Verdict'];
 
 export const METHOD = (seeds: number): string =>
   `Paired by seed: both sides ran with the same ${seeds} seeds. The interval is the paired t interval of the mean difference. A difference is clear if its interval excludes zero; of 20 figures without a difference, one is expected to look clear.`;
@@ -10,16 +10,54 @@ export const METHOD = (seeds: number): string =>
 /** Returns the cells of a row. */
 export function comparedCells({ figure, difference }: ComparedFigure): string[] {
   if (difference === null) return [figure.name, '-', '-', '-', '-', 'not measured'];
-  const { meanA, meanB, mean, low, high } = difference;
-  const interval = `${figure.format(low)} to ${figure.format(high)}`;
-  const unclear = isEqual(difference) ? 'equal' : 'not clear';
-  const clear = isClear(difference) ? (mean > 0 ? 'B is higher' : 'B is lower') : unclear;
+  const { meanA, meanB, mean } = difference;
+  const format = figure.formatDifference ?? figure.format;
   return [
     figure.name,
-    ...[meanA, meanB, mean].map((value) => figure.format(value)),
-    interval,
-    clear,
+    figure.format(meanA),
+    figure.format(meanB),
+    format(mean),
+    intervalOf({ figure, difference }),
+    verdictOf({ figure, difference }),
   ];
+}
+
+type Measured = ComparedFigure & { difference: Difference };
+
+function intervalOf({ figure, difference: { low, high } }: Measured): string {
+  const format = figure.formatDifference ?? figure.format;
+  return `${format(low)} to ${format(high)}`;
+}
+
+function verdictOf({ figure, difference }: Measured): string {
+  if (isEqual(difference)) return 'equal with every seed';
+  if (!isClear(difference)) return 'no difference seen';
+  const direction = difference.mean > 0 ? 'higher' : 'lower';
+  if (figure.better === undefined) return `B is ${direction}`;
+  return figure.better === direction ? 'B is better' : 'B is worse';
+}
+
+/** Returns the verdict about a figure as a sentence, with the names of both sides. */
+export function verdictSentence(
+  compared: ComparedFigure,
+  a: ComparedSide,
+  b: ComparedSide,
+): string {
+  const { figure, difference } = compared;
+  if (difference === null) return `${figure.name}: not measured with two seeds or more.`;
+  const { meanA, meanB, mean } = difference;
+  const values = `${figure.format(meanA)} with ${a.name}, ${figure.format(meanB)} with ${b.name}`;
+  if (isEqual(difference)) return `${figure.name}: equal, ${figure.format(meanA)}.`;
+  const interval = `95 % interval of the difference: ${intervalOf({ figure, difference })}`;
+  if (!isClear(difference)) {
+    return `${figure.name}: no difference seen, because the seeds disagree. ${values}; ${interval}.`;
+  }
+  const direction = mean > 0 ? 'higher' : 'lower';
+  const judgement =
+    figure.better === undefined
+      ? `${direction} with ${b.name}`
+      : `${figure.better === direction ? 'better' : 'worse'} (${direction}) with ${b.name}`;
+  return `${figure.name}: ${judgement}. ${values}; ${interval}.`;
 }
 
 export function comparisonText({ a, b, seeds, rows }: Comparison): string {
@@ -33,5 +71,6 @@ export function comparisonText({ a, b, seeds, rows }: Comparison): string {
       .join('  ')
       .trimEnd(),
   );
-  return [`A: ${a}`, `B: ${b}`, '', ...lines, '', METHOD(seeds.length), ''].join('\n');
+  const sides = [`A: ${a.name} (${a.path})`, `B: ${b.name} (${b.path})`];
+  return [...sides, '', ...lines, '', METHOD(seeds.length), ''].join('\n');
 }

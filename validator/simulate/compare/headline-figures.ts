@@ -1,5 +1,5 @@
 /** The figures of a report that comparisons use. Pure. */
-import { exactUsd, number, percent } from '../report/html/text.ts';
+import { number, percent, percentagePoints, usd } from '../report/html/text.ts';
 import type { Report } from '../report/report.ts';
 import { compareSelfRental } from '../report/self-rental.ts';
 import { ascending, gini, mean, quantile, sum } from '../report/statistics.ts';
@@ -9,20 +9,29 @@ export type HeadlineFigure = {
   /** Null if the run has no such value. */
   valueIn(report: Report): number | null;
   format(value: number): string;
+  /** Formats the difference of two values; by default like a value. */
+  formatDifference?(value: number): string;
+  /** Direction that is better for the marketplace; absent if neither is. */
+  better?: 'higher' | 'lower';
 };
 
+/** Shares differ by percentage points. */
+const SHARE = { format: percent, formatDifference: percentagePoints };
+
+const HOURS_PER_DAY = 24;
 const ratio = (part: number, whole: number): number | null => (whole === 0 ? null : part / whole);
 const refusedOf = ({ rentals }: Report): number => rentals.requested - rentals.accepted;
 
 export const HEADLINE_FIGURES: readonly HeadlineFigure[] = [
   {
     name: 'GPU occupancy',
+    better: 'higher',
     valueIn: ({ market }) =>
       ratio(
         sum(market.map((at) => at.rented_gpus)),
         sum(market.map((at) => Math.max(at.rented_gpus, at.verified_gpus))),
       ),
-    format: percent,
+    ...SHARE,
   },
   {
     name: 'Price of rented GPUs, USD per GPU and hour',
@@ -35,7 +44,7 @@ export const HEADLINE_FIGURES: readonly HeadlineFigure[] = [
         sum(rented.map(({ gpus }) => gpus)),
       );
     },
-    format: exactUsd,
+    format: usd,
   },
   {
     name: 'Requested rentals',
@@ -44,74 +53,100 @@ export const HEADLINE_FIGURES: readonly HeadlineFigure[] = [
   },
   {
     name: 'Refused rentals',
+    better: 'lower',
     valueIn: (report) => ratio(refusedOf(report), report.rentals.requested),
-    format: percent,
+    ...SHARE,
   },
   {
     name: 'Rentals that never ran',
+    better: 'lower',
     valueIn: ({ rentals }) => ratio(sum(Object.values(rentals.failed_starts)), rentals.accepted),
-    format: percent,
+    ...SHARE,
   },
   {
-    name: 'Median time to RUNNING, seconds',
+    name: 'Median time until a pod runs, seconds',
+    better: 'lower',
     valueIn: ({ rentals }) => quantile(ascending(rentals.start_seconds), 0.5),
     format: number,
   },
   {
     name: 'Interrupted pods',
+    better: 'lower',
     valueIn: ({ rentals }) => ratio(rentals.interruptions.length, rentals.start_seconds.length),
-    format: percent,
+    ...SHARE,
   },
   {
     name: 'Renters’ spend',
     valueIn: ({ spend }) => sum(spend.map(({ paid_usd: usd }) => usd)),
-    format: exactUsd,
+    format: usd,
   },
-  { name: 'Providers’ income', valueIn: ({ incomes_usd: all }) => sum(all), format: exactUsd },
+  { name: 'Providers’ income', valueIn: ({ incomes_usd: all }) => sum(all), format: usd },
   {
     name: 'Gini coefficient of incomes',
     valueIn: ({ incomes_usd: all }) => gini(all),
     format: number,
   },
   {
-    name: 'Platform fees',
+    name: 'Fees of the marketplace',
     valueIn: ({ ledger }) => ledger.at(-1)?.balances_usd['platform:fee'] ?? null,
-    format: exactUsd,
+    format: usd,
   },
   {
-    name: 'Weight of cheats',
+    name: 'Share of the hosts’ weight that cheats get',
+    better: 'lower',
     valueIn: ({ weights }) => shareOf(weights, ({ cheat }) => cheat !== null),
-    format: percent,
+    ...SHARE,
   },
   {
-    name: 'Weight of hosts that their provider rents',
+    name: 'Share of the hosts’ weight that self-rented hosts get',
+    better: 'lower',
     valueIn: ({ weights }) => shareOf(weights, ({ rents_itself: rentsItself }) => rentsItself),
-    format: percent,
+    ...SHARE,
   },
   {
     name: 'Gain by renting from oneself, USD per host and day',
+    better: 'lower',
     valueIn: ({ weights, run }) => {
-      const compared = compareSelfRental(weights, run.hours);
+      const compared = compareSelfRental(weights, run.period_hours);
       return compared === null ? null : compared.self.kept - compared.honest.kept;
     },
-    format: exactUsd,
+    format: usd,
+  },
+  {
+    name: 'Rewards of cheats, USD a day',
+    better: 'lower',
+    valueIn: (report) => rewardOf(report, ({ cheat }) => cheat !== null),
+    format: usd,
+  },
+  {
+    name: 'Rewards of all hosts, USD a day',
+    valueIn: (report) => rewardOf(report, () => true),
+    format: usd,
+  },
+  {
+    name: 'Share of all weight that was burned',
+    valueIn: ({ emission }) => ratio(emission.burned_usd, emission.emitted_usd),
+    ...SHARE,
   },
   {
     name: 'Cheats that were found',
+    better: 'higher',
     valueIn: ({ detection: { cheats } }) =>
       ratio(sum(cheats.map(({ found }) => found)), sum(cheats.map(({ hosts }) => hosts))),
-    format: percent,
+    ...SHARE,
   },
   {
     name: 'Mean delay of detection, hours',
+    better: 'lower',
     valueIn: ({ detection }) => mean(detection.cheats.flatMap(({ delays_hours: all }) => all)),
     format: number,
   },
   {
     name: 'False positives among checks of honest hosts',
+    better: 'lower',
     valueIn: ({ detection: { honest } }) =>
       ratio(sum(Object.values(honest.failed_without_fault)), honest.checks),
-    format: percent,
+    ...SHARE,
   },
 ];
 
@@ -121,4 +156,15 @@ function shareOf(
 ): number | null {
   if (!weights.some(isCounted)) return null;
   return sum(weights.filter(isCounted).map(({ weight_share: share }) => share));
+}
+
+/** Returns the worth of the hosts' weight in USD a day; null without such hosts. */
+function rewardOf(
+  { weights, run }: Report,
+  isCounted: (host: Report['weights'][number]) => boolean,
+): number | null {
+  const counted = weights.filter(isCounted);
+  if (counted.length === 0) return null;
+  const rewards = sum(counted.map(({ reward_usd: reward }) => reward));
+  return (rewards / run.period_hours) * HOURS_PER_DAY;
 }

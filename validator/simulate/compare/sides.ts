@@ -10,11 +10,18 @@ import {
   type WeightPolicy,
 } from '../../weights/weight-policy.ts';
 import { type Report, readReport } from '../report/report.ts';
+import { nameOfFile } from '../report/run-report.ts';
 import { REPORT_FILE } from '../report/write-report.ts';
 import { DEFAULT_SCENARIO, readScenario, type Scenario } from '../scenarios/scenario.ts';
 
 export type Side =
-  | { kind: 'run'; path: string; scenario: Scenario; weightPolicy: WeightPolicy }
+  | {
+      kind: 'run';
+      path: string;
+      scenario: Scenario;
+      weightPolicy: WeightPolicy;
+      policyName: string;
+    }
   | { kind: 'reports'; path: string; reports: ReadonlyMap<number, Report> };
 
 const MAX_RUNS = 100;
@@ -26,11 +33,13 @@ const Policy = z.looseObject({ pools_ppm: z.unknown() });
 export function readSide(path: string, scenario: string = DEFAULT_SCENARIO): Side {
   if (isFolder(path)) return { kind: 'reports', path, reports: readReports(path) };
   const isPolicy = Policy.safeParse(readJson(path)).data?.pools_ppm !== undefined;
+  const policy = isPolicy ? path : DEFAULT_POLICY_FILE;
   return {
     kind: 'run',
     path,
     scenario: readScenario(isPolicy ? scenario : path),
-    weightPolicy: readAnyWeightPolicy(isPolicy ? path : DEFAULT_POLICY_FILE),
+    weightPolicy: readAnyWeightPolicy(policy),
+    policyName: nameOfFile(policy),
   };
 }
 

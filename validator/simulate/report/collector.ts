@@ -1,19 +1,41 @@
 /** Collects the figures of a report while a simulation runs: from its events, and from samples of its databases. */
+import { PLATFORM_FEE_RATE } from '../../central/money/ledger/shares.ts';
 import { policyHashOf } from '../../weights/weight-policy.ts';
 import type { JournalEvent } from '../world/journal.ts';
 import type { World } from '../world/world.ts';
 import { detectionOf } from './detection.ts';
+import { effectsOf } from './fault-effects.ts';
 import { createHostTally } from './host-tally.ts';
-import { sampleMarket } from './market-sample.ts';
-import { listIncomes, listSpend, sampleLedger } from './money-figures.ts';
-import { createRentalTally } from './rental-tally.ts';
+import { countByHour } from './hourly-counts.ts';
+import { type RegionAtTime, sampleMarket } from './market-sample.ts';
+import {
+  listIncomes,
+  listPodMoney,
+  listSpend,
+  listUsedTime,
+  sampleLedger,
+} from './money-figures.ts';
+import { createRentalTally, type RentalCounts } from './rental-tally.ts';
 import type { LedgerSample, MarketSample, Report } from './report.ts';
+import { sum } from './statistics.ts';
+import { usageOf } from './usage-figures.ts';
 import { weighHosts } from './weight-figures.ts';
 
 /** The part of a report that is known while the world still exists. */
 export type Collected = Pick<
   Report,
-  'market' | 'rentals' | 'spend' | 'incomes_usd' | 'weights' | 'detection' | 'ledger'
+  | 'market'
+  | 'regions'
+  | 'requests'
+  | 'usage'
+  | 'faults'
+  | 'rentals'
+  | 'spend'
+  | 'incomes_usd'
+  | 'weights'
+  | 'emission'
+  | 'detection'
+  | 'ledger'
 > & { policy: string; hours: number };
 
 export type Collector = {
@@ -21,7 +43,7 @@ export type Collector = {
   record(event: JournalEvent, atMs: number): void;
   /** Call once for each simulated hour. */
   sample(world: World): Promise<void>;
-  /** Call at the end, before the world is closed. */
+  /** Returns the figures until now. */
   end(world: World): Promise<Collected>;
 };
 
@@ -33,7 +55,10 @@ export function createCollector(startMs: number): Collector {
   const rentals = createRentalTally();
   const hosts = createHostTally();
   const market: MarketSample[] = [];
+  const regions: RegionAtTime[] = [];
   const ledger: LedgerSample[] = [];
+  const regionOf = (executor: string): string => hosts.get(executor)?.region ?? '';
+  const hoursAt = (ms: number): number => (ms - startMs) / HOUR_MS;
 
   return {
     record(event, atMs) {
@@ -42,48 +67,72 @@ export function createCollector(startMs: number): Collector {
     },
 
     async sample({ db, clock }) {
-      const atHours = (clock.steadyMs() - startMs) / HOUR_MS;
-      market.push(...(await sampleMarket(db, atHours)));
+      const atHours = hoursAt(clock.steadyMs());
+      const sampled = await sampleMarket(db, { atHours, regionOf });
+      market.push(...sampled.models);
+      regions.push(...sampled.regions);
       if (Math.round(atHours) % LEDGER_HOURS === 0) ledger.push(await sampleLedger(db, atHours));
     },
 
-    async end({ db, store, clock, scenario, weightPolicy }) {
+    async end(world) {
+      const { db, store, clock, scenario, weightPolicy } = world;
       const nowMs = clock.steadyMs();
-      const hours = (nowMs - startMs) / HOUR_MS;
-      ledger.push(await sampleLedger(db, hours));
+      const hours = hoursAt(nowMs);
       const counts = rentals.counts();
-      const refused = [...counts.refusals.values()].reduce((sum, count) => sum + count, 0);
+      const used = await listUsedTime(db, clock.now());
+      const isSampled = ledger.at(-1)?.at_hours === hours;
       return {
         hours,
         policy: policyHashOf(weightPolicy),
-        market,
-        ledger,
-        rentals: {
-          requested: counts.accepted + refused,
-          accepted: counts.accepted,
-          refusals: Object.fromEntries(counts.refusals),
-          start_seconds: [...counts.startSeconds],
-          failed_starts: Object.fromEntries(counts.failedStarts),
-          interruptions: counts.interruptions.map(({ at_ms: at, ...interruption }) => ({
-            at_hours: (at - startMs) / HOUR_MS,
-            ...interruption,
-          })),
-          completed: counts.completed,
-          open: counts.open,
-        },
+        market: [...market],
+        ...countByHour({ regions, counts, regionOf, hoursAt }),
+        ledger: isSampled ? [...ledger] : [...ledger, await sampleLedger(db, hours)],
+        rentals: rentalsOf(counts, { regionOf, hoursAt }),
+        usage: usageOf(used, (executor) => hosts.get(executor)?.gpu ?? ''),
+        faults: effectsOf({
+          faults: hosts.faults(),
+          used,
+          lost: counts.lost,
+          money: await listPodMoney(db),
+          providerShare: 1 - PLATFORM_FEE_RATE,
+          failedChecks: hosts.failedChecks(),
+          gpuOf: (executor) => hosts.get(executor)?.gpu ?? null,
+          startMs,
+          endMs: nowMs,
+        }),
         spend: await listSpend(db, rentals.quotes()),
         incomes_usd: await listIncomes(db),
-        weights: await weighHosts({
+        ...(await weighHosts({
           db,
           store,
           policy: weightPolicy,
           tally: hosts,
+          startMs,
           nowMs,
           wallMs: clock.now(),
           worthUsdPerHour: scenario.weights_worth_usd_per_hour,
-        }),
+        })),
         detection: detectionOf([...hosts.hosts()]),
       };
     },
+  };
+}
+
+type Places = { regionOf(executor: string): string; hoursAt(ms: number): number };
+
+function rentalsOf(counts: RentalCounts, { regionOf, hoursAt }: Places): Report['rentals'] {
+  return {
+    requested: counts.accepted + sum([...counts.refusals.values()]),
+    accepted: counts.accepted,
+    refusals: Object.fromEntries(counts.refusals),
+    start_seconds: [...counts.startSeconds],
+    failed_starts: Object.fromEntries(counts.failedStarts),
+    interruptions: counts.interruptions.map(({ at_ms: at, executor, ...interruption }) => ({
+      at_hours: hoursAt(at),
+      ...interruption,
+      region: regionOf(executor),
+    })),
+    completed: counts.completed,
+    open: counts.open,
   };
 }

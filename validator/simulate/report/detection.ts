@@ -18,7 +18,8 @@ export function detectionOf(hosts: readonly KnownHost[]): Report['detection'] {
     honest: {
       hosts: honest.length,
       checks: sum(honest.map(({ checks }) => checks)),
-      failed_in_fault: sum(honest.map(({ failedInFault }) => failedInFault)),
+      failed_in_fault: sum(honest.flatMap(({ faultReasons }) => [...faultReasons.values()])),
+      failed_by_fault: totals(honest.map(({ faultReasons }) => faultReasons)),
       failed_in_service_fault: totals(honest.map(({ serviceReasons }) => serviceReasons)),
       failed_without_fault: totals(honest.map(({ reasons }) => reasons)),
     },

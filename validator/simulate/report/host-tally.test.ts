@@ -82,6 +82,7 @@ describe('detection', () => {
       hosts: 1,
       checks: 4,
       failed_in_fault: 2,
+      failed_by_fault: { flap: 2 },
       failed_in_service_fault: {},
       failed_without_fault: { PORTS_CLOSED: 1 },
     });

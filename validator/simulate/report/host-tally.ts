@@ -4,12 +4,15 @@
  */
 import { CHECK_EVENT } from '../world/check-event.ts';
 import type { JournalEvent } from '../world/journal.ts';
+import { createFaultTally, HARMFUL, type KnownFault, SERVICES } from './fault-tally.ts';
 
 export type KnownHost = {
   executor: string;
   gpu: string;
   gpus: number;
   region: string;
+  /** Strategy of the provider for its prices. */
+  strategy: string;
   /** Id of the cheat; null for an honest host. */
   cheat: string | null;
   /** Account from which the provider rents its own host; null if it does not. */
@@ -20,14 +23,12 @@ export type KnownHost = {
   faultSinceMs: number;
   faultyMs: number;
   checks: number;
-  /** Number of checks that failed while a fault of the host lasted, or shortly after it. */
-  failedInFault: number;
+  /** Checks that failed while a fault of the host lasted, or shortly after it, by the kind of the fault. */
+  faultReasons: Map<string, number>;
   /** Failed checks that only a fault of a service explains, by the fault and the reason. */
   serviceReasons: Map<string, number>;
   /** Time and reason of the first failed check that no fault explains; null before it. */
   found: { atMs: number; reason: string } | null;
-  /** End of the last fault; null before the first. */
-  faultEndedMs: number | null;
   /** Reasons of failed checks that no fault explains. */
   reasons: Map<string, number>;
 };
@@ -36,22 +37,18 @@ export type HostTally = {
   record(event: JournalEvent, atMs: number): void;
   hosts(): IterableIterator<KnownHost>;
   get(executor: string): KnownHost | undefined;
+  /** Oldest first. */
+  faults(): readonly KnownFault[];
+  /** Failed checks that each fault explains. */
+  failedChecks(): ReadonlyMap<KnownFault, number>;
 };
 
-/** Faults during which the host does not do what it offers. Slow starts are not among them. */
-const HARMFUL = new Set(['flap', 'dies', 'card', 'region', 'leave']);
 const FAULT = /^fault-(.+)$/;
-const HOUR_MS = 3_600_000;
-/** Time after a fault in which a failed check still counts as its consequence: until the next inspection. */
-const AFTERMATH_MS = 6 * HOUR_MS;
-/** Faults of services that checks of hosts depend on. Payments are not among them. */
-const SERVICES = new Set(['central', 'validator', 'registry', 'clock']);
-/** The same time after a fault of a service: until the inspections that it met have ended. */
-const SERVICE_AFTERMATH_MS = HOUR_MS;
 
 export function createHostTally(): HostTally {
   const hosts = new Map<string, KnownHost>();
-  const services = createServiceTally();
+  const faults = createFaultTally();
+  const failedChecks = new Map<KnownFault, number>();
 
   function add(event: JournalEvent, executor: string, atMs: number): void {
     hosts.set(executor, {
@@ -59,6 +56,7 @@ export function createHostTally(): HostTally {
       gpu: String(event['gpu'] ?? ''),
       gpus: Number(event['gpus'] ?? 0),
       region: String(event['region'] ?? ''),
+      strategy: String(event['strategy'] ?? ''),
       cheat: typeof event['cheat'] === 'string' ? event['cheat'] : null,
       selfAccount: null,
       sinceMs: atMs,
@@ -66,10 +64,9 @@ export function createHostTally(): HostTally {
       faultSinceMs: 0,
       faultyMs: 0,
       checks: 0,
-      failedInFault: 0,
+      faultReasons: new Map(),
       serviceReasons: new Map(),
       found: null,
-      faultEndedMs: null,
       reasons: new Map(),
     });
   }
@@ -90,14 +87,11 @@ export function createHostTally(): HostTally {
     host.checks += 1;
     if (event['verdict'] !== 'failed') return;
     const reason = String(event['reason'] ?? '');
-    const isAftermath = atMs - (host.faultEndedMs ?? Number.NEGATIVE_INFINITY) <= AFTERMATH_MS;
-    if (host.faults > 0 || isAftermath) {
-      host.failedInFault += 1;
-      return;
-    }
-    const service = services.faultAt(atMs);
-    if (service !== null) {
-      increment(host.serviceReasons, `${service}: ${reason}`);
+    const fault = faults.explain(host.executor, atMs);
+    if (fault !== null) {
+      increment(failedChecks, fault);
+      if (SERVICES.has(fault.kind)) increment(host.serviceReasons, `${fault.kind}: ${reason}`);
+      else increment(host.faultReasons, fault.kind);
       return;
     }
     host.found ??= { atMs, reason };
@@ -106,6 +100,7 @@ export function createHostTally(): HostTally {
 
   return {
     record(event, atMs) {
+      faults.record(event, atMs);
       if (event.kind === CHECK_EVENT) return checked(event, atMs);
       if (event.kind === 'node-added' && event.executor !== undefined) {
         return add(event, event.executor, atMs);
@@ -116,14 +111,12 @@ export function createHostTally(): HostTally {
         return;
       }
       if (event.kind === 'faults-end') {
-        services.endAll(atMs);
         for (const host of hosts.values()) endAllFaults(host, atMs);
         return;
       }
       const fault = FAULT.exec(event.kind)?.[1] ?? null;
       const repaired = event.kind === 'repair' ? String(event['fault'] ?? '') : null;
       const kind = fault ?? repaired ?? '';
-      if (SERVICES.has(kind)) services.record(kind, fault !== null, atMs);
       if (!HARMFUL.has(kind)) return;
       for (const host of concerned(event)) {
         if (fault !== null) beginFault(host, atMs);
@@ -132,35 +125,12 @@ export function createHostTally(): HostTally {
     },
     hosts: () => hosts.values(),
     get: (executor) => hosts.get(executor),
+    faults: faults.list,
+    failedChecks: () => failedChecks,
   };
 }
 
-/** Faults of services that last or have just ended. */
-function createServiceTally() {
-  const faults = new Map<string, { present: number; endedMs: number }>();
-  return {
-    record(kind: string, begins: boolean, atMs: number): void {
-      const { present = 0 } = faults.get(kind) ?? {};
-      // A jump of the clock is over at once.
-      const change = kind === 'clock' ? 0 : begins ? 1 : -1;
-      faults.set(kind, { present: Math.max(0, present + change), endedMs: atMs });
-    },
-    endAll(atMs: number): void {
-      for (const [kind, { present }] of faults) {
-        if (present > 0) faults.set(kind, { present: 0, endedMs: atMs });
-      }
-    },
-    /** Returns a fault that explains failed checks at this time; null if there is none. */
-    faultAt(atMs: number): string | null {
-      for (const [kind, { present, endedMs }] of faults) {
-        if (present > 0 || atMs - endedMs <= SERVICE_AFTERMATH_MS) return kind;
-      }
-      return null;
-    },
-  };
-}
-
-const increment = (counts: Map<string, number>, key: string): void =>
+const increment = <Key>(counts: Map<Key, number>, key: Key): void =>
   void counts.set(key, (counts.get(key) ?? 0) + 1);
 
 function beginFault(host: KnownHost, atMs: number): void {
@@ -173,7 +143,6 @@ function endFault(host: KnownHost, atMs: number): void {
   host.faults -= 1;
   if (host.faults > 0) return;
   host.faultyMs += atMs - host.faultSinceMs;
-  host.faultEndedMs = atMs;
 }
 
 function endAllFaults(host: KnownHost, atMs: number): void {

@@ -1,6 +1,6 @@
-/** The market at one time, by GPU model: how much is offered, how much is rented, and at what price. */
+/** The market at one time, by GPU model and by region: how much is offered, how much is rented, and at what price. */
 import type { Database } from '../../central/platform/database/tables.ts';
-import type { MarketSample } from './report.ts';
+import type { MarketSample, RegionSample } from './report.ts';
 import { sum } from './statistics.ts';
 
 export type NodeAtTime = {
@@ -12,9 +12,16 @@ export type NodeAtTime = {
   rented: number;
 };
 
+/** A region at one time, without the figures of the hour that ended. */
+export type RegionAtTime = Omit<RegionSample, 'accepted' | 'interruptions'>;
+
 const MICRO_USD = 1_000_000;
 
-export async function sampleMarket(db: Database, atHours: number): Promise<MarketSample[]> {
+/** `regionOf`: region of an executor. */
+export async function sampleMarket(
+  db: Database,
+  { atHours, regionOf }: { atHours: number; regionOf(executor: string): string },
+): Promise<{ models: MarketSample[]; regions: RegionAtTime[] }> {
   const executors = await db
     .selectFrom('executors')
     .select(['id', 'gpu_type', 'gpu_count', 'state', 'price_uusd_per_gpu_hour'])
@@ -27,10 +34,12 @@ export async function sampleMarket(db: Database, atHours: number): Promise<Marke
     .groupBy('executor_id')
     .execute();
   const rented = new Map(taken.map((row) => [row.executor_id, Number(row.rented)]));
-  return samplesOf(
-    executors.map(({ id, ...node }) => ({ ...node, rented: rented.get(id) ?? 0 })),
-    atHours,
-  );
+  const nodes = executors.map(({ id, ...node }) => ({
+    ...node,
+    rented: rented.get(id) ?? 0,
+    region: regionOf(id),
+  }));
+  return { models: samplesOf(nodes, atHours), regions: regionsOf(nodes, atHours) };
 }
 
 /** Returns one sample for each GPU model, in the order of their names. Pure. */
@@ -41,23 +50,40 @@ export function samplesOf(nodes: readonly NodeAtTime[], atHours: number): Market
     .sort((a, b) => (a.gpu < b.gpu ? -1 : 1));
 }
 
+/** Returns one sample for each region, in the order of their names. Pure. */
+export function regionsOf(
+  nodes: readonly (NodeAtTime & { region: string })[],
+  atHours: number,
+): RegionAtTime[] {
+  return [...Map.groupBy(nodes, ({ region }) => region)]
+    .map(([region, group]) => ({ at_hours: atHours, region, ...countsOf(group) }))
+    .sort((a, b) => (a.region < b.region ? -1 : 1));
+}
+
 function sampleOf(gpu: string, nodes: readonly NodeAtTime[], atHours: number): MarketSample {
-  const gpusOf = (group: readonly NodeAtTime[]) => sum(group.map(({ gpu_count: count }) => count));
-  const offered = nodes.filter(({ state }) => state === 'verified');
-  const rented = sum(nodes.map((node) => node.rented));
+  const offered = nodes.filter(isOffered);
   const partly = offered.filter((node) => node.rented > 0 && node.rented < node.gpu_count);
   return {
     at_hours: atHours,
     gpu,
-    hosts: nodes.length,
-    gpus: gpusOf(nodes),
-    verified_gpus: gpusOf(offered),
-    rented_gpus: rented,
+    ...countsOf(nodes),
     stranded_gpus: sum(partly.map((node) => node.gpu_count - node.rented)),
     offered_usd: meanPrice(offered, (node) => node.gpu_count),
     rented_usd: meanPrice(nodes, (node) => node.rented),
   };
 }
+
+const isOffered = ({ state }: NodeAtTime): boolean => state === 'verified';
+
+const gpusOf = (nodes: readonly NodeAtTime[]): number =>
+  sum(nodes.map(({ gpu_count: count }) => count));
+
+const countsOf = (nodes: readonly NodeAtTime[]) => ({
+  hosts: nodes.length,
+  gpus: gpusOf(nodes),
+  verified_gpus: gpusOf(nodes.filter(isOffered)),
+  rented_gpus: sum(nodes.map(({ rented }) => rented)),
+});
 
 /** Mean price in USD per GPU and hour, weighted by `weigh`; null without weight. */
 function meanPrice(

@@ -1,8 +1,16 @@
 /** Money of a simulation: balances by kind of account, what renters paid against their quotes, and providers' income. */
 import type { Database } from '../../central/platform/database/tables.ts';
+import type { PodMoney, UsedTime } from './fault-effects.ts';
 import type { LedgerSample, Spend } from './report.ts';
 
 const MICRO_USD = 1_000_000;
+/** Causes for which a pod is not charged because of its host. */
+const LOST_CAUSES: ReadonlySet<string> = new Set([
+  'contact_lost',
+  'provider_fault',
+  'maintenance',
+  'failed',
+]);
 
 /** Returns the balances of all accounts of each kind. Kinds are the parts of account names before the colon. */
 export async function sampleLedger(db: Database, atHours: number): Promise<LedgerSample> {
@@ -86,4 +94,58 @@ export async function listRentedBy(db: Database): Promise<ReadonlyMap<string, Re
     });
   }
   return hosts;
+}
+
+/** Returns the time of all pods from their first start. `nowMs`: wall-clock time, at which present states are cut. */
+export async function listUsedTime(db: Database, nowMs: number): Promise<UsedTime[]> {
+  const rows = await db
+    .selectFrom('usage_segments')
+    .innerJoin('usage_meters', 'usage_meters.pod_id', 'usage_segments.pod_id')
+    .select([
+      'usage_segments.pod_id',
+      'usage_segments.from_ms',
+      'usage_segments.to_ms',
+      'usage_segments.is_billable',
+      'usage_segments.cause',
+      'usage_segments.price_uusd_per_gpu_hour',
+      'usage_segments.gpu_count',
+      'usage_meters.executor_id',
+    ])
+    .orderBy('usage_segments.pod_id')
+    .orderBy('usage_segments.seq')
+    .execute();
+  return rows.map((row) => ({
+    pod: row.pod_id,
+    executor: row.executor_id,
+    fromMs: row.from_ms,
+    toMs: row.to_ms ?? nowMs,
+    isCharged: row.is_billable === 1,
+    isLost: row.is_billable === 0 && LOST_CAUSES.has(row.cause),
+    gpus: row.gpu_count,
+    usdPerHour: (row.price_uusd_per_gpu_hour * row.gpu_count) / MICRO_USD,
+  }));
+}
+
+/** Returns what was paid and refunded for each pod, by pod. */
+export async function listPodMoney(db: Database): Promise<ReadonlyMap<string, PodMoney>> {
+  const rows = await db
+    .selectFrom('usage_meters')
+    .leftJoin('usage_refunds', 'usage_refunds.pod_id', 'usage_meters.pod_id')
+    .select([
+      'usage_meters.pod_id',
+      'usage_meters.charged_uusd',
+      'usage_meters.refunded_uusd',
+      'usage_refunds.provider_uusd',
+    ])
+    .execute();
+  return new Map(
+    rows.map(({ pod_id: pod, charged_uusd: charged, refunded_uusd: refunded, ...refund }) => [
+      pod,
+      {
+        paidUsd: (charged - refunded) / MICRO_USD,
+        refundedUsd: refunded / MICRO_USD,
+        providerRefundedUsd: (refund.provider_uusd ?? 0) / MICRO_USD,
+      },
+    ]),
+  );
 }

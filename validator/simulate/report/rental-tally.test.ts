@@ -26,18 +26,35 @@ describe('rental tally', () => {
 
   it('counts an interruption and a failed start once, and not as completed', () => {
     const tally = createRentalTally();
-    for (const pod of ['p1', 'p2']) tally.record({ kind: 'rented', pod, minutes: 60 }, 0);
+    for (const pod of ['p1', 'p2']) {
+      tally.record({ kind: 'rented', pod, executor: 'e1', minutes: 60 }, 0);
+    }
     tally.record({ kind: 'seen', pod: 'p1', status: 'RUNNING', reason: null }, 1);
     for (const atMs of [2, 3]) {
       tally.record({ kind: 'seen', pod: 'p1', status: 'FAILED', reason: 'NODE_LOST' }, atMs);
       tally.record({ kind: 'seen', pod: 'p2', status: 'CREATION_FAILED', reason: null }, atMs);
     }
     for (const pod of ['p1', 'p2']) tally.record({ kind: 'ended', pod }, 4);
-    const { interruptions, failedStarts, completed, startSeconds } = tally.counts();
-    expect(interruptions).toEqual([{ at_ms: 2, status: 'FAILED', reason: 'NODE_LOST' }]);
+    const { interruptions, failedStarts, completed, startSeconds, lost } = tally.counts();
+    expect(interruptions).toEqual([
+      { at_ms: 2, status: 'FAILED', reason: 'NODE_LOST', executor: 'e1' },
+    ]);
+    expect(lost).toEqual([
+      { pod: 'p1', executor: 'e1', atMs: 2, hasRun: true },
+      { pod: 'p2', executor: 'e1', atMs: 2, hasRun: false },
+    ]);
     expect([...failedStarts]).toEqual([['CREATION_FAILED', 1]]);
     expect(completed).toBe(0);
     expect(startSeconds).toEqual([0.001]);
+  });
+
+  it('does not count a pod as lost that its renter could not pay', () => {
+    const tally = createRentalTally();
+    tally.record({ kind: 'rented', pod: 'p1', executor: 'e1', minutes: 60 }, 0);
+    tally.record({ kind: 'seen', pod: 'p1', status: 'RUNNING', reason: null }, 1);
+    const reason = 'balance_exhausted';
+    tally.record({ kind: 'seen', pod: 'p1', status: 'STOPPED', reason }, 2);
+    expect(tally.counts()).toMatchObject({ lost: [], interruptions: [{ reason }] });
   });
 
   it('names a refusal by its constraint, or else by its code', () => {

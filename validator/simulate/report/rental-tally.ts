@@ -1,7 +1,8 @@
 /** Outcomes of rentals, from the events of a simulation. Pure except for its own counters. */
 import type { JournalEvent } from '../world/journal.ts';
+import type { LostPod } from './fault-effects.ts';
 
-export type Interruption = { at_ms: number; status: string; reason: string };
+export type Interruption = { at_ms: number; status: string; reason: string; executor: string };
 
 export type RentalTally = {
   record(event: JournalEvent, atMs: number): void;
@@ -24,9 +25,24 @@ export type RentalCounts = {
   completed: number;
   /** Pods that still start or run. */
   open: number;
+  /** Time and host of each accepted rental. */
+  rented: readonly { atMs: number; executor: string }[];
+  /** Times of the refused requests. */
+  refusedMs: readonly number[];
+  /** Pods that never ran or were interrupted, and not because of their renter. */
+  lost: readonly LostPod[];
 };
 
-type OpenPod = { rentedMs: number; hasRun: boolean; isOver: boolean };
+type OpenPod = { executor: string; rentedMs: number; hasRun: boolean; isOver: boolean };
+
+/** Reasons of the end of a pod that its renter causes. */
+const OF_RENTER: ReadonlySet<string> = new Set([
+  'user_initiated',
+  'scheduled_termination',
+  'balance_exhausted',
+  'max_spend_reached',
+  'idle_shutdown',
+]);
 
 const MINUTES = 60;
 const SECOND_MS = 1_000;
@@ -40,9 +56,14 @@ export function createRentalTally(): RentalTally {
   const failedStarts = new Map<string, number>();
   const startSeconds: number[] = [];
   const interruptions: Interruption[] = [];
+  const rented: { atMs: number; executor: string }[] = [];
+  const refusedMs: number[] = [];
+  const lost: LostPod[] = [];
   let [accepted, completed] = [0, 0];
 
-  function seen(pod: OpenPod, status: string, reason: string, atMs: number): void {
+  type Seen = { pod: string; status: string; reason: string; atMs: number };
+
+  function seen(pod: OpenPod, { status, reason, atMs, ...id }: Seen): void {
     if (status === PENDING || pod.isOver) return;
     if (status === RUNNING) {
       if (!pod.hasRun) startSeconds.push((atMs - pod.rentedMs) / SECOND_MS);
@@ -50,7 +71,9 @@ export function createRentalTally(): RentalTally {
       return;
     }
     pod.isOver = true;
-    if (pod.hasRun) interruptions.push({ at_ms: atMs, status, reason });
+    const { executor, hasRun } = pod;
+    if (!OF_RENTER.has(reason)) lost.push({ ...id, executor, atMs, hasRun });
+    if (hasRun) interruptions.push({ at_ms: atMs, status, reason, executor });
     else increment(failedStarts, reason === '' ? status : `${status} ${reason}`);
   }
 
@@ -59,14 +82,19 @@ export function createRentalTally(): RentalTally {
       if (event.kind === 'refused') {
         const constraint = textOf(event['constraint']);
         increment(refusals, constraint === '' ? textOf(event['code']) : constraint);
+        refusedMs.push(atMs);
       } else if (event.kind === 'rented' && event.pod !== undefined) {
         accepted += 1;
-        open.set(event.pod, { rentedMs: atMs, hasRun: false, isOver: false });
+        const executor = event.executor ?? '';
+        rented.push({ atMs, executor });
+        open.set(event.pod, { executor, rentedMs: atMs, hasRun: false, isOver: false });
         const hours = numberOf(event['minutes']) / MINUTES;
         quotes.set(event.pod, Math.round(numberOf(event['price_uusd_per_hour']) * hours));
       } else if (event.kind === 'seen') {
-        const pod = open.get(event.pod ?? '');
-        if (pod !== undefined) seen(pod, textOf(event['status']), textOf(event['reason']), atMs);
+        const { pod: id = '', status, reason } = event;
+        const pod = open.get(id);
+        const view = { pod: id, status: textOf(status), reason: textOf(reason), atMs };
+        if (pod !== undefined) seen(pod, view);
       } else if (event.kind === 'ended' && event.pod !== undefined) {
         const pod = open.get(event.pod);
         if (pod?.hasRun === true && !pod.isOver) completed += 1;
@@ -81,6 +109,9 @@ export function createRentalTally(): RentalTally {
       interruptions,
       completed,
       open: open.size,
+      rented,
+      refusedMs,
+      lost,
     }),
     quotes: () => quotes,
   };

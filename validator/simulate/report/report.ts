@@ -9,7 +9,7 @@ import { fileProblem } from '#shared/runtime/files.ts';
 import { Scenario } from '../scenarios/scenario.ts';
 
 /** Increases with each change that readers of older reports cannot parse. */
-export const REPORT_VERSION = 1;
+export const REPORT_VERSION = 2;
 const MAX_FILE_BYTES = 256 * 1024 * 1024;
 
 const Count = z.int().min(0);
@@ -34,6 +34,87 @@ const MarketSample = z.strictObject({
 });
 export type MarketSample = z.output<typeof MarketSample>;
 
+const RegionSample = z.strictObject({
+  at_hours: Hours,
+  region: z.string(),
+  hosts: Count,
+  gpus: Count,
+  /** GPUs of hosts that passed inspection. */
+  verified_gpus: Count,
+  rented_gpus: Count,
+  /** Rentals of hosts of the region, and interrupted pods, in the hour that ended. */
+  accepted: Count,
+  interruptions: Count,
+});
+export type RegionSample = z.output<typeof RegionSample>;
+
+/** Charged time of all pods on hosts with one GPU model, at the prices of the rentals. */
+const Usage = z.strictObject({ gpu: z.string(), gpu_hours: Hours, cost_usd: Usd });
+export type Usage = z.output<typeof Usage>;
+
+/** Requests for rentals in the hour that ended. */
+const RequestSample = z.strictObject({ at_hours: Hours, requested: Count, refused: Count });
+export type RequestSample = z.output<typeof RequestSample>;
+
+const FaultEffect = z.strictObject({
+  /** Kind of the fault, by the names of the scenario. */
+  kind: z.string(),
+  /** Region that was cut off; null for other faults. */
+  region: z.string().nullable(),
+  /** GPU model of the host; null unless the fault hit one host. */
+  gpu: z.string().nullable(),
+  from_hours: Hours,
+  /** Null for a fault that lasted when the figures end. */
+  to_hours: Hours.nullable(),
+  /** Hosts that the fault hit; 0 for a fault of a service. */
+  hosts: Count,
+  /** Pods that were on these hosts during the fault. */
+  pods: Count,
+  /** Pods that the fault ended while they ran, and before they ran. */
+  interruptions: Count,
+  failed_starts: Count,
+  failed_checks: Count,
+  /** Time in which pods did not answer and were not charged, and its price. */
+  lost_pod_hours: Hours,
+  uncharged_usd: Usd,
+  refunds_usd: Usd,
+  /** Income and fees that providers and the marketplace lost by time without charge and by refunds. */
+  provider_loss_usd: Usd,
+  platform_loss_usd: Usd,
+  /** Paid and not refunded for interrupted pods. */
+  renter_loss_usd: Usd,
+});
+export type FaultEffect = z.output<typeof FaultEffect>;
+
+/** Worth of all weight, by `weights_worth_usd_per_hour` of the scenario. */
+const Emission = z.strictObject({
+  /** Hours since the first epoch, and hours before it, in which no weights were set. */
+  hours: Hours,
+  hours_before: Hours,
+  emitted_usd: Usd,
+  /** Worth of the weight of all hosts. */
+  rewards_usd: Usd,
+  /** Worth of the weight that no host got. */
+  burned_usd: Usd,
+  /** Share of the newest weights that no host got. */
+  newest_burned_share: Share,
+});
+export type Emission = z.output<typeof Emission>;
+
+/** Terms of the weight policy that decide how much of the weight is burned. */
+const PolicyTerms = z.strictObject({
+  /** Name of the file without its ending. */
+  name: z.string(),
+  /** Parts of all weight: never earned, and the most that rented and idle hosts get. */
+  burn_share: Share,
+  rented_share: Share,
+  idle_share: Share,
+  /** Reward for a fee and for an idle GPU relative to its rate; null for a policy that shares the pools in full. */
+  fee_return: Share.nullable(),
+  idle_rate: Share.nullable(),
+});
+export type PolicyTerms = z.output<typeof PolicyTerms>;
+
 const LedgerSample = z.strictObject({
   at_hours: Hours,
   held_usd: Usd,
@@ -52,6 +133,8 @@ export type Spend = z.output<typeof Spend>;
 
 const WeighedHost = z.strictObject({
   gpu: z.string(),
+  /** Strategy of the provider for its prices, by the names of the scenario. */
+  strategy: z.string(),
   cheat: z.string().nullable(),
   /** Share of its time in which the host did what it offers; 0 for a cheat. */
   quality: Share,
@@ -77,7 +160,12 @@ const Rentals = z.strictObject({
   start_seconds: z.array(z.number().min(0)),
   failed_starts: Counts,
   interruptions: z.array(
-    z.strictObject({ at_hours: Hours, status: z.string(), reason: z.string() }),
+    z.strictObject({
+      at_hours: Hours,
+      status: z.string(),
+      reason: z.string(),
+      region: z.string(),
+    }),
   ),
   completed: Count,
   open: Count,
@@ -101,6 +189,8 @@ const Detection = z.strictObject({
     checks: Count,
     /** Failed checks during a fault of the host, or shortly after it. */
     failed_in_fault: Count,
+    /** The same checks by the kind of the fault. */
+    failed_by_fault: Counts,
     /** Failed checks that only a fault of a service explains, by the fault and the reason. */
     failed_in_service_fault: Counts,
     /** Failed checks that no fault explains, by reason: false positives. */
@@ -142,6 +232,8 @@ export const Report = z.strictObject({
     days: Count,
     /** Hours that were simulated. */
     hours: Hours,
+    /** Hours that the figures cover: without those in which the market comes to rest. */
+    period_hours: Hours,
     /** SHA-256 of the weight policy. */
     policy: z.string(),
     passed: z.boolean(),
@@ -153,15 +245,22 @@ export const Report = z.strictObject({
     events: Count,
     hash: z.string(),
   }),
+  weight_policy: PolicyTerms,
   scenario: Scenario,
   differences: z.array(Difference),
   days: z.array(Day),
   market: z.array(MarketSample),
+  regions: z.array(RegionSample),
+  requests: z.array(RequestSample),
+  usage: z.array(Usage),
+  /** Oldest first. */
+  faults: z.array(FaultEffect),
   rentals: Rentals,
   spend: z.array(Spend),
   /** Income of each provider, ascending. */
   incomes_usd: z.array(Usd),
   weights: z.array(WeighedHost),
+  emission: Emission,
   detection: Detection,
   ledger: z.array(LedgerSample),
 });

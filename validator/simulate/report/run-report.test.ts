@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { busyScenario } from '../../../test/fakes/scenes/small-simulation.ts';
 import { DEFAULT_POLICY_FILE, readAnyWeightPolicy } from '../../weights/weight-policy.ts';
-import { compareReports } from '../compare/comparison.ts';
+import { compareReports, runsOf } from '../compare/comparison.ts';
 import { comparisonHtml } from '../compare/comparison-html.ts';
 import { describeObjects } from '../story/objects.ts';
 import { describePod } from '../story/pod-records.ts';
@@ -24,6 +24,7 @@ const records: string[] = [];
 const { report } = await runWithReport({
   scenario: { ...busyScenario(), description: 'A <busy> market & "small"' },
   weightPolicy: readAnyWeightPolicy(DEFAULT_POLICY_FILE),
+  policyName: 'policy-of-the-test',
   seed: 7,
   providers: 3,
   renters: 3,
@@ -67,7 +68,50 @@ describe('report of a simulation', () => {
   });
 });
 
+describe('figures of a run', () => {
+  it('cover one period, which ends with the last day', () => {
+    const { run, regions, requests, ledger, rentals } = report;
+    expect([run.hours, run.period_hours]).toEqual([30, 24]);
+    expect(ledger.at(-1)?.at_hours).toBe(24);
+    expect(sum(regions.map(({ accepted }) => accepted))).toBe(rentals.accepted);
+    expect(sum(regions.map((each) => each.interruptions))).toBe(rentals.interruptions.length);
+    expect(sum(requests.map(({ requested }) => requested))).toBe(rentals.requested);
+  });
+
+  it('have each fault, with effects that add up to no more than the run has', () => {
+    const { faults, rentals, detection } = report;
+    expect(faults.length).toBeGreaterThan(3);
+    expect(faults.every(({ to_hours: to }) => to === null || to <= 24)).toBe(true);
+    const interrupted = sum(faults.map(({ interruptions }) => interruptions));
+    expect(interrupted).toBeLessThanOrEqual(rentals.interruptions.length);
+    expect(sum(faults.map(({ pods }) => pods))).toBeGreaterThan(0);
+    for (const each of faults) {
+      const lost = each.provider_loss_usd + each.platform_loss_usd;
+      expect(lost).toBeCloseTo(each.uncharged_usd + each.refunds_usd, 6);
+    }
+    const { failed_in_fault: failed, failed_by_fault: byFault } = detection.honest;
+    expect(sum(Object.values(byFault))).toBe(failed);
+  });
+
+  it('account for the worth of all weight', () => {
+    const { emission, run, scenario, weights } = report;
+    expect(emission.hours + emission.hours_before).toBeCloseTo(run.period_hours, 6);
+    const worth = scenario.weights_worth_usd_per_hour;
+    expect(emission.emitted_usd).toBeCloseTo(emission.hours * worth, 6);
+    const rewards = sum(weights.map(({ reward_usd: reward }) => reward));
+    expect(emission.rewards_usd).toBeCloseTo(rewards, 6);
+    expect(rewards + emission.burned_usd).toBeCloseTo(emission.emitted_usd, 6);
+  });
+});
+
 describe('page of a report', () => {
+  it('names scenario, weight policy, seed and size in its title', () => {
+    const title =
+      'Simulation of scenario default with weight policy policy-of-the-test, seed 7: 1 day, 3 providers, 3 renters';
+    expect(html).toContain(`<title>${title}</title>`);
+    expect(html).toContain(`<h1>${title}</h1>`);
+  });
+
   it('loads nothing and needs no script', () => {
     expect(html).not.toMatch(/<script|<link|<img|src=|url\(|https?:/);
     expect(html).toContain('prefers-color-scheme:dark');
@@ -106,7 +150,14 @@ describe('comparison', () => {
     const pair = { a: report, b: report };
     const rows = compareReports([pair, pair]);
     expect(rows.every(({ difference }) => (difference?.mean ?? 0) === 0)).toBe(true);
-    const page = comparisonHtml({ a: 'one.json', b: 'two.json', seeds: [1, 2], rows });
+    const page = comparisonHtml({
+      a: { name: 'one', path: 'one.json' },
+      b: { name: 'two', path: 'two.json' },
+      runs: runsOf(pair),
+      seeds: [1, 2],
+      rows,
+    });
+    expect(page).toContain('weight policy policy-of-the-test on both sides');
     expect(page).toContain('No figure differs clearly');
     expect(page).not.toMatch(/NaN|undefined|Infinity|<script/);
   });

@@ -1,14 +1,16 @@
 /** Runs a simulation and makes its report. */
+import { basename, extname } from 'node:path';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { createLog } from '#shared/runtime/log.ts';
 import { VERSION } from '#shared/runtime/version.ts';
+import { ONE_PPM, type WeightPolicy } from '../../weights/weight-policy.ts';
 import type { Violation } from '../invariants/violations.ts';
 import { runSimulation, type SimulationOptions, type SimulationResult } from '../simulation.ts';
 import type { World } from '../world/world.ts';
 import { type Collected, createCollector } from './collector.ts';
 import type { DayFigures } from './day-figures.ts';
 import { differencesOf } from './differences.ts';
-import { REPORT_VERSION, type Report } from './report.ts';
+import { type PolicyTerms, REPORT_VERSION, type Report } from './report.ts';
 
 export type ReportedOptions = Pick<
   SimulationOptions,
@@ -17,16 +19,25 @@ export type ReportedOptions = Pick<
   Partial<
     Pick<SimulationOptions, 'onEvent' | 'observe' | 'onDay' | 'stopAtMs' | 'isReached' | 'prepare'>
   > & {
+    /** Name of the weight policy, for readers. */
+    policyName: string;
     /** Called at the end, before the world is closed. */
     inspect?(world: World): Promise<void>;
   };
 
+const HOUR_MS = 3_600_000;
+
 export type ReportedRun = { result: SimulationResult; report: Report };
+
+/** Returns the name of a file without its folder and its ending. */
+export const nameOfFile = (path: string): string => basename(path, extname(path));
 
 export async function runWithReport(options: ReportedOptions): Promise<ReportedRun> {
   const { scenario, observe, inspect } = options;
-  const collector = createCollector(parseIsoTime(scenario.starts_at) ?? 0);
+  const startMs = parseIsoTime(scenario.starts_at) ?? 0;
+  const collector = createCollector(startMs);
   let collected: Collected | null = null;
+  let hours = 0;
   const result = await runSimulation({
     onEvent: () => undefined,
     onDay: () => undefined,
@@ -37,19 +48,22 @@ export async function runWithReport(options: ReportedOptions): Promise<ReportedR
       observe?.(event, atMs);
     },
     onHour: collector.sample,
-    async onEnd(world) {
+    async onLastDay(world) {
       collected = await collector.end(world);
+    },
+    async onEnd(world) {
+      hours = (world.clock.steadyMs() - startMs) / HOUR_MS;
       await inspect?.(world);
     },
   });
   if (collected === null) throw new Error('the simulation ended without figures');
-  return { result, report: reportOf(options, result, collected) };
+  return { result, report: reportOf(options, { ...result, hours }, collected) };
 }
 
 function reportOf(
   options: ReportedOptions,
-  { violation, events, hash, days, stopped }: SimulationResult,
-  { policy, hours, ...figures }: Collected,
+  { violation, events, hash, days, stopped, hours }: SimulationResult & { hours: number },
+  { policy, hours: periodHours, ...figures }: Collected,
 ): Report {
   const { scenario, seed, providers, renters } = options;
   return {
@@ -61,6 +75,7 @@ function reportOf(
       renters,
       days: options.days,
       hours,
+      period_hours: periodHours,
       policy,
       passed: violation === null,
       violation: violation === null ? null : shownOf(violation),
@@ -68,10 +83,29 @@ function reportOf(
       events,
       hash,
     },
+    weight_policy: termsOf(options),
     scenario,
     differences: differencesOf(scenario),
     days: days.map(dayOf),
     ...figures,
+  };
+}
+
+function termsOf({
+  policyName: name,
+  weightPolicy,
+}: {
+  policyName: string;
+  weightPolicy: WeightPolicy;
+}): PolicyTerms {
+  const { pools_ppm: pools, rewards } = weightPolicy;
+  return {
+    name,
+    burn_share: pools.burn / ONE_PPM,
+    rented_share: pools.mining / ONE_PPM,
+    idle_share: pools.idle / ONE_PPM,
+    fee_return: rewards === undefined ? null : rewards.fee_return_ppm / ONE_PPM,
+    idle_rate: rewards === undefined ? null : rewards.idle_rate_ppm / ONE_PPM,
   };
 }
 

@@ -3,6 +3,7 @@ import { compareSelfRental } from './self-rental.ts';
 
 const HOST = {
   gpu: 'H100',
+  strategy: 'fixed',
   cheat: null,
   quality: 1,
   weight_share: 0.25,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { samplesOf } from './market-sample.ts';
-import { binsOf, gini, quantile, rankCorrelation } from './statistics.ts';
+import { regionsOf, samplesOf } from './market-sample.ts';
+import { gini, quantile, rankCorrelation } from './statistics.ts';
 
 describe('statistics', () => {
   it('takes quantiles by the nearest rank', () => {
@@ -13,12 +13,6 @@ describe('statistics', () => {
     expect(gini([5, 5, 5, 5])).toBeCloseTo(0);
     expect(gini([0, 0, 0, 20])).toBeCloseTo(0.75);
     expect(gini([0, 0])).toBe(0);
-  });
-
-  it('counts each value in one bin, the largest too', () => {
-    const bins = binsOf([0, 1, 9.9, 10], 10);
-    expect(bins.map(({ count }) => count)).toEqual([1, 1, 0, 0, 0, 0, 0, 0, 0, 2]);
-    expect(bins.at(-1)).toMatchObject({ from: 9, to: 10 });
   });
 
   it('correlates ranks, with equal values in the middle of theirs', () => {
@@ -76,5 +70,22 @@ describe('samples of the market', () => {
       offered_usd: 1.5,
       rented_usd: 2,
     });
+  });
+
+  it('adds the hosts of a region, whatever their model', () => {
+    const offer = { ...node, price_uusd_per_gpu_hour: 1_000_000 };
+    const samples = regionsOf(
+      [
+        { ...offer, rented: 4, region: 'us' },
+        { ...offer, rented: 2, region: 'eu' },
+        { ...offer, gpu_type: 'A100', gpu_count: 2, rented: 0, region: 'eu', state: 'failed' },
+      ],
+      6,
+    );
+    const counts = { at_hours: 6, verified_gpus: 4 };
+    expect(samples).toEqual([
+      { ...counts, region: 'eu', hosts: 2, gpus: 6, rented_gpus: 2 },
+      { ...counts, region: 'us', hosts: 1, gpus: 4, rented_gpus: 4 },
+    ]);
   });
 });

@@ -1,5 +1,4 @@
 /** Statistics of lists of numbers. Pure. */
-import type { Bin } from './html/svg.ts';
 
 export const sum = (values: readonly number[]): number =>
   values.reduce((before, value) => before + value, 0);
@@ -22,22 +21,6 @@ export function gini(amounts: readonly number[]): number {
   if (total <= 0) return 0;
   const ranked = sum(amounts.map((amount, index) => (index + 1) * amount));
   return (2 * ranked) / (amounts.length * total) - (amounts.length + 1) / amounts.length;
-}
-
-/** Divides the values into equal bins between zero and the largest value. */
-export function binsOf(values: readonly number[], count: number): Bin[] {
-  const largest = values.reduce((before, value) => Math.max(before, value), 0);
-  const width = largest / count || 1;
-  const counts = new Array<number>(count).fill(0);
-  for (const value of values) {
-    const index = Math.min(Math.floor(Math.max(value, 0) / width), count - 1);
-    counts[index] = (counts[index] ?? 0) + 1;
-  }
-  return counts.map((each, index) => ({
-    from: index * width,
-    to: (index + 1) * width,
-    count: each,
-  }));
 }
 
 /** Spearman's rank correlation of pairs; null with fewer than three pairs, or if one side is constant. */

@@ -5,7 +5,7 @@ import type { EvidenceStore } from '../../store/tables.ts';
 import { rateOf, type WeightPolicy } from '../../weights/weight-policy.ts';
 import { type HostTally, type KnownHost, qualityOf } from './host-tally.ts';
 import { listRentedBy, type RentedBy } from './money-figures.ts';
-import type { WeighedHost } from './report.ts';
+import type { Emission, WeighedHost } from './report.ts';
 import { sum } from './statistics.ts';
 
 const Payload = z.object({ uids: z.array(z.int()), weights: z.array(z.number()) });
@@ -19,6 +19,7 @@ export type WeightSources = {
   tally: HostTally;
   /** Wall-clock time, by which epochs are dated. */
   wallMs: number;
+  startMs: number;
   nowMs: number;
   /** Worth of all weight in USD per hour. */
   worthUsdPerHour: number;
@@ -27,12 +28,12 @@ export type WeightSources = {
 /** Shares of all weight by hotkey, and the hours until the next epoch or the end. */
 type Epoch = { shares: ReadonlyMap<string, number>; hours: number };
 
-/** Returns each host with its share of the weight of all hosts; empty before the first epoch. */
-export async function weighHosts(sources: WeightSources): Promise<WeighedHost[]> {
+export type Weighed = { weights: WeighedHost[]; emission: Emission };
+
+/** Returns each host with its share of the weight of all hosts, and the worth of all weight since the first epoch. */
+export async function weighHosts(sources: WeightSources): Promise<Weighed> {
   const { db, store, policy, tally, nowMs, wallMs, worthUsdPerHour } = sources;
   const epochs = await epochsIn(store, wallMs);
-  const last = epochs.at(-1);
-  if (last === undefined) return [];
   const executors = await db
     .selectFrom('executors')
     .innerJoin('providers', 'providers.id', 'executors.provider_id')
@@ -47,12 +48,13 @@ export async function weighHosts(sources: WeightSources): Promise<WeighedHost[]>
     const paid = epochs.map(({ shares, hours }) => (shares.get(hotkey) ?? 0) * hours);
     const reward = sum(paid) * worthUsdPerHour;
     const money = moneyOf(host, rentedBy.get(id) ?? new Map());
-    return [{ host, value, weight: last.shares.get(hotkey) ?? 0, reward, money }];
+    return [{ host, value, weight: epochs.at(-1)?.shares.get(hotkey) ?? 0, reward, money }];
   });
   const weight = sum(hosts.map((host) => host.weight));
   const value = sum(hosts.map((host) => host.value));
-  return hosts.map(({ host, reward, money, ...own }) => ({
+  const weights = hosts.map(({ host, reward, money, ...own }) => ({
     gpu: host.gpu,
+    strategy: host.strategy,
     cheat: host.cheat,
     quality: qualityOf(host, nowMs),
     weight_share: weight === 0 ? 0 : own.weight / weight,
@@ -61,6 +63,29 @@ export async function weighHosts(sources: WeightSources): Promise<WeighedHost[]>
     ...money,
     reward_usd: reward,
   }));
+  const emission = {
+    ...emissionOf(epochs, sources, weights),
+    newest_burned_share: epochs.length === 0 ? 0 : Math.max(0, 1 - weight),
+  };
+  return { weights: epochs.length === 0 ? [] : weights, emission };
+}
+
+/** Divides the worth of all weight since the first epoch into the rewards of hosts and the burned rest. */
+function emissionOf(
+  epochs: readonly Epoch[],
+  { worthUsdPerHour, startMs, nowMs }: WeightSources,
+  weights: readonly WeighedHost[],
+): Omit<Emission, 'newest_burned_share'> {
+  const hours = sum(epochs.map((epoch) => epoch.hours));
+  const emitted = hours * worthUsdPerHour;
+  const rewards = sum(weights.map(({ reward_usd: reward }) => reward));
+  return {
+    hours,
+    hours_before: Math.max(0, (nowMs - startMs) / HOUR_MS - hours),
+    emitted_usd: emitted,
+    rewards_usd: rewards,
+    burned_usd: Math.max(0, emitted - rewards),
+  };
 }
 
 function moneyOf({ selfAccount }: KnownHost, rentals: RentedBy) {

@@ -1,9 +1,10 @@
 /** Sections about the validator's findings: cheats with their delay, and failed checks of honest hosts. Pure. */
 import type { DetectedCheat, Report } from '../report.ts';
 import { quantile, sum } from '../statistics.ts';
+import { barChart } from './bars.ts';
 import type { Section } from './section.ts';
-import { barChart } from './svg.ts';
-import { counted, duration, number, percent } from './text.ts';
+import { counted, duration, number, percent, whole } from './text.ts';
+import { cheatWords, checkWords, faultWords } from './words.ts';
 
 const HOUR_S = 3_600;
 
@@ -22,31 +23,35 @@ function cheatsFound(cheats: readonly DetectedCheat[]): Section {
   const found = sum(cheats.map((each) => each.found));
   const [last] = slowest;
   const latest =
-    last === undefined ? '' : `; ${last.cheat} last, after ${duration(last.median * HOUR_S)}`;
+    last === undefined
+      ? ''
+      : `; the last was a host that ${cheatWords(last.cheat)}, after ${duration(last.median * HOUR_S)}`;
   return {
     id: 'detection',
     finding:
       cheats.length === 0
-        ? 'No host of this scenario cheats'
+        ? 'No host of this run cheated'
         : `${found} of ${hosts} were found${latest}`,
-    note: 'Median time from the first day of a host until its first failed check, by cheat. Cheats that were never found have no bar.',
-    svg:
+    notes: [
+      'Median time from the enrolment of a host until its first failed check that no fault explains, by cheat. Cheats that were never found have no bar.',
+    ],
+    plot:
       slowest.length === 0
         ? null
         : barChart(
-            slowest.map(({ cheat, median }) => ({ label: cheat, value: median })),
+            slowest.map(({ cheat, median }) => ({ label: cheatWords(cheat), value: median })),
             { label: 'hours until the first failed check', format: number },
           ),
     legend: [],
     table: {
-      head: ['Cheat', 'Hosts', 'Found', 'Median delay', 'Longest delay', 'Reasons'],
+      head: ['A host that …', 'Hosts', 'Found', 'Median delay', 'Longest delay', 'Found because'],
       rows: cheats.map(({ cheat, hosts, found: count, delays_hours: delays, reasons }) => [
-        cheat,
-        String(hosts),
-        String(count),
+        cheatWords(cheat),
+        whole(hosts),
+        whole(count),
         count === 0 ? '-' : duration((quantile(delays, 0.5) ?? 0) * HOUR_S),
         count === 0 ? '-' : duration((delays.at(-1) ?? 0) * HOUR_S),
-        Object.keys(reasons).join(', '),
+        Object.keys(reasons).map(checkWords).join(', '),
       ]),
     },
   };
@@ -60,32 +65,43 @@ function falsePositives(honest: Report['detection']['honest']): Section {
       wrong === 0
         ? `None of the ${counted(honest.checks, 'check')} of honest hosts failed without a fault of the host or of a service`
         : `${percent(wrong / honest.checks)} of the ${counted(honest.checks, 'check')} of honest hosts are false positives: they failed without a fault of the host or of a service`,
-    note: 'Honest hosts are those without a cheat. A failed check counts as a consequence of a fault of the host (it does not answer, lost a card, or its region is cut off) until six hours after the repair, and as a consequence of a fault of a service (central API, validator or image registry down, or a jump of the clock) until one hour after it. All other failed checks are false positives.',
-    svg:
+    notes: [
+      'Honest hosts are those without a cheat. A failed check counts as a consequence of a fault of the host or of a cut of its region until six hours after the repair, and as a consequence of a fault of a service (central API, validator or image registry down, or a jump of the clock) until one hour after it. All other failed checks are false positives. A host that failed is inspected again soon, so one outage fails many checks.',
+    ],
+    plot:
       wrong === 0
         ? null
         : barChart(
             Object.entries(honest.failed_without_fault).map(([label, value]) => ({
-              label,
+              label: checkWords(label),
               value,
             })),
-            { label: 'failed checks', format: number },
+            { label: 'failed checks', format: whole },
           ),
     legend: [],
     table: {
       head: ['Checks of honest hosts', 'Number'],
       rows: [
-        ['all', String(honest.checks)],
-        ['failed by a fault of the host', String(honest.failed_in_fault)],
+        ['all', whole(honest.checks)],
+        ...Object.entries(honest.failed_by_fault).map(([kind, count]) => [
+          `failed, because of a fault: ${faultWords(kind)}`,
+          whole(count),
+        ]),
         ...Object.entries(honest.failed_in_service_fault).map(([reason, count]) => [
-          `failed by a fault of a service: ${reason}`,
-          String(count),
+          `failed, because of a fault of a service: ${serviceWords(reason)}`,
+          whole(count),
         ]),
         ...Object.entries(honest.failed_without_fault).map(([reason, count]) => [
-          `false positive: ${reason}`,
-          String(count),
+          `false positive: ${checkWords(reason)}`,
+          whole(count),
         ]),
       ],
     },
   };
+}
+
+/** `reason`: kind of the fault and code of the check, as the report has them. */
+function serviceWords(reason: string): string {
+  const [kind = '', code = ''] = reason.split(': ');
+  return `${faultWords(kind)}; ${checkWords(code)}`;
 }

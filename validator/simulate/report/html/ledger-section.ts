@@ -1,9 +1,10 @@
 /** Section about the ledger: balances by kind of account, and holds. Pure. */
 import type { Report } from '../report.ts';
 import { sum } from '../statistics.ts';
+import { bandsOf } from './fault-bands.ts';
 import type { Section } from './section.ts';
 import { type Series, stepChart } from './svg.ts';
-import { exactUsd, number, usd } from './text.ts';
+import { number, tickUsd, usd } from './text.ts';
 
 const HOURS_PER_DAY = 24;
 /** Names of kinds of accounts for readers. */
@@ -13,14 +14,16 @@ const NAMES: Readonly<Record<string, string>> = {
   provider: 'providers: earnings',
   referral: 'referrals: earnings',
   'clearing:usage': 'clearing of usage',
-  'platform:fee': 'platform: fees',
-  'platform:credits_granted': 'platform: credit granted',
-  'platform:absorbed': 'platform: losses absorbed',
+  'platform:fee': 'marketplace: fees',
+  'platform:credits_granted': 'marketplace: credit granted',
+  'platform:absorbed': 'marketplace: losses absorbed',
   'external:topup': 'outside: top-ups',
   'external:payout': 'outside: payouts',
 };
 
-export function ledgerSection({ ledger }: Pick<Report, 'ledger'>): Section {
+export function ledgerSection(report: Pick<Report, 'ledger' | 'faults' | 'run'>): Section {
+  const { ledger } = report;
+  const shades = bandsOf(report);
   const last = ledger.at(-1);
   const kinds = Object.keys(last?.balances_usd ?? {});
   const balance = (kind: string) => last?.balances_usd[kind] ?? 0;
@@ -40,22 +43,25 @@ export function ledgerSection({ ledger }: Pick<Report, 'ledger'>): Section {
   ];
   return {
     id: 'ledger',
-    finding: `At the end, providers had earned ${usd(balance('provider'))} and the platform ${usd(balance('platform:fee'))} in fees; the ledger sums to ${usd(Math.abs(total) < 1e-6 ? 0 : total)}`,
-    note: 'Balances in USD by kind of account: credits minus debits. Credit that was granted to renters, and losses of the platform, are negative balances of the platform. Holds reserve a part of renters’ balances for rentals that begin.',
-    svg:
+    finding: `At the end of the period, providers had earned ${usd(balance('provider'))} and the marketplace ${usd(balance('platform:fee'))} in fees; the ledger sums to ${usd(total)}`,
+    notes: [
+      'Balances in USD by kind of account: credits minus debits. Credit that was granted to renters, and losses of the marketplace, are negative balances of the marketplace. Holds reserve a part of renters’ balances for rentals that begin.',
+    ],
+    plot:
       ledger.length === 0
         ? null
-        : stepChart(
-            series,
-            { label: 'days since the start', format: number },
-            { label: 'balance in USD', format: usd },
-          ),
+        : stepChart(series, {
+            x: { label: 'days since the start', format: number },
+            y: { label: 'balance in USD', format: tickUsd },
+            bands: shades.bands,
+          }),
     legend: series.map(({ name }) => name),
+    bands: shades.meanings,
     table: {
       head: ['Accounts', 'First balance', 'Last balance', 'Change'],
       rows: series.map(({ name, points }) => {
         const [from, to] = [points[0]?.[1] ?? 0, points.at(-1)?.[1] ?? 0];
-        return [name, exactUsd(from), exactUsd(to), exactUsd(to - from)];
+        return [name, usd(from), usd(to), usd(to - from)];
       }),
     },
   };

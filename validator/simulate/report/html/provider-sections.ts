@@ -3,15 +3,60 @@ import type { Report, WeighedHost } from '../report.ts';
 import { gini, mean, quantile, rankCorrelation, sum } from '../statistics.ts';
 import type { Section } from './section.ts';
 import { curveChart, type Point, scatterChart } from './svg.ts';
-import { counted, exactUsd, number, percent } from './text.ts';
+import { counted, number, percent, usd, whole } from './text.ts';
+import { cheatWords, strategyWords } from './words.ts';
 
 const TOP_SHARE = 0.1;
 
-export function providerSections(report: Pick<Report, 'incomes_usd' | 'weights'>): Section[] {
-  return [incomes(report.incomes_usd), weights(report.weights)];
+export function providerSections(
+  report: Pick<Report, 'incomes_usd' | 'weights' | 'emission'>,
+): Section[] {
+  return [incomes(report.incomes_usd, report.weights), weights(report)];
 }
 
-function incomes(ascending: readonly number[]): Section {
+/** Income of the hosts of one price strategy in USD. */
+type Earned = {
+  strategy: string;
+  hosts: number;
+  valueShare: number;
+  income: number;
+  share: number;
+};
+
+/** Returns the strategies of a market, the one that earned most for its GPUs first. */
+function earnedByStrategy(hosts: readonly WeighedHost[]): Earned[] {
+  const total = sum(hosts.map(({ income_usd: income }) => income));
+  return [...Map.groupBy(hosts, ({ strategy }) => strategy)]
+    .map(([strategy, group]) => {
+      const income = sum(group.map((host) => host.income_usd));
+      const share = total === 0 ? 0 : income / total;
+      return { strategy, hosts: group.length, valueShare: rateShareOf(group), income, share };
+    })
+    .toSorted((a, b) => b.share * a.valueShare - a.share * b.valueShare);
+}
+
+function strategyTable(earned: readonly Earned[]): Pick<Section, 'openTables'> {
+  if (earned.length < 2) return {};
+  const head = [
+    'Providers that …',
+    'Hosts',
+    'Share of the offered GPUs by rate',
+    'Income',
+    'Share of the income',
+  ];
+  const rows = earned.map((each) => [
+    strategyWords(each.strategy),
+    whole(each.hosts),
+    percent(each.valueShare),
+    usd(each.income),
+    percent(each.share),
+  ]);
+  return { openTables: [{ caption: 'Income by price strategy', table: { head, rows } }] };
+}
+
+function incomes(ascending: readonly number[], hosts: readonly WeighedHost[]): Section {
+  const strategies = earnedByStrategy(hosts);
+  const [best] = strategies;
   const total = sum(ascending);
   const top = ascending.slice(-Math.max(1, Math.round(ascending.length * TOP_SHARE)));
   const none = ascending.filter((income) => income === 0).length;
@@ -26,9 +71,15 @@ function incomes(ascending: readonly number[]): Section {
     finding:
       total === 0
         ? 'No provider earned anything'
-        : `The best tenth of the providers earned ${percent(sum(top) / total)} of all income, and ${counted(none, 'provider')} earned nothing`,
-    note: 'Share of all income from rentals that the providers with the lowest incomes earned together. If all earned the same, the first line would follow the second. Rewards by weight are not included.',
-    svg:
+        : `The best tenth of the providers earned ${percent(sum(top) / total)} of all income, and ${counted(none, 'provider')} earned nothing${
+            best === undefined || strategies.length < 2
+              ? ''
+              : `; providers that ${strategyWords(best.strategy)} earned ${percent(best.share)} with ${percent(best.valueShare)} of the GPUs`
+          }`,
+    notes: [
+      'Share of all income from rentals that the providers with the lowest incomes earned together. If all earned the same, the first line would follow the second. Rewards by weight are not included.',
+    ],
+    plot:
       total === 0
         ? null
         : curveChart(
@@ -42,16 +93,22 @@ function incomes(ascending: readonly number[]): Section {
                 ],
               },
             ],
-            { label: 'share of the providers, lowest income first', format: percent },
-            { label: 'share of the income', format: percent },
+            {
+              x: { label: 'share of the providers, lowest income first', format: percent },
+              y: { label: 'share of the income', format: percent },
+            },
           ),
     legend: ['providers', 'equal incomes'],
+    ...strategyTable(strategies),
     table: {
       head: ['Share of the providers', 'Earn at most'],
       rows: [
-        ...shares.map((share) => [percent(share), exactUsd(quantile(ascending, share) ?? 0)]),
-        ['mean', exactUsd(mean(ascending) ?? 0)],
-        ['Gini coefficient (0: all equal)', number(gini(ascending))],
+        ...shares.map((share) => [percent(share), usd(quantile(ascending, share) ?? 0)]),
+        ['mean', usd(mean(ascending) ?? 0)],
+        [
+          'Gini coefficient (0: all earn the same; near 1: one earns everything)',
+          number(gini(ascending)),
+        ],
       ],
     },
   };
@@ -60,61 +117,92 @@ function incomes(ascending: readonly number[]): Section {
 const HONEST = 'honest';
 const SELF_RENTING = 'rented by its provider';
 
-/** Returns the id of a cheat, or one of the two kinds of hosts that do not cheat. */
-const kindOf = ({ cheat, rents_itself: rentsItself }: WeighedHost): string =>
-  cheat ?? (rentsItself ? SELF_RENTING : HONEST);
+/** Returns the words of a cheat, or one of the two kinds of hosts that do not cheat. */
+function kindOf({ cheat, rents_itself: rentsItself }: WeighedHost): string {
+  if (cheat !== null) return `cheat: ${cheatWords(cheat)}`;
+  return rentsItself ? SELF_RENTING : HONEST;
+}
 
 /** Weight of a host relative to its share of the rates of all GPUs: 1 is average. */
 const relative = ({ weight_share: weight, value_share: value }: WeighedHost): number =>
   value === 0 ? 0 : weight / value;
 
-function weights(hosts: readonly WeighedHost[]): Section {
+/** Correlations from which weight follows quality closely, and at all. */
+const CLOSE = 0.7;
+const WEAK = 0.3;
+
+/** Returns the meaning of a rank correlation of weight and quality. */
+function judgementOf(correlation: number): string {
+  if (correlation >= CLOSE) return 'weight follows quality closely';
+  if (correlation >= WEAK) return 'weight follows quality in part';
+  return correlation > -WEAK ? 'weight hardly depends on quality' : 'better hosts have less weight';
+}
+
+const CORRELATION_NOTE =
+  'The rank correlation is 1 if the better of two honest hosts always has more weight, 0 if weight and quality are unrelated, and -1 if the better host always has less. In a short run nearly all honest hosts are available nearly always, and weight depends on rentals, so a value near 0 is expected and not a defect. A clearly negative value would be one.';
+
+function weights({ weights: hosts, emission }: Pick<Report, 'weights' | 'emission'>): Section {
   const honest = hosts.filter((host) => kindOf(host) === HONEST);
   const cheats = hosts.filter(({ cheat }) => cheat !== null);
   const selfRenting = hosts.filter((host) => kindOf(host) === SELF_RENTING);
   const correlation = rankCorrelation(honest.map((host) => [host.quality, relative(host)]));
-  const cheated = sum(cheats.map(({ weight_share: share }) => share));
-  const offered = sum(cheats.map(({ value_share: share }) => share));
   const relation =
     correlation === null
       ? ''
-      : `; among honest hosts, the rank correlation of weight and quality is ${number(correlation)}`;
-  const points = (group: readonly WeighedHost[]) =>
-    group.map((host) => [host.quality, relative(host)] as const);
+      : `; among honest hosts ${judgementOf(correlation)} (rank correlation ${number(correlation)})`;
+  const groups = [
+    { name: 'honest hosts', hosts: honest },
+    { name: 'hosts that cheat', hosts: cheats },
+    { name: 'hosts that their provider rents', hosts: selfRenting },
+  ].filter((group) => group.hosts.length > 0);
   return {
     id: 'weights',
     finding:
       hosts.length === 0
         ? 'No weights were computed'
         : cheats.length === 0
-          ? `No host cheated${relation}`
-          : `Cheats had ${percent(cheated)} of the weight and ${percent(offered)} of the offered GPUs${relation}`,
-    note: 'Newest weights. Quality is the share of its time in which a host did what it offers; it is 0 for hosts that cheat. Relative weight is the share of the weight of all hosts, divided by the share of the rates of all GPUs: 1 is average. Weight also depends on fees, so rented hosts have more.',
-    svg:
+          ? `No host of this run cheated${relation}`
+          : `Hosts that cheat had ${percent(weightOf(cheats))} of the weight of all hosts and ${percent(rateShareOf(cheats))} of the offered GPUs${relation}`,
+    notes: [
+      `Newest weights of the run. Shares are of the weight that hosts got; ${percent(emission.newest_burned_share)} of all weight went to no host and was burned. Quality is the share of its time in which a host did what it offers; it is 0 for hosts that cheat. Relative weight is the share of the weight of all hosts, divided by the share of the rates of all GPUs: 1 is average. Weight also depends on fees, so rented hosts have more.`,
+      ...(correlation === null ? [] : [CORRELATION_NOTE]),
+    ],
+    plot:
       hosts.length === 0
         ? null
         : scatterChart(
-            [
-              { name: 'honest', points: points(honest) },
-              { name: 'cheats', points: points(cheats) },
-              { name: 'self-renting', points: points(selfRenting) },
-            ],
-            { label: 'true quality', format: percent, atLeast: 1 },
-            { label: 'relative weight', format: number, atLeast: 1 },
+            groups.map(({ name, hosts: group }) => ({
+              name,
+              points: group.map((host) => [host.quality, relative(host)] as const),
+            })),
+            {
+              x: { label: 'true quality', format: percent, atLeast: 1 },
+              y: { label: 'relative weight', format: number, atLeast: 1 },
+            },
           ),
-    legend: ['honest hosts', 'hosts that cheat', 'hosts that their provider rents'],
+    legend: groups.map(({ name }) => name),
+    hasMarks: true,
     table: {
-      head: ['Hosts', 'Number', 'Share of the weight', 'Share of the offered GPUs by rate'],
-      rows: [
-        ...[...Map.groupBy(hosts, kindOf)]
-          .toSorted(([a], [b]) => (a < b ? -1 : 1))
-          .map(([kind, group]) => [
-            kind,
-            String(group.length),
-            percent(sum(group.map(({ weight_share: share }) => share))),
-            percent(sum(group.map(({ value_share: share }) => share))),
-          ]),
+      head: [
+        'Hosts',
+        'Number',
+        'Share of the weight of all hosts',
+        'Share of the offered GPUs by rate',
       ],
+      rows: [...Map.groupBy(hosts, kindOf)]
+        .toSorted(([a], [b]) => (a < b ? -1 : 1))
+        .map(([kind, group]) => [
+          kind,
+          whole(group.length),
+          percent(weightOf(group)),
+          percent(rateShareOf(group)),
+        ]),
     },
   };
 }
+
+const weightOf = (hosts: readonly WeighedHost[]): number =>
+  sum(hosts.map(({ weight_share: share }) => share));
+
+const rateShareOf = (hosts: readonly WeighedHost[]): number =>
+  sum(hosts.map(({ value_share: share }) => share));

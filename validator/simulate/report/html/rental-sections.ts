@@ -1,14 +1,18 @@
 /** Sections about rentals: refusals, time to RUNNING, interruptions, and costs against quotes. Pure. */
+
+import { looksUntil } from '../../actors/looks.ts';
 import type { Report } from '../report.ts';
-import { ascending, binsOf, mean, quantile, sum } from '../statistics.ts';
+import { ascending, mean, quantile, sum } from '../statistics.ts';
+import { type Bar, barChart } from './bars.ts';
 import type { Section } from './section.ts';
-import { type Axis, barChart, histogram, scatterChart } from './svg.ts';
-import { counted, duration, exactUsd, number, percent, usd } from './text.ts';
+import { type Axis, histogram, scatterChart } from './svg.ts';
+import { counted, number, percent, tickUsd, usd, whole } from './text.ts';
+import { outcomeWords, refusalWords } from './words.ts';
 
 type Rentals = Report['rentals'];
 
-const COUNT: Axis = { label: 'rentals', format: number };
-const BINS = 40;
+const COUNT: Axis = { label: 'rentals', format: whole };
+const SECOND_MS = 1_000;
 const MAX_POINTS = 2_000;
 const HOURS_PER_DAY = 24;
 /** Difference between charge and quote that counts as none. */
@@ -28,16 +32,20 @@ function refusals({ requested, accepted, completed, open, ...rest }: Rentals): S
   const ran = accepted - failed;
   const bars = [
     { label: 'requested', value: requested },
-    ...reasons.map(([reason, value]) => ({ label: `refused: ${reason}`, value, colour: 1 })),
+    ...reasons.map(([reason, value]) => ({
+      label: `refused: ${refusalWords(reason)}`,
+      value,
+      colour: 1,
+    })),
     { label: 'accepted', value: accepted },
     ...largestFirst(rest.failed_starts).map(([reason, value]) => ({
-      label: `failed to start: ${reason}`,
+      label: outcomeWords(reason),
       value,
       colour: 1,
     })),
     { label: 'interrupted', value: rest.interruptions.length, colour: 1 },
     { label: 'ended by their renter', value: completed },
-    { label: 'still open', value: open },
+    { label: 'still open at the end', value: open },
   ];
   const [first] = reasons;
   return {
@@ -45,16 +53,18 @@ function refusals({ requested, accepted, completed, open, ...rest }: Rentals): S
     finding:
       first === undefined
         ? `All ${counted(requested, 'requested rental')} were accepted`
-        : `${percent(refused / requested)} of the rentals were refused, ${first[1] === refused ? 'all' : percent(first[1] / refused)} of them because of ${first[0]}`,
-    note: 'The way of all requested rentals. A refusal is named by the constraint that no free host met, or by the error code of the answer.',
-    svg: barChart(bars, COUNT),
+        : `${percent(refused / requested)} of the requested rentals were refused, ${first[1] === refused ? 'all' : percent(first[1] / refused)} of them because ${refusalWords(first[0])}`,
+    notes: [
+      'The way of all requested rentals, without those of providers that rent their own hosts. A refusal is named by the first constraint that no free host met, or by the error; the code of the answer is in brackets.',
+    ],
+    plot: barChart(bars, COUNT),
     legend: [],
     table: {
       head: ['Step', 'Rentals', 'Share of the requests'],
       rows: [...bars, { label: 'accepted, and not failed to start', value: ran }].map(
         ({ label, value }) => [
           label,
-          String(value),
+          whole(value),
           percent(requested === 0 ? 0 : value / requested),
         ],
       ),
@@ -66,39 +76,43 @@ function starts({ start_seconds: unordered, failed_starts: failures }: Rentals):
   const seconds = ascending(unordered);
   const [median, slow] = [quantile(seconds, 0.5), quantile(seconds, 0.95)];
   const failed = sum(Object.values(failures));
+  const bars = startBars(seconds);
   return {
     id: 'start',
     finding:
       median === null || slow === null
-        ? 'No rental reached RUNNING'
-        : `Half of the pods ran after ${duration(median)}, 95 % after ${duration(slow)}; ${counted(failed, 'rental')} never ran`,
-    note: 'Time from the rental until its renter saw the pod RUNNING. Renters look after 15 seconds, and then at pauses that double up to 5 minutes, so the times are upper limits.',
-    svg:
-      seconds.length === 0
-        ? null
-        : histogram(
-            binsOf(
-              seconds.map((value) => value / 60),
-              BINS,
-            ),
-            { label: 'minutes from the rental to RUNNING', format: number },
-            { label: 'pods', format: number },
-          ),
+        ? 'No rental ran'
+        : `Half of the pods ran within ${whole(median)} s, 95 % within ${whole(slow)} s; ${counted(failed, 'rental')} never ran`,
+    notes: [
+      'Time from the rental until its renter observed that the pod ran. Renters request the state 15, 45, 105, 225, 465 and 765 seconds after the rental, and then every 5 minutes. A pod therefore started between two of these times, and only these times occur as values. Starts also wait for the pod sync, as the settings at the end state.',
+    ],
+    plot: bars.length === 0 ? null : barChart(bars, { label: 'pods', format: whole }),
     legend: [],
     table: {
-      head: ['Share of the pods', 'Ran within'],
-      rows: [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1].map((share) => [
-        percent(share),
-        duration(quantile(seconds, share) ?? 0),
-      ]),
+      head: ['Ran', 'Pods', 'Share of the pods'],
+      rows: bars.map(({ label, value }) => [label, whole(value), percent(value / seconds.length)]),
     },
   };
+}
+
+/** Counts the pods between two requests of their renters. `seconds`: ascending. */
+function startBars(seconds: readonly number[]): Bar[] {
+  const looks = looksUntil((seconds.at(-1) ?? 0) * SECOND_MS).map((ms) => ms / SECOND_MS);
+  const bars = looks.map((to, index) => {
+    const from = looks[index - 1] ?? 0;
+    const value = seconds.filter((each) => each > from && each <= to).length;
+    return { label: `after more than ${whole(from)} s and within ${whole(to)} s`, value };
+  });
+  const first = bars.findIndex(({ value }) => value > 0);
+  return first === -1 ? [] : bars.slice(first);
 }
 
 function interruptions({ interruptions: all, ...rest }: Rentals): Section {
   const days = Map.groupBy(all, ({ at_hours: at }) => Math.floor(at / HOURS_PER_DAY) + 1);
   const reasons = [
-    ...Map.groupBy(all, ({ status, reason }) => (reason === '' ? status : `${status} ${reason}`)),
+    ...Map.groupBy(all, ({ status, reason }) =>
+      outcomeWords(reason === '' ? status : `${status} ${reason}`),
+    ),
   ].toSorted(([, a], [, b]) => b.length - a.length);
   const ran = rest.start_seconds.length;
   const worst = [...days].toSorted(([, a], [, b]) => b.length - a.length)[0];
@@ -108,23 +122,27 @@ function interruptions({ interruptions: all, ...rest }: Rentals): Section {
       worst === undefined
         ? 'No running pod was interrupted'
         : `${percent(ran === 0 ? 0 : all.length / ran)} of the running pods were interrupted; day ${worst[0]} had most (${worst[1].length})`,
-    note: 'Pods that ended while their renter still used them. Renters look once an hour.',
-    svg:
+    notes: [
+      'Pods that ended while their renter still used them, on the day on which the renter observed it.',
+    ],
+    plot:
       all.length === 0
         ? null
         : histogram(
             [...days]
               .toSorted(([a], [b]) => a - b)
               .map(([day, { length: count }]) => ({ from: day - 1, to: day, count })),
-            { label: 'days since the start', format: number },
-            { label: 'interruptions', format: number },
+            {
+              x: { label: 'days since the start', format: number },
+              y: { label: 'interruptions', format: number },
+            },
           ),
     legend: [],
     table: {
-      head: ['Status and reason', 'Interruptions', 'Share of the running pods'],
+      head: ['Reason', 'Interruptions', 'Share of the running pods'],
       rows: reasons.map(([reason, { length: count }]) => [
         reason,
-        String(count),
+        whole(count),
         percent(ran === 0 ? 0 : count / ran),
       ]),
     },
@@ -155,25 +173,26 @@ function costs(spend: Report['spend']): Section {
     finding:
       spend.length === 0
         ? 'No rental ended'
-        : `Renters paid ${usd(total)} for rentals with quotes of ${usd(quoted)}; ${percent(above.length / spend.length)} paid more than quoted`,
-    note: 'Each point is a rental that ended. The quote is the price of the rental for the time that its renter planned. Time in which the host of a pod does not answer is not charged, and interrupted pods end early: both cost less than quoted. Forgotten pods cost more.',
-    svg:
+        : `Renters paid ${usd(total)} for rentals with quotes of ${usd(quoted)}; ${above.length === 0 ? 'none' : percent(above.length / spend.length)} of the rentals cost more than quoted`,
+    notes: [
+      'Each point is a rental that ended within the period. The quote is the price of the rental for the time that its renter planned. Time in which the host of a pod does not answer is not charged, and interrupted pods end early: both cost less than quoted. Forgotten pods cost more.',
+    ],
+    plot:
       spend.length === 0
         ? null
-        : scatterChart(
-            [{ name: 'rentals', points }],
-            { label: 'quote in USD', format: usd },
-            { label: 'paid in USD', format: usd },
-          ),
+        : scatterChart([{ name: 'rentals', points }], {
+            x: { label: 'quote in USD', format: tickUsd },
+            y: { label: 'paid in USD', format: tickUsd },
+          }),
     legend: [],
     table: {
       head: ['Rentals', 'Number', 'Quoted', 'Paid', 'Mean difference'],
       rows: groups.map(([name, group]) => [
         name,
-        String(group.length),
-        exactUsd(sum(group.map(({ quoted_usd: quote }) => quote))),
-        exactUsd(sum(group.map(({ paid_usd: paid }) => paid))),
-        exactUsd(mean(group.map((each) => each.paid_usd - each.quoted_usd)) ?? 0),
+        whole(group.length),
+        usd(sum(group.map(({ quoted_usd: quote }) => quote))),
+        usd(sum(group.map(({ paid_usd: paid }) => paid))),
+        usd(mean(group.map((each) => each.paid_usd - each.quoted_usd)) ?? 0),
       ]),
     },
   };

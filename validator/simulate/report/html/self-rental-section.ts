@@ -1,12 +1,12 @@
 /** Section about providers that rent their own hosts. Pure. */
 import type { Report } from '../report.ts';
 import { compareSelfRental } from '../self-rental.ts';
+import { barChart } from './bars.ts';
 import type { Section } from './section.ts';
-import { barChart } from './svg.ts';
-import { exactUsd, percent } from './text.ts';
+import { percent, usd, whole } from './text.ts';
 
 export function selfRentalSection(report: Pick<Report, 'weights' | 'run' | 'scenario'>): Section {
-  const compared = compareSelfRental(report.weights, report.run.hours);
+  const compared = compareSelfRental(report.weights, report.run.period_hours);
   const groups =
     compared === null
       ? []
@@ -18,8 +18,10 @@ export function selfRentalSection(report: Pick<Report, 'weights' | 'run' | 'scen
   return {
     id: 'self-rental',
     finding: compared === null ? 'No provider rented its own host' : findingOf(compared),
-    note: `What a provider keeps is income from rentals, plus rewards for weight, less its payments for rentals of its own host. All weight is taken to be worth $${worth} an hour. Amounts are per host and day; those of honest hosts are scaled to the same GPUs by the rates of the weight policy.`,
-    svg:
+    notes: [
+      `What a provider keeps is income from rentals, plus rewards for weight, less its payments for rentals of its own host. All weight is taken to be worth ${usd(worth)} an hour; the section about rewards has the part that was burned. Amounts are per host and day; those of honest hosts are scaled to the same GPUs by the rates of the weight policy.`,
+    ],
+    plot:
       groups.length === 0
         ? null
         : barChart(
@@ -28,14 +30,14 @@ export function selfRentalSection(report: Pick<Report, 'weights' | 'run' | 'scen
               { label: `${name}: rewards`, value: rewards },
               { label: `${name}: paid for own rentals`, value: ownRentals, colour: 1 },
             ]),
-            { label: 'USD per host and day', format: exactUsd },
+            { label: 'USD per host and day', format: usd },
           ),
     legend: [],
     table: {
       head: [
         'Hosts',
         'Number',
-        'Share of the weight',
+        'Share of the weight of all hosts',
         'Share of the offered GPUs by rate',
         'Income',
         'Rewards',
@@ -44,10 +46,10 @@ export function selfRentalSection(report: Pick<Report, 'weights' | 'run' | 'scen
       ],
       rows: groups.map(([name, group]) => [
         name,
-        String(group.hosts),
+        whole(group.hosts),
         percent(group.weightShare),
         percent(group.valueShare),
-        ...[group.income, group.rewards, group.ownRentals, group.kept].map(exactUsd),
+        ...[group.income, group.rewards, group.ownRentals, group.kept].map(usd),
       ]),
     },
   };
@@ -55,5 +57,5 @@ export function selfRentalSection(report: Pick<Report, 'weights' | 'run' | 'scen
 
 function findingOf({ self, honest }: NonNullable<ReturnType<typeof compareSelfRental>>): string {
   const less = honest.kept - self.kept;
-  return `A provider that rented its own host kept ${exactUsd(self.kept)} a day: ${exactUsd(Math.abs(less))} ${less > 0 ? 'less' : 'more'} than honest hosts with the same GPUs`;
+  return `A provider that rented its own host kept ${usd(self.kept)} a day: ${usd(Math.abs(less))} ${less > 0 ? 'less' : 'more'} than honest hosts with the same GPUs`;
 }

@@ -14,15 +14,39 @@ export const escapeHtml = (text: string): string =>
 
 const grouped = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 const precise = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 3 });
+const CENT_DIGITS = 2;
+const cents = new Intl.NumberFormat('en-US', {
+  minimumFractionDigits: CENT_DIGITS,
+  maximumFractionDigits: CENT_DIGITS,
+});
+const NO_CENTS = cents.format(0);
+/** Ticks below this amount have cents. */
+const SMALL_USD = 10;
 
 /** Returns a number with at most three significant digits below 1,000, and whole above. */
 export const number = (value: number): string =>
   Math.abs(value) < 1_000 ? precise.format(value) : grouped.format(value);
 
-export const usd = (value: number): string => `${value < 0 ? '-' : ''}$${number(Math.abs(value))}`;
-export const exactUsd = (value: number): string =>
-  `${value < 0 ? '-' : ''}$${Math.abs(value).toFixed(2)}`;
+/** Returns a whole number. */
+export const whole = (value: number): string => grouped.format(value);
+
+/** Returns an amount as all sentences and tables have it: with cents. */
+export const usd = (value: number): string => {
+  const text = cents.format(Math.abs(value));
+  return value < 0 && text !== NO_CENTS ? `-$${text}` : `$${text}`;
+};
+
+/** Returns an amount for the ticks of an axis: without cents, unless it is small. */
+export const tickUsd = (value: number): string =>
+  Math.abs(value) < SMALL_USD && !Number.isInteger(value)
+    ? usd(value)
+    : `${value < 0 ? '-' : ''}$${grouped.format(Math.abs(value))}`;
+
 export const percent = (share: number): string => `${number(share * 100)} %`;
+
+/** Returns the difference of two shares. */
+export const percentagePoints = (share: number): string =>
+  `${number(share * 100)} percentage points`;
 
 /** Returns `1 rental`, `2 rentals`. */
 export const counted = (count: number, noun: string): string =>
@@ -38,4 +62,14 @@ export function duration(seconds: number): string {
   if (seconds < 2 * HOUR_S) return `${number(seconds / MINUTE_S)} min`;
   if (seconds < 2 * DAY_S) return `${number(seconds / HOUR_S)} h`;
   return `${number(seconds / DAY_S)} days`;
+}
+
+const HOURS_PER_DAY = 24;
+
+/** Returns a time of the run in hours after its start as `day 2, 06:00`. */
+export function clockTime(hours: number): string {
+  const minutes = Math.round(hours * 60);
+  const [day, minute] = [Math.floor(minutes / 60 / HOURS_PER_DAY) + 1, minutes % 60];
+  const hour = Math.floor(minutes / 60) % HOURS_PER_DAY;
+  return `day ${day}, ${String(hour).padStart(2, '0')}:${String(minute).padStart(2, '0')}`;
 }

@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { percent, percentagePoints } from '../report/html/text.ts';
+import { comparedCells, verdictSentence } from './comparison-text.ts';
+import { comparePairs } from './paired.ts';
+
+const A = { name: 'last-release', path: 'a.json' };
+const B = { name: 'default-policy', path: 'b.json' };
+const figure = {
+  name: 'Refused rentals',
+  valueIn: () => null,
+  format: percent,
+  formatDifference: percentagePoints,
+};
+type Pairs = Parameters<typeof comparePairs>[0];
+const verdict = (pairs: Pairs, better?: 'higher' | 'lower') =>
+  verdictSentence(
+    { figure: { ...figure, ...(better && { better }) }, difference: comparePairs(pairs) },
+    A,
+    B,
+  );
+
+const LOWER: Pairs = [
+  [0.3, 0.1],
+  [0.32, 0.12],
+  [0.34, 0.13],
+];
+
+describe('verdict', () => {
+  it('names the better side with the interval in percentage points', () => {
+    expect(verdict(LOWER, 'lower')).toBe(
+      'Refused rentals: better (lower) with default-policy. 32 % with last-release, 11.7 % with default-policy; 95 % interval of the difference: -21.8 percentage points to -18.9 percentage points.',
+    );
+    expect(verdict(LOWER, 'higher')).toContain('worse (lower) with default-policy');
+    expect(verdict(LOWER)).toContain('Refused rentals: lower with default-policy');
+  });
+
+  it('states that no difference was seen, or that all seeds are equal', () => {
+    const unclear: Pairs = [
+      [0.1, 0.2],
+      [0.2, 0.1],
+      [0.1, 0.1],
+    ];
+    expect(verdict(unclear, 'lower')).toContain('no difference seen, because the seeds disagree');
+    const equal: Pairs = [
+      [0.1, 0.1],
+      [0.2, 0.2],
+    ];
+    expect(verdict(equal)).toBe('Refused rentals: equal, 15 %.');
+    const missing = verdictSentence({ figure, difference: null }, A, B);
+    expect(missing).toContain('not measured');
+  });
+
+  it('is a cell of the table', () => {
+    const cells = comparedCells({
+      figure: { ...figure, better: 'lower' },
+      difference: comparePairs(LOWER),
+    });
+    expect(cells[3]).toBe('-20.3 percentage points');
+    expect(cells.at(-1)).toBe('B is better');
+  });
+});
