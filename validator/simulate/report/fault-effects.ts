@@ -43,7 +43,7 @@ export type EffectSources = {
 };
 
 const HOUR_MS = 3_600_000;
-/** Renters observe the end of a pod once an hour, and the central API gives up a silent host some hours later. */
+/** Renters observe the end of a pod hours later, and the central API gives up a silent host some hours later. */
 const AFTERMATH_MS = 6 * HOUR_MS;
 
 /** Returns the effects in the order of the faults. An effect of two faults of a host belongs to the later one. */

@@ -2,6 +2,7 @@
 import { scaleLinear } from 'd3-scale';
 import {
   type Axis,
+  CHARACTER,
   COLOURS,
   domainOf,
   type Frame,
@@ -23,8 +24,6 @@ const ROW = 14;
 const GAP = 9;
 /** Place for the value behind a bar. */
 const VALUE = 96;
-/** Mean width of a character of the page's text in an SVG. */
-const CHARACTER = 6.6;
 
 /** Horizontal bars with their labels and values. */
 export function barChart(bars: readonly Bar[], x: Axis): Plot {

@@ -13,8 +13,6 @@ type Losses = Pick<
   | 'failed_starts'
   | 'failed_checks'
   | 'lost_pod_hours'
-  | 'uncharged_usd'
-  | 'refunds_usd'
   | 'provider_loss_usd'
   | 'platform_loss_usd'
   | 'renter_loss_usd'
@@ -23,13 +21,14 @@ type Losses = Pick<
 const BEARS =
   'Time in which the host of a pod does not answer is not charged, and a pod that its host lost is refunded from the last time at which it was healthy. Providers bear their share of both, and the marketplace its fee. Renters bear what they paid for interrupted pods without a refund, and the time without access to their pods.';
 
+const INSPECTED =
+  'A host counts as one that passed inspection until its next inspection fails, so the number of such hosts falls only in the hours after the beginning of a fault, and rises only in the hours after its end.';
+
 const LOSS_HEAD = [
   'Interrupted pods',
   'Rentals that failed to start',
   'Failed checks',
   'Pod hours without answer',
-  'Not charged',
-  'Refunded',
   'Providers bear',
   'Marketplace bears',
   'Renters bear',
@@ -53,7 +52,10 @@ function faultSection(
   return {
     id: `fault-${index}`,
     finding: `Fault ${index}, ${nameOf(fault)}, ${timeOf(fault)}: ${bornBy(fault)}`,
-    notes: [`${sentence(faultWords(fault.kind))}. ${fault.hosts === 0 ? '' : BEARS}`.trim()],
+    notes: [
+      `${sentence(faultWords(fault.kind))}. ${fault.hosts === 0 ? '' : BEARS}`.trim(),
+      ...(around === null || fault.hosts === 0 ? [] : [INSPECTED]),
+    ],
     plot: null,
     legend: [],
     openTables: [
@@ -114,7 +116,7 @@ function hostFaults(faults: readonly FaultEffect[]): Section {
   const kinds = [...Map.groupBy(faults, ({ kind }) => kind)];
   return {
     id: 'host-faults',
-    finding: `${counted(faults.length, 'fault')} of single hosts interrupted ${counted(all.interruptions, 'pod')}: providers bear ${usd(all.provider_loss_usd)}, the marketplace ${usd(all.platform_loss_usd)} and renters ${usd(all.renter_loss_usd)}`,
+    finding: `${counted(faults.length, 'fault')} of single hosts interrupted ${all.interruptions === 0 ? 'no pod' : counted(all.interruptions, 'pod')}: providers bear ${usd(all.provider_loss_usd)}, the marketplace ${usd(all.platform_loss_usd)} and renters ${usd(all.renter_loss_usd)}`,
     notes: [BEARS, 'An effect of two faults of a host at a time is counted for the later one.'],
     plot: null,
     legend: [],
@@ -135,13 +137,15 @@ function hostFaults(faults: readonly FaultEffect[]): Section {
       },
     ],
     table: {
-      head: ['Fault', 'Host', 'Time', 'Pods on the host', ...LOSS_HEAD],
+      head: ['Fault', 'Host', 'Time', 'Pods on the host', ...LOSS_HEAD, 'Not charged', 'Refunded'],
       rows: faults.map((fault) => [
         faultWords(fault.kind),
         fault.gpu ?? '-',
         timeOf(fault),
         whole(fault.pods),
         ...lossCells(fault),
+        usd(fault.uncharged_usd),
+        usd(fault.refunds_usd),
       ]),
     },
   };
@@ -161,13 +165,7 @@ const lossCells = (losses: Losses): string[] => [
   whole(losses.failed_starts),
   whole(losses.failed_checks),
   number(losses.lost_pod_hours),
-  ...[
-    losses.uncharged_usd,
-    losses.refunds_usd,
-    losses.provider_loss_usd,
-    losses.platform_loss_usd,
-    losses.renter_loss_usd,
-  ].map(usd),
+  ...[losses.provider_loss_usd, losses.platform_loss_usd, losses.renter_loss_usd].map(usd),
 ];
 
 function added(faults: readonly FaultEffect[]): Losses {
@@ -177,8 +175,6 @@ function added(faults: readonly FaultEffect[]): Losses {
     failed_starts: total((each) => each.failed_starts),
     failed_checks: total((each) => each.failed_checks),
     lost_pod_hours: total((each) => each.lost_pod_hours),
-    uncharged_usd: total((each) => each.uncharged_usd),
-    refunds_usd: total((each) => each.refunds_usd),
     provider_loss_usd: total((each) => each.provider_loss_usd),
     platform_loss_usd: total((each) => each.platform_loss_usd),
     renter_loss_usd: total((each) => each.renter_loss_usd),

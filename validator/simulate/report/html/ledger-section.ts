@@ -21,6 +21,9 @@ const NAMES: Readonly<Record<string, string>> = {
   'external:payout': 'outside: payouts',
 };
 
+/** Granted credit and its source, beside which other balances would not be visible in a plot. */
+const CREDIT: ReadonlySet<string> = new Set(['granted', 'platform:credits_granted']);
+
 export function ledgerSection(report: Pick<Report, 'ledger' | 'faults' | 'run'>): Section {
   const { ledger } = report;
   const shades = bandsOf(report);
@@ -32,30 +35,27 @@ export function ledgerSection(report: Pick<Report, 'ledger' | 'faults' | 'run'>)
     name: 'holds',
     points: ledger.map((at) => [at.at_hours / HOURS_PER_DAY, at.held_usd]),
   };
-  const series = [
-    ...kinds.map((kind) => ({
-      name: NAMES[kind] ?? kind,
-      points: ledger.map(
-        (at) => [at.at_hours / HOURS_PER_DAY, at.balances_usd[kind] ?? 0] as const,
-      ),
-    })),
-    held,
-  ];
+  const seriesOf = (kind: string): Series => ({
+    name: NAMES[kind] ?? kind,
+    points: ledger.map((at) => [at.at_hours / HOURS_PER_DAY, at.balances_usd[kind] ?? 0]),
+  });
+  const series = [...kinds.map(seriesOf), held];
+  const drawn = [...kinds.filter((kind) => !CREDIT.has(kind)).map(seriesOf), held];
   return {
     id: 'ledger',
     finding: `At the end of the period, providers had earned ${usd(balance('provider'))} and the marketplace ${usd(balance('platform:fee'))} in fees; the ledger sums to ${usd(total)}`,
     notes: [
-      'Balances in USD by kind of account: credits minus debits. Credit that was granted to renters, and losses of the marketplace, are negative balances of the marketplace. Holds reserve a part of renters’ balances for rentals that begin.',
+      'Balances in USD by kind of account: credits minus debits. Credit that was granted to renters, and losses of the marketplace, are negative balances of the marketplace. Holds reserve a part of renters’ balances for rentals that begin. The plot leaves out granted credit, which is much more than all other balances.',
     ],
     plot:
       ledger.length === 0
         ? null
-        : stepChart(series, {
+        : stepChart(drawn, {
             x: { label: 'days since the start', format: number },
             y: { label: 'balance in USD', format: tickUsd },
             bands: shades.bands,
           }),
-    legend: series.map(({ name }) => name),
+    legend: drawn.map(({ name }) => name),
     bands: shades.meanings,
     table: {
       head: ['Accounts', 'First balance', 'Last balance', 'Change'],

@@ -122,7 +122,7 @@ function prices(
           ? 'Prices did not change'
           : `The mean price of ${largest.gpu} ${change(largest) < 0 ? 'fell' : 'rose'} by ${percent(Math.abs(change(largest)))}, from ${usd(largest.first)} to ${usd(largest.last)}; compared with the first prices, renters of all models paid ${usd(Math.abs(saved))} ${saved < 0 ? 'more' : 'less'}`,
     notes: [
-      'Mean offered price in USD per GPU and hour, weighted by the GPUs of hosts that passed inspection. It also changes when a host fails or passes inspection. The changes are those between the first and the last hour with a price. A rental keeps the price at which it began. What renters saved is the cost of their charged GPU hours at the first mean price, less their cost at the prices of the rentals.',
+      'Mean offered price in USD per GPU and hour, weighted by the GPUs of hosts that passed inspection. It also changes when a host fails or passes inspection. The changes are those between the first and the last hour with a price. A rental keeps the price at which it began. What renters saved is the cost of their charged GPU hours at the first mean price, less their cost at the prices of the rentals: a part of it is due to renters who choose the cheaper hosts.',
     ],
     ...plotOf(models, ({ offered_usd: price }) => price, {
       axis: { label: 'USD per GPU and hour', format: usd },

@@ -164,7 +164,7 @@ function weights({ weights: hosts, emission }: Pick<Report, 'weights' | 'emissio
           ? `No host of this run cheated${relation}`
           : `Hosts that cheat had ${percent(weightOf(cheats))} of the weight of all hosts and ${percent(rateShareOf(cheats))} of the offered GPUs${relation}`,
     notes: [
-      `Newest weights of the run. Shares are of the weight that hosts got; ${percent(emission.newest_burned_share)} of all weight went to no host and was burned. Quality is the share of its time in which a host did what it offers; it is 0 for hosts that cheat. Relative weight is the share of the weight of all hosts, divided by the share of the rates of all GPUs: 1 is average. Weight also depends on fees, so rented hosts have more.`,
+      `Newest weights of the run. Shares are of the weight that hosts got; ${percent(emission.newest_burned_share)} of all weight went to no host and was burned. Quality is the share of its time in which a host did what it offers; it is 0 for hosts that cheat. Relative weight is the share of the weight of all hosts, divided by the share of the rates of all GPUs: 1 is average. Weight also depends on fees, so rented hosts have more. Weights are whole numbers of 65,535 together, so the weights of hosts are coarse if nearly all weight is burned.`,
       ...(correlation === null ? [] : [CORRELATION_NOTE]),
     ],
     plot:

@@ -17,10 +17,10 @@ export type Axis = {
 };
 
 /** Size of a plot, in the pixels of its text. */
-export type Frame = { width: number; height: number; left: number; ticks: number };
+export type Frame = { width: number; height: number; ticks: number };
 
-export const WIDE: Frame = { width: 760, height: 300, left: 76, ticks: 6 };
-export const NARROW: Frame = { width: 330, height: 260, left: 62, ticks: 3 };
+export const WIDE: Frame = { width: 760, height: 300, ticks: 6 };
+export const NARROW: Frame = { width: 330, height: 260, ticks: 3 };
 
 /** Draws a plot for a size of the screen. */
 export type Plot = (frame: Frame) => string;
@@ -32,6 +32,10 @@ export type Band = { number: number; from: number; to: number };
 const RIGHT = 26;
 const TOP = 18;
 const BOTTOM = 44;
+/** Place for the title of the vertical axis, and for a gap. */
+const LABEL = 32;
+/** Mean width of a character of the page's text in a plot. */
+export const CHARACTER = 6.6;
 const POINT_RADIUS = 3.5;
 /** Smallest width of a band, so that a short one is visible. */
 const MIN_BAND = 2;
@@ -116,13 +120,16 @@ export function histogram(bins: readonly Bin[], axes: Axes): Plot {
 
 type Scales = ReturnType<typeof scalesOf>;
 
+/** The place for the vertical axis follows from the length of its numbers. */
 function scalesOf(points: readonly Point[], { x, y }: Axes, frame: Frame) {
   const xs = points.map(([at]) => at);
   const ys = points.map(([, value]) => value);
-  return {
-    x: scaleLinear(domainOf(xs, x), [frame.left, frame.width - RIGHT]),
-    y: scaleLinear(domainOf(ys, y), [frame.height - BOTTOM, TOP]).nice(frame.ticks),
-  };
+  const up = scaleLinear(domainOf(ys, y), [frame.height - BOTTOM, TOP]).nice(frame.ticks);
+  const longest = up
+    .ticks(frame.ticks)
+    .reduce((before, value) => Math.max(before, y.format(value).length), 0);
+  const left = Math.round(LABEL + longest * CHARACTER);
+  return { x: scaleLinear(domainOf(xs, x), [left, frame.width - RIGHT]), y: up, left };
 }
 
 /** Returns the ends of an axis, which includes zero. Without data, the axis has the length 1. */
@@ -135,8 +142,8 @@ export function domainOf(
   return low === high ? [low, low + 1] : [low, high];
 }
 
-function axesOf({ x: along, y: up }: Scales, { x, y }: Axes, frame: Frame): string[] {
-  const { width, height, left, ticks } = frame;
+function axesOf({ x: along, y: up, left }: Scales, { x, y }: Axes, frame: Frame): string[] {
+  const { width, height, ticks } = frame;
   const bottom = height - BOTTOM;
   const horizontal = along
     .ticks(ticks)
