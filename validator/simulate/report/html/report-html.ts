@@ -11,7 +11,7 @@ import { rentalSections } from './rental-sections.ts';
 import { rewardSection } from './reward-section.ts';
 import { isEmpty, type Section, sectionHtml, tableHtml } from './section.ts';
 import { selfRentalSection } from './self-rental-section.ts';
-import { counted, duration, escapeHtml, percent, usd, whole } from './text.ts';
+import { counted, duration, escapeHtml, usd, whole } from './text.ts';
 
 const HOUR_S = 3_600;
 
@@ -89,7 +89,7 @@ function summary(report: Report): string {
 const rewardText = ({ emitted_usd: emitted, ...each }: Report['emission']): string =>
   emitted === 0
     ? 'none: no weights were set'
-    : `${usd(each.rewards_usd)}; the other ${percent(each.burned_usd / emitted)} of ${usd(emitted)} were burned`;
+    : `${usd(each.rewards_usd)} of ${usd(emitted)}; the other ${usd(each.burned_usd)} were burned`;
 
 const contents = (sections: readonly Section[]): string =>
   `<nav aria-label="Contents"><ul>${sections
