@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { percent, percentagePoints } from '../report/html/text.ts';
 import { comparedCells, verdictSentence } from './comparison-text.ts';
+import { SHARE } from './headline-figures.ts';
 import { comparePairs } from './paired.ts';
 
 const A = { name: 'last-release', path: 'a.json' };
@@ -8,8 +8,7 @@ const B = { name: 'default-policy', path: 'b.json' };
 const figure = {
   name: 'Refused rentals',
   valueIn: () => null,
-  format: percent,
-  formatDifference: percentagePoints,
+  ...SHARE,
 };
 type Pairs = Parameters<typeof comparePairs>[0];
 const verdict = (pairs: Pairs, better?: 'higher' | 'lower') =>
@@ -28,7 +27,7 @@ const LOWER: Pairs = [
 describe('verdict', () => {
   it('names the better side with the interval in percentage points', () => {
     expect(verdict(LOWER, 'lower')).toBe(
-      'Refused rentals: better (lower) with default-policy. 32 % with last-release, 11.7 % with default-policy; 95 % interval of the difference: -21.8 percentage points to -18.9 percentage points.',
+      'Refused rentals: better (lower) with default-policy. 32 % with last-release, 11.7 % with default-policy; 95 % interval of the difference: -21.8 to -18.9 percentage points.',
     );
     expect(verdict(LOWER, 'higher')).toContain('worse (lower) with default-policy');
     expect(verdict(LOWER)).toContain('Refused rentals: lower with default-policy');
@@ -40,7 +39,9 @@ describe('verdict', () => {
       [0.2, 0.1],
       [0.1, 0.1],
     ];
-    expect(verdict(unclear, 'lower')).toContain('no difference seen, because the seeds disagree');
+    expect(verdict(unclear, 'lower')).toContain(
+      'no difference seen, because the interval includes zero',
+    );
     const equal: Pairs = [
       [0.1, 0.1],
       [0.2, 0.2],

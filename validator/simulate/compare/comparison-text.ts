@@ -16,8 +16,7 @@ export function comparedCells({ figure, difference }: ComparedFigure): string[] 
     figure.name,
     figure.format(meanA),
     figure.format(meanB),
-    format(mean),
-    intervalOf({ figure, difference }),
+    ...(isEqual(difference) ? ['-', '-'] : [format(mean), intervalOf({ figure, difference })]),
     verdictOf({ figure, difference }),
   ];
 }
@@ -25,8 +24,8 @@ export function comparedCells({ figure, difference }: ComparedFigure): string[] 
 type Measured = ComparedFigure & { difference: Difference };
 
 function intervalOf({ figure, difference: { low, high } }: Measured): string {
-  const format = figure.formatDifference ?? figure.format;
-  return `${format(low)} to ${format(high)}`;
+  const { format, formatInterval } = figure;
+  return formatInterval?.(low, high) ?? `${format(low)} to ${format(high)}`;
 }
 
 function verdictOf({ figure, difference }: Measured): string {
@@ -50,7 +49,7 @@ export function verdictSentence(
   if (isEqual(difference)) return `${figure.name}: equal, ${figure.format(meanA)}.`;
   const interval = `95 % interval of the difference: ${intervalOf({ figure, difference })}`;
   if (!isClear(difference)) {
-    return `${figure.name}: no difference seen, because the seeds disagree. ${values}; ${interval}.`;
+    return `${figure.name}: no difference seen, because the interval includes zero. ${values}; ${interval}.`;
   }
   const direction = mean > 0 ? 'higher' : 'lower';
   const judgement =

@@ -1,5 +1,11 @@
 /** The figures of a report that comparisons use. Pure. */
-import { number, percent, percentagePoints, usd } from '../report/html/text.ts';
+import {
+  number,
+  percent,
+  percentagePoints,
+  percentagePointsBetween,
+  usd,
+} from '../report/html/text.ts';
 import type { Report } from '../report/report.ts';
 import { compareSelfRental } from '../report/self-rental.ts';
 import { ascending, gini, mean, quantile, sum } from '../report/statistics.ts';
@@ -11,12 +17,18 @@ export type HeadlineFigure = {
   format(value: number): string;
   /** Formats the difference of two values; by default like a value. */
   formatDifference?(value: number): string;
+  /** Formats the ends of an interval of differences; by default like two values. */
+  formatInterval?(low: number, high: number): string;
   /** Direction that is better for the marketplace; absent if neither is. */
   better?: 'higher' | 'lower';
 };
 
 /** Shares differ by percentage points. */
-const SHARE = { format: percent, formatDifference: percentagePoints };
+export const SHARE = {
+  format: percent,
+  formatDifference: percentagePoints,
+  formatInterval: percentagePointsBetween,
+};
 
 const HOURS_PER_DAY = 24;
 const ratio = (part: number, whole: number): number | null => (whole === 0 ? null : part / whole);

@@ -31,7 +31,7 @@ function cheatsFound(cheats: readonly DetectedCheat[]): Section {
     finding:
       cheats.length === 0
         ? 'No host of this run cheated'
-        : `${found} of ${hosts} were found${latest}`,
+        : `${found} of ${hosts} ${found === 1 ? 'was' : 'were'} found${latest}`,
     notes: [
       'Median time from the enrolment of a host until its first failed check that no fault explains, by cheat. Cheats that were never found have no bar.',
     ],

@@ -4,7 +4,7 @@ import { aroundFault } from './around-fault.ts';
 import { barChart, intervalChart, wrapped } from './bars.ts';
 import { isEmpty, type Section, sectionHtml } from './section.ts';
 import { NARROW, stepChart, WIDE } from './svg.ts';
-import { clockTime, percentagePoints, tickUsd, usd } from './text.ts';
+import { clockTime, percent, percentagePoints, tickUsd, usd } from './text.ts';
 import { cheatWords, checkWords, faultWords, outcomeWords, refusalWords } from './words.ts';
 
 describe('texts', () => {
@@ -26,6 +26,13 @@ describe('texts', () => {
       'day 4, 00:15',
     ]);
     expect(percentagePoints(0.0422)).toBe('4.22 percentage points');
+    expect([0.0422, 0.99, 0.99959, 0.999999, 1].map(percent)).toEqual([
+      '4.22 %',
+      '99 %',
+      '99.96 %',
+      'more than 99.99 %',
+      '100 %',
+    ]);
   });
 });
 

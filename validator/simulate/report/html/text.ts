@@ -42,11 +42,24 @@ export const tickUsd = (value: number): string =>
     ? usd(value)
     : `${value < 0 ? '-' : ''}$${grouped.format(Math.abs(value))}`;
 
-export const percent = (share: number): string => `${number(share * 100)} %`;
+/** Shares above this one have two decimals, so that they do not seem to be all. */
+const NEARLY_ALL = 0.99;
+const MOST = 99.99;
+
+export function percent(share: number): string {
+  if (share <= NEARLY_ALL || share >= 1) return `${number(share * 100)} %`;
+  const rounded = Math.round(share * 10_000) / 100;
+  return rounded > MOST ? `more than ${MOST} %` : `${rounded} %`;
+}
 
 /** Returns the difference of two shares. */
-export const percentagePoints = (share: number): string =>
-  `${number(share * 100)} percentage points`;
+export const percentagePoints = (share: number): string => `${points(share)} percentage points`;
+
+/** Returns the ends of an interval of differences of shares. */
+export const percentagePointsBetween = (low: number, high: number): string =>
+  `${points(low)} to ${percentagePoints(high)}`;
+
+const points = (share: number): string => number(share * 100);
 
 /** Returns `1 rental`, `2 rentals`. */
 export const counted = (count: number, noun: string): string =>
