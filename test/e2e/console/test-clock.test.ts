@@ -103,10 +103,10 @@ it('ends a fault before its time', async () => {
   await page.getByLabel('Node').selectOption({ index: 1 });
   await page.getByLabel('Duration').fill('600');
   await button('Begin the fault').click();
-  await panel('Active faults').getByText('Dies').waitFor();
+  await panel('Active faults').getByText('A node is down and loses its pods').waitFor();
   await button('End now').click();
   await panel('Active faults').getByText('No fault lasts now').waitFor();
-  await panel('Latest events').getByText('Repair').first().waitFor();
+  await panel('Latest events').getByText('Fault ended').first().waitFor();
 });
 
 it('explains the end of an advance during which the wall clock jumped', async () => {
