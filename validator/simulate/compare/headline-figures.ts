@@ -1,5 +1,6 @@
 /** The figures of a report that comparisons use. Pure. */
 import {
+  gpuPrice,
   number,
   percent,
   percentagePoints,
@@ -56,7 +57,7 @@ export const HEADLINE_FIGURES: readonly HeadlineFigure[] = [
         sum(rented.map(({ gpus }) => gpus)),
       );
     },
-    format: usd,
+    format: gpuPrice,
   },
   {
     name: 'Requested rentals',

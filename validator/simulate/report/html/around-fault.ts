@@ -2,7 +2,7 @@
 import type { FaultEffect, MarketSample, RegionSample, Report } from '../report.ts';
 import { mean, sum } from '../statistics.ts';
 import type { Table } from './section.ts';
-import { duration, number, percent, usd, whole } from './text.ts';
+import { duration, gpuPrice, number, percent, whole } from './text.ts';
 
 type Window = { fromHours: number; toHours: number };
 type Figure = { name: string; valueIn(window: Window): string };
@@ -125,7 +125,7 @@ const priceFigures = (market: readonly MarketSample[]): Figure[] =>
             price === null ? [] : [price],
           ),
         ),
-        usd,
+        gpuPrice,
       ),
   }));
 

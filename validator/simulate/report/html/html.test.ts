@@ -4,7 +4,7 @@ import { aroundFault } from './around-fault.ts';
 import { barChart, intervalChart, wrapped } from './bars.ts';
 import { isEmpty, type Section, sectionHtml } from './section.ts';
 import { NARROW, stepChart, WIDE } from './svg.ts';
-import { clockTime, percent, percentagePoints, tickUsd, usd } from './text.ts';
+import { clockTime, gpuPrice, percent, percentagePoints, tickUsd, usd } from './text.ts';
 import { cheatWords, checkWords, faultWords, outcomeWords, refusalWords } from './words.ts';
 
 describe('texts', () => {
@@ -15,6 +15,7 @@ describe('texts', () => {
       '$0.00',
       '-$41.23',
     ]);
+    expect([0.402, 1.2].map(gpuPrice)).toEqual(['$0.402', '$1.200']);
     expect([0.05, 4, 3000].map(tickUsd)).toEqual(['$0.05', '$4', '$3,000']);
   });
 

@@ -4,7 +4,7 @@ import { mean, sum } from '../statistics.ts';
 import { bandsOf } from './fault-bands.ts';
 import type { Section } from './section.ts';
 import { type Axis, type Series, stepChart } from './svg.ts';
-import { counted, number, percent, usd, whole } from './text.ts';
+import { counted, gpuPrice, number, percent, usd, whole } from './text.ts';
 
 type Models = readonly (readonly [gpu: string, samples: readonly MarketSample[]])[];
 /** Faults that plots shade. */
@@ -120,7 +120,7 @@ function prices(
         ? 'No price was offered'
         : change(largest) === 0
           ? 'Prices did not change'
-          : `The mean price of ${largest.gpu} ${change(largest) < 0 ? 'fell' : 'rose'} by ${percent(Math.abs(change(largest)))}, from ${usd(largest.first)} to ${usd(largest.last)}; compared with the first prices, renters of all models paid ${usd(Math.abs(saved))} ${saved < 0 ? 'more' : 'less'}`,
+          : `The mean price of ${largest.gpu} ${change(largest) < 0 ? 'fell' : 'rose'} by ${percent(Math.abs(change(largest)))}, from ${gpuPrice(largest.first)} to ${gpuPrice(largest.last)}; compared with the first prices, renters of all models paid ${usd(Math.abs(saved))} ${saved < 0 ? 'more' : 'less'}`,
     notes: [
       'Mean offered price in USD per GPU and hour, weighted by the GPUs of hosts that passed inspection. It also changes when a host fails or passes inspection. The changes are those between the first and the last hour with a price. A rental keeps the price at which it began. What renters saved is the cost of their charged GPU hours at the first mean price, less their cost at the prices of the rentals: a part of it is due to renters who choose the cheaper hosts.',
     ],
@@ -140,11 +140,11 @@ function prices(
       ],
       rows: changes.map(({ gpu, first, last, used, saved: less }) => [
         gpu,
-        usd(first),
-        usd(last),
+        gpuPrice(first),
+        gpuPrice(last),
         percent(change({ first, last })),
         number(used.gpu_hours),
-        used.gpu_hours === 0 ? '-' : usd(used.cost_usd / used.gpu_hours),
+        used.gpu_hours === 0 ? '-' : gpuPrice(used.cost_usd / used.gpu_hours),
         usd(less),
       ]),
     },

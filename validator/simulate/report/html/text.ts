@@ -19,7 +19,10 @@ const cents = new Intl.NumberFormat('en-US', {
   minimumFractionDigits: CENT_DIGITS,
   maximumFractionDigits: CENT_DIGITS,
 });
-const NO_CENTS = cents.format(0);
+const tenthCents = new Intl.NumberFormat('en-US', {
+  minimumFractionDigits: CENT_DIGITS + 1,
+  maximumFractionDigits: CENT_DIGITS + 1,
+});
 /** Ticks below this amount have cents. */
 const SMALL_USD = 10;
 
@@ -30,11 +33,19 @@ export const number = (value: number): string =>
 /** Returns a whole number. */
 export const whole = (value: number): string => grouped.format(value);
 
+/** A negative amount that is rounded to zero has no sign. */
+const money =
+  (format: Intl.NumberFormat) =>
+  (value: number): string => {
+    const text = format.format(Math.abs(value));
+    return value < 0 && /[1-9]/.test(text) ? `-$${text}` : `$${text}`;
+  };
+
 /** Returns an amount as all sentences and tables have it: with cents. */
-export const usd = (value: number): string => {
-  const text = cents.format(Math.abs(value));
-  return value < 0 && text !== NO_CENTS ? `-$${text}` : `$${text}`;
-};
+export const usd = money(cents);
+
+/** Returns a price per GPU and hour, whose tenths of a cent matter. */
+export const gpuPrice = money(tenthCents);
 
 /** Returns an amount for the ticks of an axis: without cents, unless it is small. */
 export const tickUsd = (value: number): string =>
