@@ -1,5 +1,6 @@
 /** Tests actors in whole simulations of a small market: faults of every kind, and providers that rent their own hosts. */
 import { expect, it } from 'vitest';
+import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { busyScenario, simulateDay } from '../../../test/fakes/scenes/small-simulation.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../weights/weight-policy.ts';
 import { INVARIANTS } from '../invariants/violations.ts';
@@ -15,6 +16,7 @@ import {
 const DAILY_PER_HOST = 1;
 const DAILY = 5;
 const DAYS_PER_MONTH = 30;
+const HOUR_MS = 3_600_000;
 
 const often = <K extends string>(kinds: readonly K[], daily: number) =>
   Object.fromEntries(kinds.map((kind) => [kind, daily * DAYS_PER_MONTH])) as Record<K, number>;
@@ -41,6 +43,23 @@ it('keeps the invariants of the market through faults of every kind', async () =
       kind,
     ).not.toEqual([]);
   }
+});
+
+it('lets withdrawn hosts return at the end of their event', async () => {
+  const event = { kind: 'leave', at_hours: 3, for_hours: 4, share_permille: 1_000 } as const;
+  const quiet = { host_faults: {}, service_faults: {}, market_faults: {}, cheats: {} };
+  const scenario = { ...busyScenario(), ...quiet, events: [event] };
+  const { violation, lines, days } = await simulateDay(7, { scenario });
+  expect(violation).toBeNull();
+  const startMs = parseIsoTime(scenario.starts_at) ?? 0;
+  const hoursOf = (kind: string) =>
+    lines
+      .map((line) => JSON.parse(line) as { kind: string; at: number })
+      .filter((each) => each.kind === kind)
+      .map(({ at }) => (at - startMs) / HOUR_MS);
+  expect(hoursOf('fault-leave')).toEqual([3, 3, 3]);
+  expect(hoursOf('repair')).toEqual([7, 7, 7]);
+  expect(days[0]?.verified).toBe(3);
 });
 
 it('lets providers rent their own hosts, and reports what they keep', async () => {
