@@ -40,7 +40,7 @@ describe('verdict', () => {
       [0.1, 0.1],
     ];
     expect(verdict(unclear, 'lower')).toContain(
-      'no difference seen, because the interval includes zero',
+      'a difference is not certain, because the interval includes zero',
     );
     const equal: Pairs = [
       [0.1, 0.1],

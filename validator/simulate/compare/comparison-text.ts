@@ -5,7 +5,7 @@ import { type Difference, isClear, isEqual } from './paired.ts';
 export const COMPARED_HEAD = ['Figure', 'A', 'B', 'B - A', '95 % interval', 'Verdict'];
 
 export const METHOD = (seeds: number): string =>
-  `Paired by seed: both sides ran with the same ${seeds} seeds. The interval is the paired t interval of the mean difference. A difference is clear if its interval excludes zero; of 20 figures without a difference, one is expected to look clear.`;
+  `Paired by seed: both sides ran with the same ${seeds} seeds. Columns A and B are means over the seeds; a share is the mean of the runs’ shares. The interval is the paired t interval of the mean difference. A difference is certain if its interval excludes zero; if two policies did not differ in any of 20 varying figures, one would still be expected to look certain.`;
 
 /** Returns the cells of a row. */
 export function comparedCells({ figure, difference }: ComparedFigure): string[] {
@@ -30,7 +30,7 @@ function intervalOf({ figure, difference: { low, high } }: Measured): string {
 
 function verdictOf({ figure, difference }: Measured): string {
   if (isEqual(difference)) return 'equal with every seed';
-  if (!isClear(difference)) return 'no difference seen';
+  if (!isClear(difference)) return 'not certain';
   const direction = difference.mean > 0 ? 'higher' : 'lower';
   if (figure.better === undefined) return `B is ${direction}`;
   return figure.better === direction ? 'B is better' : 'B is worse';
@@ -49,7 +49,7 @@ export function verdictSentence(
   if (isEqual(difference)) return `${figure.name}: equal, ${figure.format(meanA)}.`;
   const interval = `95 % interval of the difference: ${intervalOf({ figure, difference })}`;
   if (!isClear(difference)) {
-    return `${figure.name}: no difference seen, because the interval includes zero. ${values}; ${interval}.`;
+    return `${figure.name}: a difference is not certain, because the interval includes zero. ${values}; ${interval}.`;
   }
   const direction = mean > 0 ? 'higher' : 'lower';
   const judgement =

@@ -89,11 +89,15 @@ export const HEADLINE_FIGURES: readonly HeadlineFigure[] = [
     ...SHARE,
   },
   {
-    name: 'Renters’ spend',
+    name: 'Renters’ spend for rentals that ended',
     valueIn: ({ spend }) => sum(spend.map(({ paid_usd: usd }) => usd)),
     format: usd,
   },
-  { name: 'Providers’ income', valueIn: ({ incomes_usd: all }) => sum(all), format: usd },
+  {
+    name: 'Providers’ income from all rentals',
+    valueIn: ({ incomes_usd: all }) => sum(all),
+    format: usd,
+  },
   {
     name: 'Gini coefficient of incomes',
     valueIn: ({ incomes_usd: all }) => gini(all),
@@ -142,7 +146,7 @@ export const HEADLINE_FIGURES: readonly HeadlineFigure[] = [
     ...SHARE,
   },
   {
-    name: 'Cheats that were found',
+    name: 'Share of the cheating hosts that were found',
     better: 'higher',
     valueIn: ({ detection: { cheats } }) =>
       ratio(sum(cheats.map(({ found }) => found)), sum(cheats.map(({ hosts }) => hosts))),

@@ -84,7 +84,7 @@ function figuresOf(name: string, samples: readonly RegionSample[]): Figure[] {
       },
     },
     {
-      name: `${name}: new rentals a day`,
+      name: `${name}: new rentals, per 24 hours`,
       valueIn: (window) =>
         shown(
           meanOf((sample) => sample.accepted * HOURS_PER_DAY, window),
@@ -100,7 +100,7 @@ function figuresOf(name: string, samples: readonly RegionSample[]): Figure[] {
 
 const requestFigures = (requests: Report['requests']): Figure[] => [
   {
-    name: 'All regions: requests for a rental a day',
+    name: 'All regions: requests for a rental, per 24 hours',
     valueIn: (window) =>
       shown(mean(within(requests, window).map((each) => each.requested * HOURS_PER_DAY)), number),
   },
@@ -117,7 +117,7 @@ const requestFigures = (requests: Report['requests']): Figure[] => [
 
 const priceFigures = (market: readonly MarketSample[]): Figure[] =>
   [...Map.groupBy(market, ({ gpu }) => gpu)].map(([gpu, samples]) => ({
-    name: `Offered price of ${gpu} per GPU and hour, mean`,
+    name: `All regions: offered price of ${gpu} per GPU and hour, mean over hosts that passed inspection`,
     valueIn: (window) =>
       shown(
         mean(

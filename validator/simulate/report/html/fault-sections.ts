@@ -77,7 +77,7 @@ function bornBy(fault: FaultEffect): string {
   }
   const hit = `it hit ${counted(hosts, 'host')} with ${counted(pods, 'pod')} and interrupted ${interruptions === 0 ? 'none' : whole(interruptions)}`;
   const silent = `${number(fault.lost_pod_hours)} pod hours without an answer were not charged`;
-  return `${hit}; ${silent}; providers bear ${usd(fault.provider_loss_usd)}, the marketplace ${usd(fault.platform_loss_usd)} and renters ${usd(fault.renter_loss_usd)}`;
+  return `${hit}; ${silent}; providers bear ${usd(fault.provider_loss_usd)}, the marketplace ${usd(fault.platform_loss_usd)} and renters ${usd(fault.renter_loss_usd)} besides the time without access`;
 }
 
 function factsOf(fault: FaultEffect): Table {
@@ -117,7 +117,10 @@ function hostFaults(faults: readonly FaultEffect[]): Section {
   return {
     id: 'host-faults',
     finding: `${counted(faults.length, 'fault')} of single hosts interrupted ${all.interruptions === 0 ? 'no pod' : counted(all.interruptions, 'pod')}: providers bear ${usd(all.provider_loss_usd)}, the marketplace ${usd(all.platform_loss_usd)} and renters ${usd(all.renter_loss_usd)}`,
-    notes: [BEARS, 'An effect of two faults of a host at a time is counted for the later one.'],
+    notes: [
+      BEARS,
+      'An effect of two faults of a host at a time is counted for the later one. Pod hours without an answer include the time until the marketplace hears from the pod again, so they can exceed the fault.',
+    ],
     plot: null,
     legend: [],
     openTables: [

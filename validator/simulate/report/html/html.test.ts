@@ -44,7 +44,9 @@ it('names codes in words, with the code beside them', () => {
   );
   expect(cheatWords('other_model')).toBe('reports another model (other_model)');
   expect(checkWords('GPU_NEW_CODE')).toBe('GPU new code (GPU_NEW_CODE)');
-  expect(faultWords('dies')).toBe('host was down and lost its pods');
+  expect(faultWords('dies')).toBe(
+    'host was down and lost its pods, which were started again after it',
+  );
 });
 
 describe('plots', () => {
@@ -132,7 +134,7 @@ it('compares the market before, during and after a fault, for equal times', () =
     '0',
     '4',
   ]);
-  expect(rows.get('Other regions: new rentals a day')).toEqual(['24', '24', '24']);
+  expect(rows.get('Other regions: new rentals, per 24 hours')).toEqual(['24', '24', '24']);
   expect(rows.get('All regions: refused requests')).toEqual([
     '0 of 4 (0 %)',
     '1 of 4 (25 %)',

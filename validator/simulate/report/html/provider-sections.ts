@@ -74,10 +74,10 @@ function incomes(ascending: readonly number[], hosts: readonly WeighedHost[]): S
         : `The best tenth of the providers earned ${percent(sum(top) / total)} of all income, and ${counted(none, 'provider')} earned nothing${
             best === undefined || strategies.length < 2
               ? ''
-              : `; providers that ${strategyWords(best.strategy)} earned ${percent(best.share)} with ${percent(best.valueShare)} of the GPUs`
+              : `; providers that ${strategyWords(best.strategy)} earned ${percent(best.share)} with ${percent(best.valueShare)} of the GPUs by rate`
           }`,
     notes: [
-      'Share of all income from rentals that the providers with the lowest incomes earned together. If all earned the same, the first line would follow the second. Rewards by weight are not included.',
+      'Share of all income from rentals that the providers with the lowest incomes earned together. If all earned the same, the first line would follow the second. Rewards by weight are not included. Shares of GPUs “by rate” count each GPU with the hourly rate of its model in the weight policy.',
     ],
     plot:
       total === 0
@@ -135,11 +135,11 @@ const WEAK = 0.3;
 function judgementOf(correlation: number): string {
   if (correlation >= CLOSE) return 'weight follows quality closely';
   if (correlation >= WEAK) return 'weight follows quality in part';
-  return correlation > -WEAK ? 'weight hardly depends on quality' : 'better hosts have less weight';
+  return correlation > -WEAK ? 'weight depends little on quality' : 'better hosts have less weight';
 }
 
 const CORRELATION_NOTE =
-  'The rank correlation is 1 if the better of two honest hosts always has more weight, 0 if weight and quality are unrelated, and -1 if the better host always has less. In a short run nearly all honest hosts are available nearly always, and weight depends on rentals, so a value near 0 is expected and not a defect. A clearly negative value would be one.';
+  'The rank correlation is 1 if the better of two honest hosts always has more weight, 0 if weight and quality are unrelated, and -1 if the better host always has less. In a short run nearly all honest hosts are available nearly always, and weight depends on rentals, so a value near 0 is expected and not a defect. A value below -0.3 would be one.';
 
 function weights({ weights: hosts, emission }: Pick<Report, 'weights' | 'emission'>): Section {
   const honest = hosts.filter((host) => kindOf(host) === HONEST);
@@ -164,7 +164,7 @@ function weights({ weights: hosts, emission }: Pick<Report, 'weights' | 'emissio
           ? `No host of this run cheated${relation}`
           : `Hosts that cheat had ${percent(weightOf(cheats))} of the weight of all hosts and ${percent(rateShareOf(cheats))} of the offered GPUs${relation}`,
     notes: [
-      `Newest weights of the run. Shares are of the weight that hosts got; ${percent(emission.newest_burned_share)} of all weight went to no host and was burned. Quality is the share of its time in which a host did what it offers; it is 0 for hosts that cheat. Relative weight is the share of the weight of all hosts, divided by the share of the rates of all GPUs: 1 is average. Weight also depends on fees, so rented hosts have more. Weights are whole numbers of 65,535 together, so the weights of hosts are coarse if nearly all weight is burned.`,
+      `Newest weights of the run. Shares are of the weight that hosts got; ${percent(emission.newest_burned_share)} of all weight went to no host and was burned. Quality is the share of its time in which a host did what it offers; it is 0 for hosts that cheat. Relative weight is the share of the weight of all hosts, divided by the share of the rates of all GPUs: 1 is average. Weight also depends on fees. Weights are whole numbers of 65,535 together, so the weights of hosts are coarse if nearly all weight is burned: then most hosts have the smallest weight, and shares, rewards and the rank correlation mostly count hosts.`,
       ...(correlation === null ? [] : [CORRELATION_NOTE]),
     ],
     plot:

@@ -5,6 +5,7 @@ import { CHEATS } from '../../../coverage/cheats.ts';
 const REFUSALS: Readonly<Record<string, string>> = {
   gpu_type: 'no free host had the requested GPU model',
   gpu_count: 'no free host had enough free GPUs',
+  rentable: 'no host was free and had passed inspection',
   max_price_per_gpu_hour: 'every free host was more expensive than the renter accepts',
   no_executor_matches_spec: 'no host was free',
   insufficient_balance: 'the renter’s balance was too low',
@@ -40,7 +41,7 @@ const REASONS: Readonly<Record<string, string>> = {
 /** Faults of a run, as a noun. */
 const FAULTS: Readonly<Record<string, string>> = {
   flap: 'host did not answer for some minutes',
-  dies: 'host was down and lost its pods',
+  dies: 'host was down and lost its pods, which were started again after it',
   slow: 'host started pods slowly',
   card: 'a card of the host failed',
   region: 'region cut off: its hosts did not answer, and their pods kept running',
