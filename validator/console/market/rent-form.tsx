@@ -4,7 +4,7 @@ import type { RentBySpecRequest, TemplateResponse } from '../api/api.gen.ts';
 import { mayHaveSucceeded } from '../api/failure.ts';
 import { CheckboxField, NumberField, TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
-import { Panel } from '../parts/panel.tsx';
+import { Panel, QueryContent } from '../parts/panel.tsx';
 import { useSettled } from '../parts/use-settled.tsx';
 import { paths } from '../paths.ts';
 import { useApi } from '../session/queries.tsx';
@@ -58,7 +58,8 @@ export function RentPod({ node, state, onSpec }: RentPodProps) {
   });
   const known = Array.isArray(keys.data) ? keys.data : [];
   const [picked, setPicked] = useState<TemplateResponse | null>(null);
-  const usual = useUsualTemplate();
+  const preference = useApi('GET /users/me/preference', {});
+  const usual = useUsualTemplate(preference.data?.default_template ?? null);
   const chosen = picked ?? usual;
   const filled = filledIn(form.values, node, chosen?.id ?? '');
   const template = oneTimeTemplate(filled, chosen);
@@ -75,6 +76,7 @@ export function RentPod({ node, state, onSpec }: RentPodProps) {
           <TextField form={form} name="pod_name" label="Name" maxLength={100} isRequired />
           {node === null ? <SpecFields form={form} state={state} onChange={onSpec} /> : null}
           <GpuField form={form} node={node} />
+          <QueryContent query={preference}>{() => null}</QueryContent>
           <ImageFields form={form} chosen={chosen} onChoose={setPicked} />
           <KeyField
             chosen={form.values.user_public_key}
@@ -114,11 +116,10 @@ export function RentPod({ node, state, onSpec }: RentPodProps) {
 }
 
 /** The default template of the account; without one, the first official template. */
-function useUsualTemplate(): TemplateResponse | undefined {
-  const preference = useApi('GET /users/me/preference', {});
+function useUsualTemplate(preferred: TemplateResponse | null): TemplateResponse | undefined {
   const official = useApi('GET /templates', { query: { owner: 'official', limit: 1 } });
   const first = Array.isArray(official.data) ? official.data[0] : undefined;
-  return preference.data?.default_template ?? first;
+  return preferred ?? first;
 }
 
 function initialOf(node: Node | null, { gpu_count: count }: RentState): RentValues {
