@@ -124,6 +124,19 @@ it('explains the end of an advance during which the wall clock jumped', async ()
   );
 });
 
+it('does not claim that the clock advances when the server does not answer', async () => {
+  await page.goto('/operator/clock');
+  await settle(page);
+  await page.route('**/api/_local/clock', (route) => route.abort());
+  await panel('Clock').getByText('unreachable').waitFor();
+  await panel('Clock').getByText('Unknown: the server does not answer').waitFor();
+  expect(await panel('Clock').getByText('Paused').count()).toBe(0);
+  await page.unroute('**/api/_local/clock');
+  await panel('Clock').getByRole('button', { name: 'Try again' }).click();
+  await panel('Clock').getByText('Paused').waitFor();
+  page.problems.length = 0;
+});
+
 it('marks the nodes of the market as simulated', async () => {
   await page.goto('/market');
   await page.getByRole('table', { name: 'Nodes' }).getByText('simulated').first().waitFor();

@@ -1,6 +1,7 @@
 import { Link, useParams } from 'wouter';
 import { CursorPager } from '../parts/cursor-pager.tsx';
 import { DataTable } from '../parts/data-table.tsx';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { SimulatedMark } from '../parts/status.tsx';
@@ -73,6 +74,7 @@ export function CyclePage() {
   });
   return (
     <Page title={`Cycle ${number}`} actions={<Link href={paths.validatorCycles}>All cycles</Link>}>
+<ObjectContent query={verdicts} what="cycle" list={{ path: paths.validatorCycles, title: 'all cycles' }}>
       <QueryPanel
         title="Verdicts"
         query={verdicts}
@@ -139,6 +141,7 @@ export function CyclePage() {
           </>
         )}
       </QueryPanel>
+</ObjectContent>
     </Page>
   );
 }

@@ -2,6 +2,7 @@ import { Link, useParams } from 'wouter';
 import type { ReliabilityResponse } from '../api/api.gen.ts';
 import { Facts } from '../parts/facts.tsx';
 import { formatBytes, formatCount, formatDuration } from '../parts/format.ts';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Status } from '../parts/status.tsx';
@@ -33,6 +34,7 @@ export function NodePage() {
         </>
       }
     >
+<ObjectContent query={node} what="node" list={{ path: paths.market, title: 'the market' }}>
       <QueryPanel title="Can be rented" query={rentability}>
         {({ rentable, reasons, free_gpu_count: free, min_gpu_count: least }) =>
           rentable ? (
@@ -63,6 +65,7 @@ export function NodePage() {
       </QueryPanel>
       <PresentUse id={id} />
       {node.data === undefined ? null : <PriceRanges machine={node.data.machine_name} />}
+</ObjectContent>
     </Page>
   );
 }

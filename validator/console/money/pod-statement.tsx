@@ -4,6 +4,7 @@ import type { PodStatement } from '../api/api.gen.ts';
 import { Money } from '../parts/amounts.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
 import { wordsOf } from '../parts/format.ts';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Page } from '../parts/page.tsx';
 import { Panel, QueryContent } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
@@ -52,6 +53,7 @@ const COLUMNS: readonly Column<Interval>[] = [
 export function PodStatementView({ podId }: { podId: string }) {
   const statement = useApi('GET /pods/{id}/statement', { params: { id: podId } });
   return (
+<ObjectContent query={statement} what="pod" list={{ path: paths.pods, title: 'your pods' }}>
     <QueryContent query={statement}>
       {(data) => (
         <>
@@ -64,6 +66,7 @@ export function PodStatementView({ podId }: { podId: string }) {
         </>
       )}
     </QueryContent>
+</ObjectContent>
   );
 }
 
