@@ -114,18 +114,6 @@ it('reports all lines of a field that cannot be read, at the field', async () =>
   await page.context().close();
 });
 
-it('names a field by its label, whatever the API calls it', async () => {
-  const page = await open();
-  await page.goto('/operator/clock');
-  await settle(page);
-  await page.getByLabel('Fault').selectOption('registry');
-  await page.getByLabel(/^Duration/).fill('-3');
-  await page.getByRole('button', { name: 'Begin the fault' }).click();
-  await page.getByText('Correct the marked field: “Duration (minutes)”.').waitFor();
-  expect((await page.locator('main').innerText()).match(FOR_PROGRAMS)).toBeNull();
-  await page.context().close();
-});
-
 it('leaves no error behind when a session has expired and the user has logged in again', async () => {
   const page = await open();
   await page.goto('/webhooks');

@@ -124,9 +124,20 @@ it('explains the end of an advance during which the wall clock jumped', async ()
   );
 });
 
-it('does not claim that the clock advances when the server does not answer', async () => {
+it('names the field of a wrong value by its label, whatever the API calls it', async () => {
   await page.goto('/operator/clock');
   await settle(page);
+  await page.getByLabel('Node').selectOption({ index: 1 });
+  await page.getByLabel('Duration').fill('-3');
+  await button('Begin the fault').click();
+  const notice = page.getByRole('alert').filter({ hasText: 'validation_error' });
+  await notice.getByText('Correct the marked field: “Duration (minutes)”.').waitFor();
+  expect(await page.getByLabel('Duration').getAttribute('aria-invalid')).toBe('true');
+  expect(await page.locator('main').innerText()).not.toContain('lasts_minutes');
+  page.problems.length = 0;
+});
+
+it('does not claim that the clock advances when the server does not answer', async () => {
   await page.route('**/api/_local/clock', (route) => route.abort());
   await panel('Clock').getByText('unreachable').waitFor();
   await panel('Clock').getByText('Unknown: the server does not answer').waitFor();
