@@ -53,20 +53,20 @@ const COLUMNS: readonly Column<Interval>[] = [
 export function PodStatementView({ podId }: { podId: string }) {
   const statement = useApi('GET /pods/{id}/statement', { params: { id: podId } });
   return (
-<ObjectContent query={statement} what="pod" list={{ path: paths.pods, title: 'your pods' }}>
-    <QueryContent query={statement}>
-      {(data) => (
-        <>
-          <StatementFacts statement={data} />
-          {data.lines.length === 0 ? (
-            <p className="empty">The pod has not run, so nothing was charged.</p>
-          ) : (
-            <Intervals lines={data.lines} />
-          )}
-        </>
-      )}
-    </QueryContent>
-</ObjectContent>
+    <ObjectContent query={statement} what="pod" list={{ path: paths.pods, title: 'your pods' }}>
+      <QueryContent query={statement}>
+        {(data) => (
+          <>
+            <StatementFacts statement={data} />
+            {data.lines.length === 0 ? (
+              <p className="empty">The pod has not run, so nothing was charged.</p>
+            ) : (
+              <Intervals lines={data.lines} />
+            )}
+          </>
+        )}
+      </QueryContent>
+    </ObjectContent>
   );
 }
 

@@ -8,7 +8,14 @@ import { Form, useForm } from '../parts/form.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
 import { useApi, useLocal, useLocalAction } from '../session/queries.tsx';
-import { AMOUNT_MEMBERS, FAULT_KINDS, faultRequest, faultWords, NO_FAULT, targetOf } from './fault-request.ts';
+import {
+  AMOUNT_MEMBERS,
+  FAULT_KINDS,
+  faultRequest,
+  faultWords,
+  NO_FAULT,
+  targetOf,
+} from './fault-request.ts';
 
 type FleetNode = FleetPage['nodes'][number];
 type ActiveFault = FaultList['faults'][number];

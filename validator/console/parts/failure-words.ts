@@ -122,7 +122,9 @@ const BY_CODE: Readonly<Record<string, OwnWords>> = {
   pod_state_conflict: { hint: 'Wait until the status of the pod allows this, then try again.' },
   auth_failed: LATER,
   clock_or_restart: LATER,
-  tls_required: { hint: 'Open the console over an encrypted connection. Replace a secret that you have sent.' },
+  tls_required: {
+    hint: 'Open the console over an encrypted connection. Replace a secret that you have sent.',
+  },
   API_KEY_BUDGET_EXCEEDED: { hint: 'Raise the budget of the API key, then try again.' },
   BACKUP_STORAGE_BUSY: {
     hint: 'Wait until the running backup or restore has ended, or cancel it on the tab “Backups” of the pod.',
