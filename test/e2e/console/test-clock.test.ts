@@ -9,6 +9,7 @@ import { createLog } from '#shared/runtime/log.ts';
 import { changeOperatorRole } from '../../../validator/central/accounts/account/operator-role.service.ts';
 import { type LiveMarket, startLiveMarket } from '../../../validator/simulate/live/live-market.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../../validator/weights/weight-policy.ts';
+import { eventually } from '../../fakes/eventually.ts';
 import { freePorts } from '../../fakes/free-ports.ts';
 import { busyScenario } from '../../fakes/scenes/small-simulation.ts';
 import { type ConsolePage, openPage, settle, startBrowser } from '../../fixtures/browser.ts';
@@ -82,6 +83,7 @@ it('lets time pass until it is paused', async () => {
   await page.getByLabel('Speed').selectOption('3600');
   await button('Let time pass').click();
   await panel('Clock').getByText('Running').waitFor();
+  await eventually('a step of simulated time', () => passedMs() > 6 * 3_600_000);
   await button('Pause').click();
   await panel('Clock').getByText('Paused').waitFor();
   expect(passedMs()).toBeGreaterThan(6 * 3_600_000);
