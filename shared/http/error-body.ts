@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { naiveUtc } from '../runtime/clock.ts';
 import { ApiError, OverloadError, type ValidationIssue } from '../runtime/errors.ts';
 import { isDiskFull, isOpenFailure } from '../runtime/sqlite.ts';
+import { fieldProblem } from './field-problem.ts';
 import { STATUS_CODES } from './node-http.ts';
 import { parameterProblem } from './parameter-problem.ts';
 
@@ -149,7 +150,7 @@ type SchemaError = {
 /** Places of a request in the order in which fastify validates them; it stops at the first invalid place. */
 const PLACES = ['params', 'body', 'querystring', 'headers'] as const;
 type Place = (typeof PLACES)[number];
-type ZodIssue = { instancePath: string; message?: string; params?: unknown };
+type ZodIssue = { instancePath: string; keyword?: string; message?: string; params?: unknown };
 
 /** Names of places in error messages, if they differ. */
 const PLACE: Record<string, string> = { querystring: 'query', params: 'path', headers: 'header' };
@@ -191,7 +192,7 @@ function errorsAt(place: Place, given: unknown, { routeOptions }: ParameterSourc
 
 function issueFrom(
   { validationContext: context = 'body' }: SchemaError,
-  { instancePath, message = 'Invalid value', params }: ZodIssue,
+  { instancePath, keyword = '', message = 'Invalid value', params }: ZodIssue,
   request: ParameterSource,
 ): ValidationIssue {
   const path = instancePath.split('/').filter((part) => part !== '');
@@ -202,7 +203,9 @@ function issueFrom(
   }
   const parameters = parametersOf(request, context);
   const [name] = path;
-  if (parameters === null || name === undefined) return { field, message, type: 'invalid' };
+  if (parameters === null || name === undefined) {
+    return { field, message: fieldProblem({ keyword, message, params }), type: 'invalid' };
+  }
   const value = parameters.values[name];
   const problem = parameterProblem(parameters.schema, { name, value, message, params });
   return { field, message: problem, type: 'invalid' };

@@ -1,11 +1,10 @@
 /** Messages for invalid query and path parameters: the given value and what is allowed. Pure. */
 import { z } from 'zod';
+import { choiceText, ZOD_DEFAULT } from './field-problem.ts';
 
 const MAX_SHOWN_CHARS = 64;
 /** Parameters whose values grant access and are never included in a message. */
 const SECRETS: ReadonlySet<string> = new Set(['code', 'signature', 'state', 'ticket', 'token']);
-/** Matches zod's default messages. Any other message is from the schema and already states what is allowed. */
-const ZOD_DEFAULT = /^(?:Invalid|Too) /;
 
 /** A parameter's JSON Schema. */
 const Described = z.object({
@@ -53,12 +52,6 @@ function allowedBy(schema: unknown, name: string, params: unknown): string | nul
   const described = Described.safeParse(nullable.success ? nullable.data.anyOf[0] : json);
   if (!described.success) return null;
   return described.data.type === 'string' ? textText(described.data) : numberText(described.data);
-}
-
-function choiceText(values: readonly string[]): string {
-  const [only] = values;
-  if (values.length === 1) return JSON.stringify(only);
-  return `${values.slice(0, -1).join(', ')} or ${values.at(-1)}`;
 }
 
 function textText({ format, minLength = 0, maxLength }: Described): string | null {

@@ -216,7 +216,10 @@ export async function createCentral(
   const { consoleFolder = null } = options;
   if (consoleFolder !== null) serveConsolePages(server, consoleFolder);
   await registerBelow(server, API_PREFIX, [
-    (api) => registerSystemRoutes(api, { clock, agents: ports.agents, stopping }),
+    (api) => {
+      const { webhookTargets = 'public' } = options;
+      registerSystemRoutes(api, { clock, agents: ports.agents, stopping, webhookTargets });
+    },
     accounts.registerApi,
     (api) => delivery.registerApi(api, idempotency),
     market.registerApi,

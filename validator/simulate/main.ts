@@ -1,5 +1,5 @@
 /** `npm run simulate`: the marketplace in fast motion. */
-import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { naiveUtc, parseIsoTime } from '#shared/runtime/clock.ts';
 import { exitStatusOf } from '#shared/runtime/config.ts';
@@ -13,7 +13,7 @@ import type { SimulateOptions, Until } from './options.ts';
 import { parseCompareOptions, parseSimulateOptions, SIMULATE_HELP } from './options.ts';
 import { dayLine } from './report/day-figures.ts';
 import { nameOfFile, runWithReport } from './report/run-report.ts';
-import { writeReport } from './report/write-report.ts';
+import { createOutFolder, writeReport } from './report/write-report.ts';
 import { DEFAULT_SCENARIO, readScenario } from './scenarios/scenario.ts';
 import { shrinkRun } from './shrink/shrink-run.ts';
 import type { SimulationOptions, SimulationResult } from './simulation.ts';
@@ -152,7 +152,7 @@ function commandOf(options: Repeated): string {
 
 function openEvents(folder: string | undefined): { write(line: string): void; close(): void } {
   if (folder === undefined) return { write: () => undefined, close: () => undefined };
-  mkdirSync(folder, { recursive: true });
+  createOutFolder(folder);
   const file = openSync(join(folder, 'events.jsonl'), 'w');
   return { write: (line) => void writeSync(file, `${line}\n`), close: () => closeSync(file) };
 }

@@ -55,6 +55,7 @@ it('returns code, hint, request id and the problems of fields', async () => {
     requestId: expect.stringMatching(/./),
   });
   expect(facts.problems.map(({ field }) => field)).toContain('body.name');
+  expect(facts.problems).toContainEqual({ field: 'body.name', message: 'Must not be empty' });
 });
 
 it('reports a rejected session once per request, and none for a request without a session', async () => {

@@ -200,7 +200,7 @@ it('edits the environment, after a malformed line was corrected', async () => {
   const environment = page.getByLabel('Environment');
   await environment.fill('A');
   await page.getByRole('button', { name: 'Save and restart' }).click();
-  await page.getByText('Line 1 has no “=”').waitFor();
+  await page.getByText('Line 1 is not NAME=value.').waitFor();
   await page.getByText(/all files/).waitFor();
   await environment.fill('A=1 <2>');
   await page.getByRole('button', { name: 'Save and restart' }).click();

@@ -9,6 +9,7 @@ import { createLog } from '#shared/runtime/log.ts';
 import { changeOperatorRole } from '../../../validator/central/accounts/account/operator-role.service.ts';
 import { type LiveMarket, startLiveMarket } from '../../../validator/simulate/live/live-market.ts';
 import { DEFAULT_POLICY_FILE, readWeightPolicy } from '../../../validator/weights/weight-policy.ts';
+import { eventually } from '../../fakes/eventually.ts';
 import { freePorts } from '../../fakes/free-ports.ts';
 import { busyScenario } from '../../fakes/scenes/small-simulation.ts';
 import { type ConsolePage, openPage, settle, startBrowser } from '../../fixtures/browser.ts';
@@ -82,6 +83,7 @@ it('lets time pass until it is paused', async () => {
   await page.getByLabel('Speed').selectOption('3600');
   await button('Let time pass').click();
   await panel('Clock').getByText('Running').waitFor();
+  await eventually('a step of simulated time', () => passedMs() > 6 * 3_600_000);
   await button('Pause').click();
   await panel('Clock').getByText('Paused').waitFor();
   expect(passedMs()).toBeGreaterThan(6 * 3_600_000);
@@ -122,6 +124,30 @@ it('explains the end of an advance during which the wall clock jumped', async ()
   expect(await panel('Latest events').getByRole('link').first().innerText()).toMatch(
     /^[a-z]+-[a-z]+-[0-9a-f]{2}$/,
   );
+});
+
+it('names the field of a wrong value by its label, whatever the API calls it', async () => {
+  await page.goto('/operator/clock');
+  await settle(page);
+  await page.getByLabel('Node').selectOption({ index: 1 });
+  await page.getByLabel('Duration').fill('-3');
+  await button('Begin the fault').click();
+  const notice = page.getByRole('alert').filter({ hasText: 'validation_error' });
+  await notice.getByText('Correct the marked field: “Duration (minutes)”.').waitFor();
+  expect(await page.getByLabel('Duration').getAttribute('aria-invalid')).toBe('true');
+  expect(await page.locator('main').innerText()).not.toContain('lasts_minutes');
+  page.problems.length = 0;
+});
+
+it('does not claim that the clock advances when the server does not answer', async () => {
+  await page.route('**/api/_local/clock', (route) => route.abort());
+  await panel('Clock').getByText('unreachable').waitFor();
+  await panel('Clock').getByText('Unknown: the server does not answer').waitFor();
+  expect(await panel('Clock').getByText('Paused').count()).toBe(0);
+  await page.unroute('**/api/_local/clock');
+  await panel('Clock').getByRole('button', { name: 'Try again' }).click();
+  await panel('Clock').getByText('Paused').waitFor();
+  page.problems.length = 0;
 });
 
 it('marks the nodes of the market as simulated', async () => {

@@ -12,6 +12,7 @@ export const Version = z.object({
   version: s,
   hotkey: s,
   validator_hotkey: s,
+  webhook_targets: z.enum(['public', 'loopback']),
 });
 export const SharedConfig = z.object({
   machine_prices: z.record(s, n),

@@ -1,6 +1,6 @@
 /** Typed client of the API and the portal: `await api('GET /pods/{id}', { params: { id } })`. */
 import type { ApiOperations } from './api.gen.ts';
-import { failureFrom, isSessionEnd, unreachable } from './failure.ts';
+import { failureFrom, isSessionEnd, ofSession, unreachable } from './failure.ts';
 import type { LocalOperations } from './local-operations.ts';
 import type { PortalOperations } from './portal.gen.ts';
 
@@ -113,9 +113,11 @@ async function send(ports: ClientPorts, path: string, init: RequestInit): Promis
   const simulatedTime = response.headers.get('X-Simulated-Time');
   if (simulatedTime !== null) ports.onSimulatedTime?.(simulatedTime);
   if (response.ok) return response;
-  if (isSessionEnd(response.status) && token !== null) ports.onExpired?.(token);
   const body: unknown = await response.json().catch(() => null);
-  throw failureFrom(response.status, body, response.headers.get('X-Request-Id'));
+  const failure = failureFrom(response.status, body, response.headers.get('X-Request-Id'));
+  if (!isSessionEnd(response.status) || token === null) throw failure;
+  ports.onExpired?.(token);
+  throw ofSession(failure, token);
 }
 
 async function readJson(response: Response): Promise<unknown> {

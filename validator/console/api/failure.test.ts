@@ -1,11 +1,13 @@
 import { expect, it } from 'vitest';
-import { incomplete } from '../market/rent-request.ts';
 import {
   ApiFailure,
   failureFrom,
   failureOf,
   isRepeated,
   mayHaveSucceeded,
+  mayPass,
+  namesNothing,
+  notSent,
   unreachable,
 } from './failure.ts';
 
@@ -54,7 +56,7 @@ it('keeps the Idempotency-Key only while the failed request may have had its eff
   expect(mayHaveSucceeded(failed(409, 'idempotency_in_progress'))).toBe(true);
   expect(mayHaveSucceeded(failed(422, 'idempotency_key_reused'))).toBe(true);
   expect(mayHaveSucceeded(failed(402, 'insufficient_balance'))).toBe(false);
-  expect(mayHaveSucceeded(incomplete('Choose a template.'))).toBe(false);
+  expect(mayHaveSucceeded(notSent('Choose a template.'))).toBe(false);
 });
 
 it('repeats a request twice, and only after failures that may end by themselves', () => {
@@ -65,3 +67,32 @@ it('repeats a request twice, and only after failures that may end by themselves'
   expect(isRepeated(0, failureFrom(409, {}, null))).toBe(false);
   expect(isRepeated(0, failureOf(new Error('odd')))).toBe(false);
 });
+
+it.each<readonly [string, ApiFailure, boolean]>([
+  ['unreachable', unreachable(), true],
+  ['an error of the page', failureOf(new Error('odd')), true],
+  ['an answer that is not JSON', failureFrom(200, null, null), true],
+  ...[408, 409, 425, 429, 500, 502, 503].map(
+    (status) => [`${status}`, failed(status), true] as const,
+  ),
+  ...[400, 401, 402, 403, 404, 405, 410, 413, 419, 422].map(
+    (status) => [`${status}`, failed(status), false] as const,
+  ),
+  ['400 while the pod starts', failureFrom(400, { code: 'pod_state_conflict' }, null), true],
+  ['a form that was not sent', notSent('Choose a template.'), false],
+])('%s may pass: %j', (_, failure, expected) => expect(mayPass(failure)).toBe(expected));
+
+it('an address names nothing if the server has no such object, or rejects the id', () => {
+  const rejected = (...fields: string[]) =>
+    failureFrom(422, { validation_errors: fields.map((field) => ({ field, message: 'x' })) }, null);
+  expect(namesNothing(failed(404))).toBe(true);
+  expect(namesNothing(failed(410))).toBe(true);
+  expect(namesNothing(rejected('path.id'))).toBe(true);
+  expect(namesNothing(rejected('path.id', 'query.page'))).toBe(false);
+  expect(namesNothing(rejected())).toBe(false);
+  expect(namesNothing(failed(500))).toBe(false);
+});
+
+function failed(status: number): ApiFailure {
+  return failureFrom(status, { code: 'x' }, null);
+}

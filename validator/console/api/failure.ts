@@ -15,9 +15,12 @@ export type FailureFacts = {
   problems: readonly FieldProblem[];
   /** Further members that errors of some codes have. */
   details?: Readonly<Record<string, unknown>>;
+  /** Token of the session that the server rejected; absent if the request had no session. */
+  rejectedToken?: string;
 };
 
-const UNREACHABLE = 'unreachable';
+export const UNREACHABLE = 'unreachable';
+const NOT_SENT = 'form_incomplete';
 
 export class ApiFailure extends Error {
   readonly facts: FailureFacts;
@@ -44,10 +47,34 @@ export function unreachable(): ApiFailure {
   return new ApiFailure('The server did not answer', {
     status: 0,
     code: UNREACHABLE,
-    hint: 'Check your connection. The page tries again when you choose "Try again".',
+    hint: 'Check your connection, then try again.',
     requestId: null,
     problems: [],
   });
+}
+
+/**
+ * Failure of a form that was not sent, because the page cannot use its input. `problems` are shown at their fields, which
+ * are members of the body.
+ */
+export function notSent(message: string, problems: readonly FieldProblem[] = []): ApiFailure {
+  return new ApiFailure(message, {
+    status: 0,
+    code: NOT_SENT,
+    hint: 'Change the form, then send it again. Nothing was sent.',
+    requestId: null,
+    problems,
+  });
+}
+
+/** True if the page made the failure from the input of a form, and sent nothing. */
+export function isNotSent(failure: ApiFailure): boolean {
+  return failure.facts.code === NOT_SENT;
+}
+
+/** The failure of a request whose session the server has rejected. */
+export function ofSession(failure: ApiFailure, rejectedToken: string): ApiFailure {
+  return new ApiFailure(failure.message, { ...failure.facts, rejectedToken });
 }
 
 /**
@@ -87,6 +114,23 @@ export function isRepeated(count: number, error: unknown): boolean {
   if (!(error instanceof ApiFailure) || count >= MAX_RETRIES) return false;
   const { status, code } = error.facts;
   return code === UNREACHABLE || status >= 502;
+}
+
+/** Statuses of refusals that end by themselves: a timeout, a conflict with the present state, a limit. */
+const PASSING: ReadonlySet<number> = new Set([408, 409, 425, 429]);
+
+/** True if the same request can succeed later, without a change by the reader. */
+export function mayPass(failure: ApiFailure): boolean {
+  const { status, code } = failure.facts;
+  if (status === 0) return !isNotSent(failure);
+  return status < 400 || status >= 500 || PASSING.has(status) || code === 'pod_state_conflict';
+}
+
+/** True if the address of a page names no object: the server has none, or rejects the id itself. */
+export function namesNothing(failure: ApiFailure): boolean {
+  const { status, problems } = failure.facts;
+  if (status === 404 || status === 410) return true;
+  return problems.length > 0 && problems.every(({ field }) => field.startsWith('path.'));
 }
 
 /** Wraps any error that a panel shows. */

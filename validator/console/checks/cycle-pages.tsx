@@ -1,6 +1,7 @@
 import { Link, useParams } from 'wouter';
 import { CursorPager } from '../parts/cursor-pager.tsx';
 import { DataTable } from '../parts/data-table.tsx';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { SimulatedMark } from '../parts/status.tsx';
@@ -73,72 +74,78 @@ export function CyclePage() {
   });
   return (
     <Page title={`Cycle ${number}`} actions={<Link href={paths.validatorCycles}>All cycles</Link>}>
-      <QueryPanel
-        title="Verdicts"
+      <ObjectContent
         query={verdicts}
-        isEmpty={(data) => data.verdicts.length === 0}
-        empty="No node of this cycle has this verdict. Choose another verdict."
-        actions={
-          <label className="row">
-            Verdict
-            <select
-              value={verdict}
-              onChange={({ target }) => change({ verdict: target.value, after: '' })}
-            >
-              <option value="">All</option>
-              <option value="ok">Passed</option>
-              <option value="failed">Failed</option>
-              <option value="withheld">Withheld</option>
-            </select>
-          </label>
-        }
+        what="cycle"
+        list={{ path: paths.validatorCycles, title: 'all cycles' }}
       >
-        {(data) => (
-          <>
-            <DataTable
-              caption="Verdicts"
-              rows={data.verdicts}
-              rowKey={(row) => row.executor_id}
-              columns={[
-                { key: 'node', title: 'Node', cell: (row) => <NodeLink id={row.executor_id} /> },
-                {
-                  key: 'verdict',
-                  title: 'Verdict',
-                  cell: (row) => <VerdictStatus verdict={row.verdict} />,
-                },
-                {
-                  key: 'gpus',
-                  title: 'GPUs',
-                  cell: (row) => (
-                    <>
-                      {row.gpu_count} × {row.gpu_model}{' '}
-                      <SimulatedMark isSimulated={row.simulated} />
-                    </>
-                  ),
-                },
-                { key: 'rented', title: 'Rented', cell: (row) => (row.rented ? 'yes' : 'no') },
-                {
-                  key: 'failures',
-                  title: 'Mean failures',
-                  isNumber: true,
-                  cell: (row) => `${(row.failure_ppm / 10_000).toFixed(2)} %`,
-                },
-                {
-                  key: 'evidence',
-                  title: 'Evidence',
-                  cell: (row) => <Link href={paths.evidence(row.evidence_id)}>Open</Link>,
-                },
-              ]}
-            />
-            <CursorPager
-              isFirst={after === ''}
-              hasNext={data.next !== null}
-              onFirst={() => change({ after: '' })}
-              onNext={() => change({ after: data.next ?? '' })}
-            />
-          </>
-        )}
-      </QueryPanel>
+        <QueryPanel
+          title="Verdicts"
+          query={verdicts}
+          isEmpty={(data) => data.verdicts.length === 0}
+          empty="No node of this cycle has this verdict. Choose another verdict."
+          actions={
+            <label className="row">
+              Verdict
+              <select
+                value={verdict}
+                onChange={({ target }) => change({ verdict: target.value, after: '' })}
+              >
+                <option value="">All</option>
+                <option value="ok">Passed</option>
+                <option value="failed">Failed</option>
+                <option value="withheld">Withheld</option>
+              </select>
+            </label>
+          }
+        >
+          {(data) => (
+            <>
+              <DataTable
+                caption="Verdicts"
+                rows={data.verdicts}
+                rowKey={(row) => row.executor_id}
+                columns={[
+                  { key: 'node', title: 'Node', cell: (row) => <NodeLink id={row.executor_id} /> },
+                  {
+                    key: 'verdict',
+                    title: 'Verdict',
+                    cell: (row) => <VerdictStatus verdict={row.verdict} />,
+                  },
+                  {
+                    key: 'gpus',
+                    title: 'GPUs',
+                    cell: (row) => (
+                      <>
+                        {row.gpu_count} × {row.gpu_model}{' '}
+                        <SimulatedMark isSimulated={row.simulated} />
+                      </>
+                    ),
+                  },
+                  { key: 'rented', title: 'Rented', cell: (row) => (row.rented ? 'yes' : 'no') },
+                  {
+                    key: 'failures',
+                    title: 'Mean failures',
+                    isNumber: true,
+                    cell: (row) => `${(row.failure_ppm / 10_000).toFixed(2)} %`,
+                  },
+                  {
+                    key: 'evidence',
+                    title: 'Evidence',
+                    cell: (row) => <Link href={paths.evidence(row.evidence_id)}>Open</Link>,
+                  },
+                ]}
+              />
+              <CursorPager
+                isFirst={after === ''}
+                hasNext={data.next !== null}
+                onFirst={() => change({ after: '' })}
+                onNext={() => change({ after: data.next ?? '' })}
+              />
+            </>
+          )}
+        </QueryPanel>
+      </ObjectContent>
     </Page>
   );
 }

@@ -5,6 +5,7 @@ import { type Column, DataTable } from '../parts/data-table.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Page } from '../parts/page.tsx';
 import { Panel, QueryPanel } from '../parts/panel.tsx';
 import { Status } from '../parts/status.tsx';
@@ -76,27 +77,36 @@ export function EpochPage() {
   const { data } = epoch;
   return (
     <Page title={`Epoch ${number}`} actions={<Link href={paths.validatorEpochs}>All epochs</Link>}>
-      <QueryPanel title="Record" query={epoch}>
-        {(record) => (
-          <Facts
-            facts={[
-              ['Computed', <Time key="at" value={record.computed_at} />],
-              ['Published', <Status key="state" name={record.state} tone={STATES[record.state]} />],
-              ['Cycles', record.cycles.length],
-              ['Id', <code key="id">{record.id}</code>],
-              [
-                'Previous epoch',
-                record.previous === null ? 'none' : <code key="previous">{record.previous}</code>,
-              ],
-            ]}
-          />
+      <ObjectContent
+        query={epoch}
+        what="epoch"
+        list={{ path: paths.validatorEpochs, title: 'all epochs' }}
+      >
+        <QueryPanel title="Record" query={epoch}>
+          {(record) => (
+            <Facts
+              facts={[
+                ['Computed', <Time key="at" value={record.computed_at} />],
+                [
+                  'Published',
+                  <Status key="state" name={record.state} tone={STATES[record.state]} />,
+                ],
+                ['Cycles', record.cycles.length],
+                ['Id', <code key="id">{record.id}</code>],
+                [
+                  'Previous epoch',
+                  record.previous === null ? 'none' : <code key="previous">{record.previous}</code>,
+                ],
+              ]}
+            />
+          )}
+        </QueryPanel>
+        {data === undefined ? null : (
+          <ProofPanel record={data} prove={(ports) => proveEpoch(data, ports)} />
         )}
-      </QueryPanel>
-      {data === undefined ? null : (
-        <ProofPanel record={data} prove={(ports) => proveEpoch(data, ports)} />
-      )}
-      <WeightQuestion epoch={params.number} />
-      <Weights epoch={params.number} />
+        <WeightQuestion epoch={params.number} />
+        <Weights epoch={params.number} />
+      </ObjectContent>
     </Page>
   );
 }

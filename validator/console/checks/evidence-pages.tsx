@@ -4,6 +4,7 @@ import { CopyButton } from '../parts/copy-button.tsx';
 import { CursorPager } from '../parts/cursor-pager.tsx';
 import { DataTable } from '../parts/data-table.tsx';
 import { Facts } from '../parts/facts.tsx';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Page } from '../parts/page.tsx';
 import { Panel, QueryPanel } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
@@ -29,51 +30,57 @@ export function NodeEvidencePage() {
   });
   return (
     <Page title="Evidence of a node" lead={<code>{id}</code>}>
-      <QueryPanel
-        title="Documents, newest first"
+      <ObjectContent
         query={evidence}
-        isEmpty={({ documents }) => documents.length === 0}
-        empty="The validator has no document of this node. Check the id; a new node is checked in the next cycle."
+        what="node"
+        list={{ path: paths.validatorCycles, title: 'the cycles' }}
       >
-        {({ documents, first_seq: first, last_seq: last, next }) => (
-          <>
-            <p>
-              {first === null || last === null
-                ? 'The chain has no trusted head, so missing documents cannot be detected.'
-                : `The signed head of the chain covers documents ${first} to ${last}.`}
-            </p>
-            <DataTable
-              caption="Documents"
-              rows={documents}
-              rowKey={(row) => row.id}
-              columns={[
-                {
-                  key: 'seq',
-                  title: 'Document',
-                  cell: (row) => <Link href={paths.evidence(row.id)}>{row.seq}</Link>,
-                },
-                {
-                  key: 'verdict',
-                  title: 'Verdict',
-                  cell: (row) => <VerdictStatus verdict={row.verdict} />,
-                },
-                {
-                  key: 'at',
-                  title: 'Check ended',
-                  cell: (row) => <Time value={row.finished_at} />,
-                },
-                { key: 'id', title: 'Id', cell: (row) => <code>{row.id.slice(0, 16)}…</code> },
-              ]}
-            />
-            <CursorPager
-              isFirst={before === 0}
-              hasNext={next !== null}
-              onFirst={() => change({ before: 0 })}
-              onNext={() => change({ before: next ?? 0 })}
-            />
-          </>
-        )}
-      </QueryPanel>
+        <QueryPanel
+          title="Documents, newest first"
+          query={evidence}
+          isEmpty={({ documents }) => documents.length === 0}
+          empty="The validator has no document of this node. Check the id; a new node is checked in the next cycle."
+        >
+          {({ documents, first_seq: first, last_seq: last, next }) => (
+            <>
+              <p>
+                {first === null || last === null
+                  ? 'The chain has no trusted head, so missing documents cannot be detected.'
+                  : `The signed head of the chain covers documents ${first} to ${last}.`}
+              </p>
+              <DataTable
+                caption="Documents"
+                rows={documents}
+                rowKey={(row) => row.id}
+                columns={[
+                  {
+                    key: 'seq',
+                    title: 'Document',
+                    cell: (row) => <Link href={paths.evidence(row.id)}>{row.seq}</Link>,
+                  },
+                  {
+                    key: 'verdict',
+                    title: 'Verdict',
+                    cell: (row) => <VerdictStatus verdict={row.verdict} />,
+                  },
+                  {
+                    key: 'at',
+                    title: 'Check ended',
+                    cell: (row) => <Time value={row.finished_at} />,
+                  },
+                  { key: 'id', title: 'Id', cell: (row) => <code>{row.id.slice(0, 16)}…</code> },
+                ]}
+              />
+              <CursorPager
+                isFirst={before === 0}
+                hasNext={next !== null}
+                onFirst={() => change({ before: 0 })}
+                onNext={() => change({ before: next ?? 0 })}
+              />
+            </>
+          )}
+        </QueryPanel>
+      </ObjectContent>
     </Page>
   );
 }
@@ -85,16 +92,22 @@ export function EvidencePage() {
   const { data } = evidence;
   return (
     <Page title="Evidence">
-      <QueryPanel title="Record" query={evidence}>
-        {(record) => <EvidenceFacts record={record} />}
-      </QueryPanel>
-      {data === undefined ? null : (
-        <>
-          <ProofPanel record={data} prove={(ports) => proveEvidence(data, ports)} />
-          {data.header === null ? null : <SignedText title="Signed header" text={data.header} />}
-          {data.document === null ? null : <SignedText title="Document" text={data.document} />}
-        </>
-      )}
+      <ObjectContent
+        query={evidence}
+        what="record"
+        list={{ path: paths.validatorCycles, title: 'the cycles' }}
+      >
+        <QueryPanel title="Record" query={evidence}>
+          {(record) => <EvidenceFacts record={record} />}
+        </QueryPanel>
+        {data === undefined ? null : (
+          <>
+            <ProofPanel record={data} prove={(ports) => proveEvidence(data, ports)} />
+            {data.header === null ? null : <SignedText title="Signed header" text={data.header} />}
+            {data.document === null ? null : <SignedText title="Document" text={data.document} />}
+          </>
+        )}
+      </ObjectContent>
     </Page>
   );
 }

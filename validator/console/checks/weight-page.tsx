@@ -3,6 +3,7 @@ import type { WeightExplanation } from '../api/api.gen.ts';
 import { DataTable } from '../parts/data-table.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { wordsOf } from '../parts/format.ts';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Page } from '../parts/page.tsx';
 import { Panel, QueryContent } from '../parts/panel.tsx';
 import { paths } from '../paths.ts';
@@ -21,7 +22,13 @@ export function WeightPage() {
       lead={<code>{id}</code>}
       actions={<Link href={paths.validatorEpoch(Number(number))}>Epoch {number}</Link>}
     >
-      <QueryContent query={explanation}>{(data) => <Explanation data={data} />}</QueryContent>
+      <ObjectContent
+        query={explanation}
+        what="weight"
+        list={{ path: paths.validatorEpochs, title: 'the epochs' }}
+      >
+        <QueryContent query={explanation}>{(data) => <Explanation data={data} />}</QueryContent>
+      </ObjectContent>
     </Page>
   );
 }

@@ -10,6 +10,7 @@ import {
   type UrlFilters,
   urlFiltersOf,
 } from './filters.ts';
+import { NODE_FIELDS } from './node-fields.ts';
 
 type FilterFormProps = {
   state: UrlFilters;
@@ -45,13 +46,7 @@ export function FilterForm({ state, error, onChange }: FilterFormProps) {
             min={1}
             step={1}
           />
-          <NumberField
-            form={fields}
-            name="min_vram_gb"
-            label="Memory of each GPU, at least"
-            unit="GB"
-            min={0}
-          />
+          <NumberField form={fields} {...NODE_FIELDS.min_vram_gb} />
           <NumberField
             form={fields}
             name="price_lte"
@@ -66,21 +61,8 @@ export function FilterForm({ state, error, onChange }: FilterFormProps) {
             unit="$/h"
             min={0}
           />
-          <TextField
-            form={fields}
-            name="country"
-            label="Country"
-            hint="Code or English name."
-            maxLength={200}
-          />
-          <NumberField
-            form={fields}
-            name="min_reliability"
-            label="Reliability, at least"
-            min={0}
-            max={1}
-            hint="From 0 to 1, over 30 days."
-          />
+          <TextField form={fields} {...NODE_FIELDS.country} />
+          <NumberField form={fields} {...NODE_FIELDS.min_reliability} />
         </div>
         <MoreFilters form={fields} />
         <CheckboxField form={fields} name="bookmarked" label="Bookmarked nodes only" />
@@ -97,9 +79,9 @@ function MoreFilters({ form }: FieldsProps) {
       <summary>More filters: place, processors, memory, disk, last check</summary>
       <div className="filter-grid">
         <TextField form={form} name="region" label="Region" maxLength={200} />
-        <NumberField form={form} name="min_cpus" label="Processors, at least" min={0} step={1} />
-        <NumberField form={form} name="min_ram_gb" label="Memory, at least" unit="GB" min={0} />
-        <NumberField form={form} name="min_disk_gb" label="Free disk, at least" unit="GB" min={0} />
+        <NumberField form={form} {...NODE_FIELDS.min_cpus} />
+        <NumberField form={form} {...NODE_FIELDS.min_ram_gb} />
+        <NumberField form={form} {...NODE_FIELDS.min_disk_gb} />
         <NumberField
           form={form}
           name="max_check_age_minutes"

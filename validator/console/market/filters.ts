@@ -1,5 +1,6 @@
 /** Filters of the market in the address of the page, whose names are those of the API. Pure. */
 import type { MachineRequestCreate } from '../api/api.gen.ts';
+import { aNumber, type Checks, oneOf } from '../parts/url-state.ts';
 
 /** Filters with a number. An absent filter is the empty text. */
 export const NUMBER_FILTERS = [
@@ -56,7 +57,14 @@ export const NO_FILTERS: UrlFilters = {
 };
 export const MARKET_DEFAULTS: MarketState = { ...NO_FILTERS, page: 1, sort: 'price', compare: '' };
 
-export type MarketSort = 'price' | 'reliability';
+const SORTS = ['price', 'reliability'] as const;
+export type MarketSort = (typeof SORTS)[number];
+
+/** Checks of the members of the address. */
+export const MARKET_CHECKS: Checks = {
+  ...Object.fromEntries(NUMBER_FILTERS.map((name) => [name, aNumber])),
+  sort: oneOf(SORTS),
+};
 
 /** Query of `GET /executors`. Values that are not numbers are ignored. */
 export function queryOfMarket(state: MarketState) {

@@ -1,10 +1,11 @@
 import { Link } from 'wouter';
 import type { TemplateResponse } from '../api/api.gen.ts';
+import { isNotSent, notSent } from '../api/failure.ts';
 import { SelectField, TextArea, TextField } from '../parts/fields.tsx';
 import type { FormState } from '../parts/form.tsx';
 import { TemplatePicker } from '../parts/template-picker.tsx';
 import { paths } from '../paths.ts';
-import { environmentIn, portsIn, type RentValues } from './rent-request.ts';
+import { problemsIn, type RentValues } from './rent-request.ts';
 
 export type RentForm = FormState<RentValues>;
 
@@ -57,28 +58,31 @@ export function ImageFields({ form, chosen, onChoose }: ImageFieldsProps) {
 
 /** Environment and ports of this pod only; the chosen template stays as it is. */
 function TemplateChanges({ form, chosen }: Omit<ImageFieldsProps, 'onChoose'>) {
-  const { environment, internal_ports: ports } = form.values;
-  const problems = [environmentIn(environment).problem, portsIn(ports).problem];
+  const fields = { ...form, failure: presentFailure(form) };
   const names = Object.keys(chosen?.environment ?? {});
   return (
     <>
       <TextField
-        form={form}
+        form={fields}
         name="internal_ports"
         label="Ports of the container"
         placeholder={chosen?.internal_ports.join(', ') ?? ''}
-        hint={problems[1] ?? 'Empty for the ports of the template. 22 is for SSH.'}
+        hint="Empty for the ports of the template. 22 is for SSH."
       />
       <TextArea
-        form={form}
+        form={fields}
         name="environment"
         label="Environment"
         rows={3}
-        hint={
-          problems[0] ??
-          `One NAME=value per line, for this pod only.${names.length === 0 ? '' : ` The template sets ${names.join(', ')}.`} Use secrets for passwords.`
-        }
+        hint={`One NAME=value per line, for this pod only.${names.length === 0 ? '' : ` The template sets ${names.join(', ')}.`} Use secrets for passwords.`}
       />
     </>
   );
+}
+
+/** Problems of the present texts, before they are sent; else the server's. */
+function presentFailure({ values, failure }: RentForm): RentForm['failure'] {
+  const problems = problemsIn(values);
+  if (problems.length > 0) return notSent('A field cannot be read', problems);
+  return failure !== null && isNotSent(failure) ? null : failure;
 }

@@ -10,6 +10,7 @@ import { totalOf } from './constraints.ts';
 import { FilterForm } from './filter-form.tsx';
 import {
   comparedIn,
+  MARKET_CHECKS,
   MARKET_DEFAULTS,
   type MarketState,
   PAGE_SIZE,
@@ -25,7 +26,7 @@ import { WhyNothingFits } from './why-nothing-fits.tsx';
 
 /** Nodes that can be rented. The server filters, sorts and pages; the address has all filters. */
 export function MarketPage() {
-  const [state, change] = useUrlState<MarketState>(MARKET_DEFAULTS);
+  const [state, change] = useUrlState<MarketState>(MARKET_DEFAULTS, MARKET_CHECKS);
   const list = useApi('GET /executors', { query: queryOfMarket(state) });
   const compared = comparedIn(state);
   const compare = (id: string) => {

@@ -2,6 +2,7 @@ import { Link, useParams } from 'wouter';
 import type { ReliabilityResponse } from '../api/api.gen.ts';
 import { Facts } from '../parts/facts.tsx';
 import { formatBytes, formatCount, formatDuration } from '../parts/format.ts';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Status } from '../parts/status.tsx';
@@ -33,36 +34,38 @@ export function NodePage() {
         </>
       }
     >
-      <QueryPanel title="Can be rented" query={rentability}>
-        {({ rentable, reasons, free_gpu_count: free, min_gpu_count: least }) =>
-          rentable ? (
-            <p className="row">
-              <Status name="rentable" tone="good" />
-              <span>
-                {formatCount(free, 'GPU')} {free === 1 ? 'is' : 'are'} free; a rental has at least{' '}
-                {least}.
-              </span>
-              <Link href={paths.rentNode(id)}>Rent {name}</Link>
-            </p>
-          ) : (
-            <ul>
-              {reasons.map(({ code, message }) => (
-                <li key={code}>
-                  {message} <code>{code}</code>
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </QueryPanel>
-      <QueryPanel title="Node" query={node}>
-        {(data) => <NodeFacts node={data} />}
-      </QueryPanel>
-      <QueryPanel title="Reliability" query={reliability}>
-        {(figures) => <ReliabilityFacts figures={figures} />}
-      </QueryPanel>
-      <PresentUse id={id} />
-      {node.data === undefined ? null : <PriceRanges machine={node.data.machine_name} />}
+      <ObjectContent query={node} what="node" list={{ path: paths.market, title: 'the market' }}>
+        <QueryPanel title="Can be rented" query={rentability}>
+          {({ rentable, reasons, free_gpu_count: free, min_gpu_count: least }) =>
+            rentable ? (
+              <p className="row">
+                <Status name="rentable" tone="good" />
+                <span>
+                  {formatCount(free, 'GPU')} {free === 1 ? 'is' : 'are'} free; a rental has at least{' '}
+                  {least}.
+                </span>
+                <Link href={paths.rentNode(id)}>Rent {name}</Link>
+              </p>
+            ) : (
+              <ul>
+                {reasons.map(({ code, message }) => (
+                  <li key={code}>
+                    {message} <code>{code}</code>
+                  </li>
+                ))}
+              </ul>
+            )
+          }
+        </QueryPanel>
+        <QueryPanel title="Node" query={node}>
+          {(data) => <NodeFacts node={data} />}
+        </QueryPanel>
+        <QueryPanel title="Reliability" query={reliability}>
+          {(figures) => <ReliabilityFacts figures={figures} />}
+        </QueryPanel>
+        <PresentUse id={id} />
+        {node.data === undefined ? null : <PriceRanges machine={node.data.machine_name} />}
+      </ObjectContent>
     </Page>
   );
 }

@@ -1,5 +1,6 @@
 import { Link } from 'wouter';
 import { ErrorBoundary } from '../parts/error-boundary.tsx';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { useUrlState } from '../parts/use-url-state.tsx';
@@ -8,13 +9,13 @@ import { useApi } from '../session/queries.tsx';
 import './market.css';
 import type { Node } from './node-cells.tsx';
 import { RentPod } from './rent-form.tsx';
-import { NO_SPEC, type RentState } from './spec.ts';
+import { NO_SPEC, RENT_CHECKS, type RentState } from './spec.ts';
 
 const DEFAULTS: RentState = { ...NO_SPEC, node: '', gpu_count: '' };
 
 /** Rents a pod: on the node of the address, or on the cheapest node that meets a specification. */
 export function RentPage() {
-  const [state, change] = useUrlState<RentState>(DEFAULTS);
+  const [state, change] = useUrlState<RentState>(DEFAULTS, RENT_CHECKS);
   return (
     <Page title="Rent a pod" actions={<Link href={paths.market}>Choose a node in the market</Link>}>
       {state.node === '' ? (
@@ -40,9 +41,11 @@ function OnNode({ state, onSpec }: OnNodeProps) {
     );
   }
   return (
-    <QueryPanel title="Node" query={node}>
-      {(_: Node) => null}
-    </QueryPanel>
+    <ObjectContent query={node} what="node" list={{ path: paths.market, title: 'the market' }}>
+      <QueryPanel title="Node" query={node}>
+        {(_: Node) => null}
+      </QueryPanel>
+    </ObjectContent>
   );
 }
 

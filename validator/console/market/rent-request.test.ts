@@ -2,10 +2,9 @@ import { describe, expect, it } from 'vitest';
 import type { TemplateResponse } from '../api/api.gen.ts';
 import { curlOf, quote, TEMPLATE_PLACE, templateCommand } from './curl.ts';
 import {
-  environmentIn,
   obstacleOf,
   oneTimeTemplate,
-  portsIn,
+  problemsIn,
   type RentValues,
   rentBody,
 } from './rent-request.ts';
@@ -66,17 +65,14 @@ describe('the body', () => {
 });
 
 describe('environment and ports', () => {
-  it('reads lines, comments and values with =', () => {
-    expect(environmentIn('# c\nA=1=2\n\n B=x y')).toEqual({
-      variables: { A: '1=2', B: 'x y' },
-      problem: null,
-    });
-    expect(environmentIn('A=1\n2B=x').problem).toBe('Line 2 is not NAME=value.');
-  });
-
-  it('reads ports', () => {
-    expect(portsIn('22, 8000 22')).toEqual({ ports: [22, 8000], problem: null });
-    expect(portsIn('22, 70000').problem).toBe('70000 is not a port from 1 to 65535.');
+  it('have their problems at their fields, all of them', () => {
+    const values = { ...VALUES, environment: 'A=1\n2B=x\nC', internal_ports: '22, 70000' };
+    expect(problemsIn(values)).toEqual([
+      { field: 'body.environment', message: 'Line 2: “2B” is not a name of a variable.' },
+      { field: 'body.environment', message: 'Line 3 is not NAME=value.' },
+      { field: 'body.internal_ports', message: '“70000” is not a port. Ports are 1 to 65535.' },
+    ]);
+    expect(problemsIn({ ...values, source: 'dockerfile' })).toEqual([]);
   });
 
   it('need a template for one pod, which keeps the rest of the chosen one', () => {

@@ -1,6 +1,8 @@
 /** Requests that the form of a rental sends. Pure. */
 import type { CreateTemplate, RentExecutorRequest, TemplateResponse } from '../api/api.gen.ts';
-import { ApiFailure } from '../api/failure.ts';
+import type { FieldProblem } from '../api/failure.ts';
+import { readEnvironment, readPorts } from '../parts/container-text.ts';
+import { textProblems } from '../parts/form-problems.ts';
 
 /** Values of the form. Lists are texts with one entry per line. */
 export type RentValues = {
@@ -33,37 +35,6 @@ export function linesOf(text: string): string[] {
     .filter((line) => line !== '');
 }
 
-export type Environment = { variables: Record<string, string>; problem: string | null };
-
-/** Reads lines `NAME=value`. Empty lines and lines that begin with `#` are comments. */
-export function environmentIn(text: string): Environment {
-  const variables: Record<string, string> = {};
-  for (const [at, line] of text.split('\n').entries()) {
-    const trimmed = line.trim();
-    if (trimmed === '' || trimmed.startsWith('#')) continue;
-    const [, name, value] = /^([A-Za-z_]\w{0,127})=(.*)$/.exec(line.trimStart()) ?? [];
-    if (name === undefined || value === undefined) {
-      return { variables, problem: `Line ${at + 1} is not NAME=value.` };
-    }
-    variables[name] = value;
-  }
-  return { variables, problem: null };
-}
-
-export type Ports = { ports: number[]; problem: string | null };
-
-/** Reads port numbers that are separated by commas or spaces. */
-export function portsIn(text: string): Ports {
-  const parts = text.split(/[\s,]+/).filter((part) => part !== '');
-  const bad = parts.find(
-    (part) => !/^\d+$/.test(part) || Number(part) < 1 || Number(part) > 65_535,
-  );
-  return {
-    ports: [...new Set(parts.map(Number))],
-    problem: bad === undefined ? null : `${bad} is not a port from 1 to 65535.`,
-  };
-}
-
 /**
  * Template to create for a rental with an environment or with other ports, because these are members of a template;
  * null if the chosen template is rented as it is. The API deletes the template after its pod.
@@ -73,8 +44,8 @@ export function oneTimeTemplate(
   template: TemplateResponse | undefined,
 ): CreateTemplate | null {
   if (values.source !== 'template' || template === undefined) return null;
-  const { variables } = environmentIn(values.environment);
-  const { ports } = portsIn(values.internal_ports);
+  const { value: variables } = readEnvironment(values.environment);
+  const { value: ports } = readPorts(values.internal_ports);
   if (Object.keys(variables).length === 0 && ports.length === 0) return null;
   return {
     name: template.name,
@@ -123,25 +94,25 @@ export function rentBody(
   };
 }
 
-const INCOMPLETE = 'form_incomplete';
-
-/** Failure of a form that was not sent. */
-export function incomplete(obstacle: string): ApiFailure {
-  return new ApiFailure(obstacle, {
-    status: 0,
-    code: INCOMPLETE,
-    hint: 'Change the form and send it again. Nothing was rented.',
-    requestId: null,
-    problems: [],
+/** Problems of the typed environment and ports. A rental with a Dockerfile does not have these fields. */
+export function problemsIn(values: RentValues): FieldProblem[] {
+  if (values.source === 'dockerfile') return [];
+  return textProblems({
+    environment: readEnvironment(values.environment),
+    internal_ports: readPorts(values.internal_ports),
   });
 }
 
-/** First reason why the form cannot be sent; null if it can. */
-export function obstacleOf(values: RentValues): string | null {
+/** Missing part of the form, as a request to the reader; null if it is complete. */
+export function missingIn(values: RentValues): string | null {
   if (values.source === 'template' && values.template_id === '') return 'Choose a template.';
   if (values.source === 'dockerfile' && values.dockerfile_content.trim() === '') {
     return 'Enter a Dockerfile.';
   }
-  if (values.source === 'dockerfile') return null;
-  return environmentIn(values.environment).problem ?? portsIn(values.internal_ports).problem;
+  return null;
+}
+
+/** First reason why the form cannot be sent; null if it can. */
+export function obstacleOf(values: RentValues): string | null {
+  return missingIn(values) ?? problemsIn(values)[0]?.message ?? null;
 }

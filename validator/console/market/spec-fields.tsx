@@ -1,10 +1,11 @@
 import { NumberField, TextField } from '../parts/fields.tsx';
 import type { FormState } from '../parts/form.tsx';
+import { NODE_FIELDS } from './node-fields.ts';
 import type { UrlSpec } from './spec.ts';
 
 type SpecFieldsProps = {
   /** State of the form that contains the fields. */
-  form: Pick<FormState<never>, 'failure' | 'isPending' | 'submit' | 'reset'>;
+  form: Pick<FormState<never>, 'failure' | 'labels' | 'isPending' | 'submit' | 'reset'>;
   state: UrlSpec;
   onChange: (change: Partial<UrlSpec>) => void;
 };
@@ -21,9 +22,10 @@ type Values = Numbers & { gpu_type: string; country: string };
 
 /** Fields that select the node of a rental by specification. The address of the page keeps them. */
 export function SpecFields({ form, state, onChange }: SpecFieldsProps) {
-  const { failure, isPending, submit, reset } = form;
+  const { failure, labels, isPending, submit, reset } = form;
   const fields: FormState<Values> = {
     failure,
+    labels,
     isPending,
     submit,
     reset,
@@ -33,13 +35,7 @@ export function SpecFields({ form, state, onChange }: SpecFieldsProps) {
   return (
     <div className="filter-grid">
       <TextField form={fields} name="gpu_type" label="GPU type" hint="For example H100." />
-      <NumberField
-        form={fields}
-        name="min_vram_gb"
-        label="Memory of each GPU, at least"
-        unit="GB"
-        min={0}
-      />
+      <NumberField form={fields} {...NODE_FIELDS.min_vram_gb} />
       <NumberField
         form={fields}
         name="max_price_per_gpu_hour"
@@ -47,18 +43,11 @@ export function SpecFields({ form, state, onChange }: SpecFieldsProps) {
         unit="$/h"
         min={0}
       />
-      <TextField form={fields} name="country" label="Country" hint="Code or English name." />
-      <NumberField
-        form={fields}
-        name="min_reliability"
-        label="Reliability, at least"
-        min={0}
-        max={1}
-        hint="From 0 to 1, over 30 days."
-      />
-      <NumberField form={fields} name="min_cpus" label="Processors, at least" min={0} step={1} />
-      <NumberField form={fields} name="min_ram_gb" label="Memory, at least" unit="GB" min={0} />
-      <NumberField form={fields} name="min_disk_gb" label="Free disk, at least" unit="GB" min={0} />
+      <TextField form={fields} {...NODE_FIELDS.country} />
+      <NumberField form={fields} {...NODE_FIELDS.min_reliability} />
+      <NumberField form={fields} {...NODE_FIELDS.min_cpus} />
+      <NumberField form={fields} {...NODE_FIELDS.min_ram_gb} />
+      <NumberField form={fields} {...NODE_FIELDS.min_disk_gb} />
     </div>
   );
 }

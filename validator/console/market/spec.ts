@@ -1,6 +1,7 @@
 /** Specification of a node for a rental, in the address of the page. Pure. */
 import type { RentBySpecRequest } from '../api/api.gen.ts';
 import { queryOf } from '../api/client.ts';
+import { aNumber, type Checks } from '../parts/url-state.ts';
 import { paths } from '../paths.ts';
 import type { UrlFilters } from './filters.ts';
 
@@ -40,6 +41,11 @@ export const NO_SPEC: UrlSpec = {
   country: '',
   region: '',
 };
+
+/** Checks of the members of the address. */
+export const RENT_CHECKS: Checks = Object.fromEntries(
+  [...SPEC_NUMBERS, 'gpu_count'].map((name) => [name, aNumber]),
+);
 
 /** Members of the request; absent and malformed values are left out. */
 export function specOf(state: UrlSpec): NodeSpec {

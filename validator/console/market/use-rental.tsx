@@ -1,14 +1,9 @@
 import { useRef } from 'react';
 import type { CreateTemplate } from '../api/api.gen.ts';
+import { notSent } from '../api/failure.ts';
 import { useAction } from '../session/queries.tsx';
 import type { Node } from './node-cells.tsx';
-import {
-  incomplete,
-  type KnownKey,
-  obstacleOf,
-  type RentValues,
-  rentBody,
-} from './rent-request.ts';
+import { type KnownKey, missingIn, problemsIn, type RentValues, rentBody } from './rent-request.ts';
 import type { NodeSpec } from './spec.ts';
 
 type Parts = {
@@ -38,8 +33,10 @@ export function useRental(node: Node | null, spec: NodeSpec): Rent {
     return created.current.id;
   }
   return async (values, { template, keys }, idempotencyKey) => {
-    const obstacle = obstacleOf(values);
-    if (obstacle !== null) throw incomplete(obstacle);
+    const missing = missingIn(values);
+    if (missing !== null) throw notSent(missing);
+    const problems = problemsIn(values);
+    if (problems.length > 0) throw notSent('A field cannot be read', problems);
     const body = rentBody(
       values,
       keys,

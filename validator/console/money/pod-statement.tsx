@@ -4,6 +4,7 @@ import type { PodStatement } from '../api/api.gen.ts';
 import { Money } from '../parts/amounts.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
 import { wordsOf } from '../parts/format.ts';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Page } from '../parts/page.tsx';
 import { Panel, QueryContent } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
@@ -52,18 +53,20 @@ const COLUMNS: readonly Column<Interval>[] = [
 export function PodStatementView({ podId }: { podId: string }) {
   const statement = useApi('GET /pods/{id}/statement', { params: { id: podId } });
   return (
-    <QueryContent query={statement}>
-      {(data) => (
-        <>
-          <StatementFacts statement={data} />
-          {data.lines.length === 0 ? (
-            <p className="empty">The pod has not run, so nothing was charged.</p>
-          ) : (
-            <Intervals lines={data.lines} />
-          )}
-        </>
-      )}
-    </QueryContent>
+    <ObjectContent query={statement} what="pod" list={{ path: paths.pods, title: 'your pods' }}>
+      <QueryContent query={statement}>
+        {(data) => (
+          <>
+            <StatementFacts statement={data} />
+            {data.lines.length === 0 ? (
+              <p className="empty">The pod has not run, so nothing was charged.</p>
+            ) : (
+              <Intervals lines={data.lines} />
+            )}
+          </>
+        )}
+      </QueryContent>
+    </ObjectContent>
   );
 }
 

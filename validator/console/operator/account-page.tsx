@@ -4,6 +4,7 @@ import { Money } from '../parts/amounts.tsx';
 import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { formatUsd, wordsOf } from '../parts/format.ts';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
@@ -55,38 +56,44 @@ export function AccountPage() {
   const account = useApi('GET /operator/accounts/{id}', { params: { id }, query });
   return (
     <Page title="Account" actions={<Link href={paths.operatorAccounts}>All accounts</Link>}>
-      <QueryPanel title="Account" query={account}>
-        {({ account: user }) => (
-          <Facts
-            facts={[
-              ['E-mail', user.email],
-              ['Name', user.name],
-              ['Balance', <Money key="balance" usd={user.balance} />],
-              ['Reserved', <Money key="held" usd={user.held} />],
-              ['Spends', <Money key="burn" usd={user.burn_per_hour} per="h" />],
-              ['Created', <Time key="created" value={user.created_at} />],
-            ]}
-          />
-        )}
-      </QueryPanel>
-      <QueryPanel
-        title="Pods"
+      <ObjectContent
         query={account}
-        isEmpty={({ total }) => total === 0}
-        empty="This account has rented no pod, so there is nothing to refund."
+        what="account"
+        list={{ path: paths.operatorAccounts, title: 'all accounts' }}
       >
-        {({ pods, total }) => (
-          <>
-            <DataTable caption="Pods" columns={COLUMNS} rows={pods} rowKey={(pod) => pod.id} />
-            <Pager
-              page={page}
-              hasNext={page * PAGE_SIZE < total}
-              total={total}
-              onPage={(next) => change({ page: next })}
+        <QueryPanel title="Account" query={account}>
+          {({ account: user }) => (
+            <Facts
+              facts={[
+                ['E-mail', user.email],
+                ['Name', user.name],
+                ['Balance', <Money key="balance" usd={user.balance} />],
+                ['Reserved', <Money key="held" usd={user.held} />],
+                ['Spends', <Money key="burn" usd={user.burn_per_hour} per="h" />],
+                ['Created', <Time key="created" value={user.created_at} />],
+              ]}
             />
-          </>
-        )}
-      </QueryPanel>
+          )}
+        </QueryPanel>
+        <QueryPanel
+          title="Pods"
+          query={account}
+          isEmpty={({ total }) => total === 0}
+          empty="This account has rented no pod, so there is nothing to refund."
+        >
+          {({ pods, total }) => (
+            <>
+              <DataTable caption="Pods" columns={COLUMNS} rows={pods} rowKey={(pod) => pod.id} />
+              <Pager
+                page={page}
+                hasNext={page * PAGE_SIZE < total}
+                total={total}
+                onPage={(next) => change({ page: next })}
+              />
+            </>
+          )}
+        </QueryPanel>
+      </ObjectContent>
     </Page>
   );
 }

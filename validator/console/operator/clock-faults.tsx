@@ -8,7 +8,14 @@ import { Form, useForm } from '../parts/form.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
 import { useApi, useLocal, useLocalAction } from '../session/queries.tsx';
-import { FAULT_KINDS, faultRequest, faultWords, NO_FAULT, targetOf } from './fault-request.ts';
+import {
+  AMOUNT_MEMBERS,
+  FAULT_KINDS,
+  faultRequest,
+  faultWords,
+  NO_FAULT,
+  targetOf,
+} from './fault-request.ts';
 
 type FleetNode = FleetPage['nodes'][number];
 type ActiveFault = FaultList['faults'][number];
@@ -75,7 +82,11 @@ const optionOf = ({ id, huid, machine_name: gpu, gpu_count: count }: FleetNode):
 function Fields({ nodes }: { nodes: readonly Option[] }) {
   const faults = useLocal('GET /_local/faults');
   const begin = useLocalAction('POST /_local/faults');
-  const form = useForm(NO_FAULT, (values) => begin.mutateAsync({ body: faultRequest(values) }));
+  const form = useForm(
+    NO_FAULT,
+    (values) => begin.mutateAsync({ body: faultRequest(values) }),
+    AMOUNT_MEMBERS,
+  );
   const { target, unit } = targetOf(form.values.kind);
   const regions = (faults.data?.regions ?? []).map((name) => ({ value: name, label: name }));
   return (

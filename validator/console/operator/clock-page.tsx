@@ -50,6 +50,8 @@ function ClockPanel() {
   const clock = useLocal('GET /_local/clock', {
     refetchMs: (data) => REFETCH_MS[data?.status ?? 'paused'],
   });
+  // The state of the last answer may be out of date.
+  const isSilent = clock.error !== null;
   return (
     <QueryPanel title="Clock" query={clock}>
       {(state) => (
@@ -63,14 +65,24 @@ function ClockPanel() {
           {state.note === null ? null : <p className="notice">{state.note}</p>}
           <Facts
             facts={[
-              ['State', <Status key="state" name={state.status} tone={TONES[state.status]} />],
+              [
+                'State',
+                isSilent ? (
+                  <Status key="state" name="unknown: the server does not answer" tone="bad" />
+                ) : (
+                  <Status key="state" name={state.status} tone={TONES[state.status]} />
+                ),
+              ],
               ['Since the start', formatDuration(passedMs(state))],
-              ['Advances until', <Time key="until" value={state.advances_until} />],
+              [
+                'Advances until',
+                <Time key="until" value={isSilent ? null : state.advances_until} />,
+              ],
               ['Speed', state.speed === null ? '–' : `${state.speed} simulated seconds per second`],
               ['Events', state.events.toLocaleString('en-US')],
             ]}
           />
-          <Controls isAdvancing={state.status === 'advancing'} />
+          <Controls isAdvancing={!isSilent && state.status === 'advancing'} />
         </>
       )}
     </QueryPanel>

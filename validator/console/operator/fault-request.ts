@@ -39,6 +39,11 @@ const UNITS: Readonly<Record<string, typeof MINUTES>> = {
   clock: { field: 'by_seconds', label: 'Jump', name: 'seconds' },
 };
 
+/** The field of the form, by the members of the request that have its value. */
+export const AMOUNT_MEMBERS = Object.fromEntries(
+  [MINUTES, ...Object.values(UNITS)].map(({ field }) => [field, 'amount' as const]),
+);
+
 /** Returns which fields a kind of fault has. */
 export function targetOf(kind: string): {
   target: 'executor_id' | 'region' | null;

@@ -1,23 +1,51 @@
-import { failureOf } from '../api/failure.ts';
+import { useEffect, useRef } from 'react';
+import { Link } from 'wouter';
+import { failureOf, mayPass } from '../api/failure.ts';
 import { isNewerVersion, reloadPage } from '../browser/newer-version.ts';
+import { useIsOfEndedSession } from '../session/session.tsx';
 import { CopyButton } from './copy-button.tsx';
+import { describeFailure, type FailureWords } from './failure-words.ts';
 
-/** Shows an error with its code, hint and request id, and a button that tries again. */
-export function FailureNotice({
-  error,
-  retry,
-}: {
+type FailureNoticeProps = {
   error: unknown;
+  /** Tries again. The button is shown only if that can help. Also called once after a log-in that the error required. */
   retry?: (() => void) | undefined;
-}) {
+  /** Labels of the fields of a form, by their names, if the form shows the error. */
+  labels?: ReadonlyMap<string, string>;
+  /** Replaces the usual words for the error. */
+  words?: FailureWords;
+};
+
+/** Shows an error in words for people, with its code, its request id and the next step. */
+export function FailureNotice({ error, retry, labels, words }: FailureNoticeProps) {
   const failure = failureOf(error);
-  const { code, hint, requestId } = failure.facts;
+  const isPast = useIsOfEndedSession(failure);
+  const repeat = useRef(retry);
+  repeat.current = retry;
+  useEffect(() => {
+    if (isPast) repeat.current?.();
+  }, [isPast]);
+  // The reader has logged in again since.
+  if (isPast) return null;
+  const { code, requestId } = failure.facts;
+  const hasRetry = retry !== undefined && mayPass(failure);
+  const place = { hasRetry, ...(labels === undefined ? {} : { labels }) };
+  const { message, hint, link, problems } = words ?? describeFailure(failure, place);
   return (
     <div className="notice bad" role="alert">
       <p>
-        <strong>{failure.message}</strong> <code>{code}</code>
+        <strong>{message}</strong> <code>{code}</code>
       </p>
-      <p>{hint}</p>
+      {problems.length === 0 ? null : (
+        <ul>
+          {problems.map((problem) => (
+            <li key={problem}>{problem}</li>
+          ))}
+        </ul>
+      )}
+      <p>
+        {hint} {link === null ? null : <Link href={link.path}>{link.title}</Link>}
+      </p>
       {requestId === null ? null : (
         <p className="row small">
           <span>
@@ -26,7 +54,7 @@ export function FailureNotice({
           <CopyButton text={requestId} label="Copy the request id" />
         </p>
       )}
-      <Remedy error={error} retry={retry} />
+      <Remedy error={error} retry={hasRetry ? retry : undefined} />
     </div>
   );
 }

@@ -1,6 +1,6 @@
-import { type ReactNode, useId } from 'react';
+import { type ReactNode, useEffect, useId } from 'react';
 import type { FormState, FormValues } from './form.tsx';
-import { problemOf } from './form-problems.ts';
+import { problemsOf } from './form-problems.ts';
 
 /** Names of the values of a type. */
 type NamesOf<Values extends FormValues, Type> = {
@@ -123,19 +123,20 @@ export function SelectField<Values extends FormValues>(
 export function CheckboxField<Values extends FormValues>(props: FieldProps<Values, boolean>) {
   const { form, name, label, hint } = props;
   const id = useId();
-  const problem = problemOf(form.failure, name);
+  useLabel(form, name, label);
+  const problems = problemsOf(form.failure, name);
   return (
     <div className="field check">
       <input
         id={id}
         type="checkbox"
         aria-describedby={`${id}-hint`}
-        aria-invalid={problem !== null}
+        aria-invalid={problems.length > 0}
         checked={form.values[name] === true}
         onChange={({ target }) => form.set(name, target.checked as Values[typeof name])}
       />
       <label htmlFor={id}>{label}</label>
-      <Hint id={`${id}-hint`} hint={hint} problem={problem} />
+      <Hint id={`${id}-hint`} hint={hint} problems={problems} />
     </div>
   );
 }
@@ -153,7 +154,8 @@ function Frame<Values extends FormValues, Type>(
 ) {
   const { form, name, label, hint, isRequired = false, children } = props;
   const id = useId();
-  const problem = problemOf(form.failure, name);
+  useLabel(form, name, label);
+  const problems = problemsOf(form.failure, name);
   return (
     <div className="field">
       <label htmlFor={id}>
@@ -165,17 +167,34 @@ function Frame<Values extends FormValues, Type>(
         name,
         required: isRequired,
         'aria-describedby': `${id}-hint`,
-        'aria-invalid': problem !== null,
+        'aria-invalid': problems.length > 0,
       })}
-      <Hint id={`${id}-hint`} hint={hint} problem={problem} />
+      <Hint id={`${id}-hint`} hint={hint} problems={problems} />
     </div>
   );
 }
 
-function Hint({ id, hint, problem }: { id: string; hint: ReactNode; problem: string | null }) {
+/** Registers the label of a field, by which errors of the form refer to it. */
+function useLabel<Values extends FormValues>(
+  { labels }: FormState<Values>,
+  name: string,
+  label: string,
+): void {
+  useEffect(() => {
+    labels.set(name, label);
+    return () => void labels.delete(name);
+  }, [labels, name, label]);
+}
+
+function Hint(props: { id: string; hint: ReactNode; problems: readonly string[] }) {
+  const { id, hint, problems } = props;
   return (
     <div id={id} className="hint">
-      {problem === null ? null : <p className="problem">{problem}</p>}
+      {problems.map((problem) => (
+        <p key={problem} className="problem">
+          {problem}
+        </p>
+      ))}
       {hint === undefined ? null : <p>{hint}</p>}
     </div>
   );

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { failureFrom } from '../api/failure.ts';
-import { otherProblems, problemOf } from './form-problems.ts';
+import { assignedTo, otherProblems, problemsOf } from './form-problems.ts';
 
 const failure = failureFrom(
   422,
@@ -18,14 +18,20 @@ const failure = failureFrom(
 );
 
 it('finds the problem of a field, also in its members', () => {
-  expect(problemOf(failure, 'email')).toBe('is not an address');
-  expect(problemOf(failure, 'ports')).toBe('is too large');
-  expect(problemOf(failure, 'name')).toBeNull();
-  expect(problemOf(null, 'email')).toBeNull();
+  expect(problemsOf(failure, 'email')).toEqual(['is not an address']);
+  expect(problemsOf(failure, 'ports')).toEqual(['is too large']);
+  expect(problemsOf(failure, 'name')).toEqual([]);
+  expect(problemsOf(null, 'email')).toEqual([]);
 });
 
 it('returns the problems without a field in the form', () => {
   expect(otherProblems(failure, ['email', 'ports']).map(({ field }) => field)).toEqual([
     'query.page',
   ]);
+});
+
+it('assigns the problems of members to fields with other names', () => {
+  const assigned = assignedTo({ email: 'address' }, failure);
+  expect(problemsOf(assigned, 'address')).toEqual(['is not an address']);
+  expect(problemsOf(assigned, 'ports')).toEqual(['is too large']);
 });

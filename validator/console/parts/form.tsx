@@ -1,7 +1,7 @@
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { type ApiFailure, failureOf } from '../api/failure.ts';
 import { FailureNotice } from './failure-notice.tsx';
-import { otherProblems } from './form-problems.ts';
+import { assignedTo } from './form-problems.ts';
 
 export type FormValues = Record<string, string | number | boolean | null>;
 
@@ -10,6 +10,8 @@ export type FormState<Values extends FormValues> = {
   set: <Name extends keyof Values>(name: Name, value: Values[Name]) => void;
   /** Error of the last submission; null while it runs and after a success. */
   failure: ApiFailure | null;
+  /** Labels of the shown fields by their names. The fields register themselves. */
+  labels: Map<string, string>;
   isPending: boolean;
   submit: () => Promise<void>;
   /** Returns to the initial values. */
@@ -18,19 +20,23 @@ export type FormState<Values extends FormValues> = {
 
 /**
  * State of a form. `send` sends the values and rejects with the error that the form shows. Typed values stay after an
- * error and after an expired session, whose log-in dialog opens over the page.
+ * error and after an expired session, whose log-in dialog opens over the page. `fields` has the names of fields by
+ * members of the request, where these differ.
  */
 export function useForm<Values extends FormValues>(
   initial: Values,
   send: (values: Values) => Promise<unknown>,
+  fields: Readonly<Record<string, keyof Values & string>> = {},
 ): FormState<Values> {
   const [values, setValues] = useState(initial);
+  const [labels] = useState(() => new Map<string, string>());
   const [failure, setFailure] = useState<ApiFailure | null>(null);
   const [isPending, setIsPending] = useState(false);
   return {
     values,
     set: (name, value) => setValues((before) => ({ ...before, [name]: value })),
     failure,
+    labels,
     isPending,
     reset: () => setValues(initial),
     async submit() {
@@ -39,7 +45,7 @@ export function useForm<Values extends FormValues>(
       try {
         await send(values);
       } catch (error) {
-        setFailure(failureOf(error));
+        setFailure(assignedTo(fields, failureOf(error)));
       } finally {
         setIsPending(false);
       }
@@ -63,7 +69,7 @@ export function Form<Values extends FormValues>({
   extra,
   children,
 }: FormProps<Values>) {
-  const { failure, isPending } = form;
+  const { failure, labels, isPending } = form;
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
     // The event of a form in a dialog also reaches the form that contains the dialog's button, and would send it too.
@@ -73,7 +79,7 @@ export function Form<Values extends FormValues>({
   return (
     <form onSubmit={onSubmit} className="form">
       {children}
-      {failure === null ? null : <FormFailure failure={failure} names={Object.keys(form.values)} />}
+      {failure === null ? null : <FailureNotice error={failure} labels={labels} />}
       <div className="row">
         <button type="submit" className="primary" aria-disabled={isPending}>
           {isPending ? 'Please wait …' : action}
@@ -81,23 +87,5 @@ export function Form<Values extends FormValues>({
         {extra}
       </div>
     </form>
-  );
-}
-
-function FormFailure({ failure, names }: { failure: ApiFailure; names: readonly string[] }) {
-  const others = otherProblems(failure, names);
-  return (
-    <>
-      <FailureNotice error={failure} />
-      {others.length === 0 ? null : (
-        <ul>
-          {others.map(({ field, message }) => (
-            <li key={field}>
-              <code>{field}</code>: {message}
-            </li>
-          ))}
-        </ul>
-      )}
-    </>
   );
 }

@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect, useRef } from 'react';
+import { PageNotices } from './page-notices.tsx';
 
 type PageProps = {
   title: string;
@@ -29,6 +30,7 @@ export function Page({ title, actions, lead, children }: PageProps) {
         {actions === undefined ? null : <div className="row">{actions}</div>}
         {lead === undefined ? null : <p className="lead">{lead}</p>}
       </header>
+      <PageNotices />
       {children}
     </>
   );

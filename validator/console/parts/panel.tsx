@@ -49,7 +49,8 @@ export function QueryPanel<Data>({ title, actions, ...content }: QueryPanelProps
 export function QueryContent<Data>(props: Omit<QueryPanelProps<Data>, 'title' | 'actions'>) {
   const { query, isEmpty, empty = 'There is nothing yet.', children } = props;
   const { data, error, isPending, refetch } = query;
-  const retry = () => void refetch();
+  // A log-in reads everything again, which must not begin twice.
+  const retry = () => void refetch({ cancelRefetch: false });
   if (isPending) return <Loading />;
   return (
     <>

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readUrlState, writeUrlState } from './url-state.ts';
+import { aNumber, ignoredIn, oneOf, readUrlState, writeUrlState } from './url-state.ts';
 
 const DEFAULTS = { page: 1, q: '', free: false };
 
@@ -17,4 +17,23 @@ it('writes only values that differ from their defaults, and keeps other members'
   const state = { page: 2, q: '', free: true };
   expect(writeUrlState('q=old&tab=b', state, DEFAULTS)).toBe('tab=b&page=2&free=true');
   expect(readUrlState(writeUrlState('', state, DEFAULTS), DEFAULTS)).toEqual(state);
+});
+
+it('names the members that it ignores, and reads the others', () => {
+  const defaults = { ...DEFAULTS, price: '', sort: 'price' };
+  const checks = { price: aNumber, sort: oneOf(['price', 'age']) };
+  const search = '?page=-4&price=abc&sort=name&free=1&q=a';
+  expect(ignoredIn(search, defaults, checks)).toEqual([
+    'page=-4 is not a whole number from 1 on',
+    'free=1 is neither true nor false',
+    'price=abc is not a number',
+    'sort=name is none of price, age',
+  ]);
+  expect(readUrlState(search, defaults, checks)).toEqual({ ...defaults, q: 'a' });
+  expect(ignoredIn('?page=2&price=1.5&sort=&other=x', defaults, checks)).toEqual([]);
+});
+
+it('shortens long members', () => {
+  const [part] = ignoredIn(`?price=${'x'.repeat(100)}`, { price: '' }, { price: aNumber });
+  expect(part).toBe(`price=${'x'.repeat(40)}… is not a number`);
 });

@@ -1,16 +1,17 @@
 import { useState } from 'react';
 import type { CustomTemplateRequest, TemplateResponse } from '../api/api.gen.ts';
-import { ApiFailure } from '../api/failure.ts';
+import { notSent } from '../api/failure.ts';
+import { environmentText, readEnvironment, readPorts } from '../parts/container-text.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { TextArea, TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
+import { requireReadable } from '../parts/form-problems.ts';
 import { Outcome, type OutcomeState, useOutcome } from '../parts/outcome.tsx';
 import { Panel } from '../parts/panel.tsx';
 import { TemplatePicker } from '../parts/template-picker.tsx';
 import { mayDo } from '../renter/pod-actions.ts';
 import type { PodTabProps } from '../renter/pod-page.tsx';
 import { useAction } from '../session/queries.tsx';
-import { environmentText, type Parsed, parseEnvironment, parsePorts } from './template-text.ts';
 
 type FormProps = PodTabProps & { onDone: (text: string) => void };
 
@@ -88,11 +89,14 @@ function EditForm({ pod, onDone }: FormProps) {
       internal_ports: template.internal_ports.join(', '),
       startup_commands: template.startup_commands,
     },
-    async ({ environment, internal_ports: ports, ...texts }) => {
+    async (values) => {
+      const environment = readEnvironment(values.environment);
+      const ports = readPorts(values.internal_ports);
+      requireReadable({ environment, internal_ports: ports });
       const body: CustomTemplateRequest = {
-        ...texts,
-        environment: parsedValue('environment', parseEnvironment(environment)),
-        internal_ports: parsedValue('internal_ports', parsePorts(ports)),
+        ...values,
+        environment: environment.value,
+        internal_ports: ports.value,
       };
       await edit.mutateAsync({ params: { id: pod.id }, body });
       onDone('The change is saved. The container restarts.');
@@ -121,23 +125,11 @@ function EditForm({ pod, onDone }: FormProps) {
   );
 }
 
-/** Returns the value; throws an error for the form if the text of the field is malformed. */
-function parsedValue<Value>(field: string, parsed: Parsed<Value>): Value {
-  if ('value' in parsed) return parsed.value;
-  throw new ApiFailure('A field cannot be read', {
-    status: 0,
-    code: 'field_malformed',
-    hint: 'Correct the marked field. Nothing was sent.',
-    requestId: null,
-    problems: [{ field: `body.${field}`, message: parsed.problem }],
-  });
-}
-
 function SwitchForm({ pod, onDone }: FormProps) {
   const change = useAction('PUT /pods/{id}/switch-template');
   const [chosen, setChosen] = useState<TemplateResponse | null>(null);
   const form = useForm({}, async () => {
-    if (chosen === null) throw noTemplate();
+    if (chosen === null) throw notSent('Choose a template.');
     await change.mutateAsync({ params: { id: pod.id }, body: { template_id: chosen.id } });
     onDone('The template is changed. The container restarts.');
   });
@@ -148,14 +140,4 @@ function SwitchForm({ pod, onDone }: FormProps) {
       <TemplatePicker chosenId={chosen?.id ?? ''} onChoose={setChosen} exceptId={pod.template_id} />
     </Form>
   );
-}
-
-function noTemplate(): ApiFailure {
-  return new ApiFailure('No template is chosen', {
-    status: 0,
-    code: 'field_malformed',
-    hint: 'Choose a template. Nothing was sent.',
-    requestId: null,
-    problems: [],
-  });
 }

@@ -91,14 +91,18 @@ function Removal({ pod }: PodTabProps) {
   const schedule = useAction('POST /pods/{id}/schedule-removal');
   const cancel = useAction('DELETE /pods/{id}/schedule-removal');
   const outcome = useOutcome();
-  const form = useForm({ hours: 24 as number | null }, async ({ hours }) => {
-    outcome.clear();
-    await schedule.mutateAsync({
-      params: { id: pod.id },
-      body: { removal_scheduled_at: removalTime(hours ?? 0) },
-    });
-    outcome.show('The removal is scheduled.');
-  });
+  const form = useForm(
+    { hours: 24 as number | null },
+    async ({ hours }) => {
+      outcome.clear();
+      await schedule.mutateAsync({
+        params: { id: pod.id },
+        body: { removal_scheduled_at: removalTime(hours ?? 0) },
+      });
+      outcome.show('The removal is scheduled.');
+    },
+    { removal_scheduled_at: 'hours' },
+  );
   return (
     <Panel title="Scheduled removal">
       <p>

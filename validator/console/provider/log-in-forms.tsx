@@ -1,5 +1,4 @@
 import { type ReactNode, useState } from 'react';
-import { createClient } from '../api/client.ts';
 import { nowMs } from '../browser/server-time.ts';
 import { connectWallets, type WalletAccount } from '../browser/wallet.ts';
 import { CommandBlock } from '../parts/command-block.tsx';
@@ -10,14 +9,8 @@ import { formatDuration } from '../parts/format.ts';
 import { Panel } from '../parts/panel.tsx';
 import { useNow } from '../parts/time.tsx';
 import { useSession } from '../session/session.tsx';
+import { visitor } from '../session/visitor.tsx';
 import { messageAt, signCommand, validForMs } from './sign-in-message.ts';
-
-/** Sends no session, because a wrong signature or password (401) does not mean that the session has ended. */
-export const { portal } = createClient({
-  fetch: (input, init) => window.fetch(input, init),
-  origin: '',
-  token: () => null,
-});
 
 type LogInProps = { onDone?: (() => void) | undefined };
 
@@ -83,7 +76,7 @@ function AccountChoice({ accounts, onDone }: LogInProps & { accounts: readonly W
     const message = messageAt(nowMs());
     const signature = await account.sign(message);
     const body = { miner_hotkey: account.address, message, signature };
-    begin(await portal('POST /auth/login-flexible', { body }));
+    begin(await visitor.portal('POST /auth/login-flexible', { body }));
   });
   return (
     <Form form={form} action="Sign and log in">
@@ -106,7 +99,7 @@ function SignatureLogIn({ onDone }: LogInProps) {
   const signed = useMessage();
   const form = useForm({ miner_hotkey: '', signature: '' }, async (typed) => {
     const body = { ...typed, message: signed.message };
-    begin(await portal('POST /auth/login-flexible', { body }));
+    begin(await visitor.portal('POST /auth/login-flexible', { body }));
   });
   return (
     <Form form={form} action="Log in with the signature" extra={signed.renewal}>
@@ -162,7 +155,7 @@ export function useMessage(): { message: string; instructions: ReactNode; renewa
 function PasswordLogIn({ onDone }: LogInProps) {
   const begin = useBegin(onDone);
   const form = useForm({ miner_hotkey: '', password: '' }, async (body) =>
-    begin(await portal('POST /auth/login', { body })),
+    begin(await visitor.portal('POST /auth/login', { body })),
   );
   return (
     <Form form={form} action="Log in with the password">

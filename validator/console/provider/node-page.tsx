@@ -5,6 +5,7 @@ import type { PortalNode } from '../api/portal.gen.ts';
 import { ErrorBoundary } from '../parts/error-boundary.tsx';
 import { lazyPage } from '../parts/lazy-part.tsx';
 import { LinkTabs } from '../parts/link-tabs.tsx';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Page } from '../parts/page.tsx';
 import { Loading, QueryContent } from '../parts/panel.tsx';
 import { Status } from '../parts/status.tsx';
@@ -56,30 +57,36 @@ export function NodePage() {
   const name = node.data?.data?.huid;
   return (
     <Page title={name === undefined ? 'Node' : `Node ${name}`}>
-      <QueryContent query={node}>
-        {({ data }) => (
-          <>
-            <div className="row spread">
-              <StateLine node={data} />
-              <PauseButton node={data} />
-            </div>
-            <LinkTabs
-              label="Node"
-              current={entry.key}
-              tabs={TABS.map(({ key, title }) => ({
-                key,
-                title,
-                path: paths.providerNode(id, key),
-              }))}
-            />
-            <ErrorBoundary key={entry.key}>
-              <Suspense fallback={<Loading />}>
-                <Content node={data} />
-              </Suspense>
-            </ErrorBoundary>
-          </>
-        )}
-      </QueryContent>
+      <ObjectContent
+        query={node}
+        what="node"
+        list={{ path: paths.providerNodes, title: 'your nodes' }}
+      >
+        <QueryContent query={node}>
+          {({ data }) => (
+            <>
+              <div className="row spread">
+                <StateLine node={data} />
+                <PauseButton node={data} />
+              </div>
+              <LinkTabs
+                label="Node"
+                current={entry.key}
+                tabs={TABS.map(({ key, title }) => ({
+                  key,
+                  title,
+                  path: paths.providerNode(id, key),
+                }))}
+              />
+              <ErrorBoundary key={entry.key}>
+                <Suspense fallback={<Loading />}>
+                  <Content node={data} />
+                </Suspense>
+              </ErrorBoundary>
+            </>
+          )}
+        </QueryContent>
+      </ObjectContent>
     </Page>
   );
 }

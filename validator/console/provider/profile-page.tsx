@@ -7,7 +7,8 @@ import { Page } from '../parts/page.tsx';
 import { Panel, QueryPanel } from '../parts/panel.tsx';
 import { usePortal, usePortalAction } from '../session/queries.tsx';
 import { useSession } from '../session/session.tsx';
-import { portal, useMessage } from './log-in-forms.tsx';
+import { visitor } from '../session/visitor.tsx';
+import { useMessage } from './log-in-forms.tsx';
 import { ProviderTokens } from './provider-tokens.tsx';
 
 /** The provider's identity, mails, tokens and password. */
@@ -110,7 +111,7 @@ function PasswordForm() {
   const signed = useMessage();
   const form = useForm({ signature: '', new_password: '' }, async (typed) => {
     const body = { ...typed, miner_hotkey: session?.name ?? '', message: signed.message };
-    await portal('POST /auth/set-password', { body });
+    await visitor.portal('POST /auth/set-password', { body });
     // The server has ended all sessions of the provider.
     await logOut();
   });

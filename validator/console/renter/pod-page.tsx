@@ -4,6 +4,7 @@ import type { PodDetailResponse } from '../api/api.gen.ts';
 import { ErrorBoundary } from '../parts/error-boundary.tsx';
 import { lazyPage } from '../parts/lazy-part.tsx';
 import { LinkTabs } from '../parts/link-tabs.tsx';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Page } from '../parts/page.tsx';
 import { Loading, QueryContent } from '../parts/panel.tsx';
 import { type PodTab, paths } from '../paths.ts';
@@ -76,26 +77,28 @@ export function PodPage() {
   const Content = entry.content;
   return (
     <Page title={pod.data?.pod_name ?? 'Pod'}>
-      <QueryContent query={pod}>
-        {(data) => (
-          <>
-            <div className="row spread">
-              <PodStatusLine pod={data} />
-              <PodButtons pod={data} />
-            </div>
-            <LinkTabs
-              label="Pod"
-              current={entry.key}
-              tabs={TABS.map(({ key, title }) => ({ key, title, path: paths.pod(id, key) }))}
-            />
-            <ErrorBoundary key={entry.key}>
-              <Suspense fallback={<Loading />}>
-                <Content pod={data} />
-              </Suspense>
-            </ErrorBoundary>
-          </>
-        )}
-      </QueryContent>
+      <ObjectContent query={pod} what="pod" list={{ path: paths.pods, title: 'your pods' }}>
+        <QueryContent query={pod}>
+          {(data) => (
+            <>
+              <div className="row spread">
+                <PodStatusLine pod={data} />
+                <PodButtons pod={data} />
+              </div>
+              <LinkTabs
+                label="Pod"
+                current={entry.key}
+                tabs={TABS.map(({ key, title }) => ({ key, title, path: paths.pod(id, key) }))}
+              />
+              <ErrorBoundary key={entry.key}>
+                <Suspense fallback={<Loading />}>
+                  <Content pod={data} />
+                </Suspense>
+              </ErrorBoundary>
+            </>
+          )}
+        </QueryContent>
+      </ObjectContent>
     </Page>
   );
 }

@@ -1,6 +1,7 @@
 /** Converts a template to the values of its form, and back to a request. Pure. */
 import type { CreateTemplate, DockerCredential, TemplateResponse } from '../api/api.gen.ts';
-import { ApiFailure } from '../api/failure.ts';
+import { environmentText, readEnvironment, readPorts } from '../parts/container-text.ts';
+import { requireReadable } from '../parts/form-problems.ts';
 
 export type TemplateValues = {
   name: string;
@@ -52,7 +53,6 @@ export const NEW_TEMPLATE: TemplateValues = {
 };
 
 export function valuesOf(template: TemplateResponse): TemplateValues {
-  const variables = Object.entries(template.environment);
   return {
     name: template.name,
     description: template.description,
@@ -63,7 +63,7 @@ export function valuesOf(template: TemplateResponse): TemplateValues {
     category: template.category,
     is_private: template.is_private,
     internal_ports: template.internal_ports.join(', '),
-    environment: variables.map(([name, value]) => `${name}=${value}`).join('\n'),
+    environment: environmentText(template.environment),
     volumes: template.volumes.join('\n'),
     entrypoint: template.entrypoint,
     startup_commands: template.startup_commands,
@@ -77,51 +77,28 @@ export function copyOf(template: TemplateResponse): TemplateValues {
   return { ...valuesOf(template), name: `${template.name} (copy)`, is_private: true };
 }
 
-/** Throws an `ApiFailure` with the problem of a field whose text cannot be read. */
+/** Throws an `ApiFailure` with all problems of the fields whose text cannot be read. */
 export function bodyOf(values: TemplateValues): CreateTemplate {
+  const ports = readPorts(values.internal_ports);
+  const environment = readEnvironment(values.environment);
+  requireReadable({ internal_ports: ports, environment });
   return {
     ...values,
     docker_credential_id: values.docker_credential_id || null,
-    internal_ports: portsOf(values.internal_ports),
-    environment: environmentOf(values.environment),
+    internal_ports: ports.value,
+    environment: environment.value,
     volumes: linesOf(values.volumes),
     tags: partsOf(values.tags, ','),
   };
-}
-
-function portsOf(text: string): number[] {
-  return partsOf(text, /[\s,]+/).map((part) => {
-    if (/^\d{1,5}$/.test(part)) return Number(part);
-    throw unreadable('internal_ports', `“${part}” is not a port. Enter numbers such as 22, 8080.`);
-  });
-}
-
-function environmentOf(text: string): Record<string, string> {
-  const variables = linesOf(text).map((line): [string, string] => {
-    const at = line.indexOf('=');
-    if (at > 0) return [line.slice(0, at).trim(), line.slice(at + 1)];
-    throw unreadable('environment', `“${line}” is not a line such as NAME=value.`);
-  });
-  return Object.fromEntries(variables);
 }
 
 function linesOf(text: string): string[] {
   return text.split('\n').filter((line) => line.trim() !== '');
 }
 
-function partsOf(text: string, separator: string | RegExp): string[] {
+function partsOf(text: string, separator: string): string[] {
   const parts = text.split(separator).map((part) => part.trim());
   return parts.filter((part) => part !== '');
-}
-
-function unreadable(field: string, message: string): ApiFailure {
-  return new ApiFailure('A field cannot be read', {
-    status: 0,
-    code: 'invalid_input',
-    hint: 'Correct the marked field.',
-    requestId: null,
-    problems: [{ field: `body.${field}`, message }],
-  });
 }
 
 /** Name of a registry login, which is optional. */

@@ -3,6 +3,7 @@ import { Link, useLocation, useParams, useSearch } from 'wouter';
 import type { TemplateResponse, User } from '../api/api.gen.ts';
 import { Facts } from '../parts/facts.tsx';
 import { Form, useForm } from '../parts/form.tsx';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Outcome } from '../parts/outcome.tsx';
 import { Page } from '../parts/page.tsx';
 import { Panel, QueryContent, QueryPanel } from '../parts/panel.tsx';
@@ -26,9 +27,15 @@ export function NewTemplatePage() {
           <CreateTemplate initial={NEW_TEMPLATE} />
         </Panel>
       ) : (
-        <QueryPanel title="Template" query={source}>
-          {(template) => <CreateTemplate key={template.id} initial={copyOf(template)} />}
-        </QueryPanel>
+        <ObjectContent
+          query={source}
+          what="template"
+          list={{ path: paths.templates, title: 'the templates' }}
+        >
+          <QueryPanel title="Template" query={source}>
+            {(template) => <CreateTemplate key={template.id} initial={copyOf(template)} />}
+          </QueryPanel>
+        </ObjectContent>
       )}
     </Page>
   );
@@ -64,14 +71,20 @@ export function TemplatePage() {
       lead={template.data?.description}
       actions={<Link href={paths.newTemplate(id)}>Copy</Link>}
     >
-      <QueryPanel title="Template" query={template}>
-        {(data) => <TemplateFacts template={data} />}
-      </QueryPanel>
-      {template.data === undefined ? null : (
-        <QueryContent query={user}>
-          {(reader) => <OwnTemplate key={id} template={template.data} reader={reader} />}
-        </QueryContent>
-      )}
+      <ObjectContent
+        query={template}
+        what="template"
+        list={{ path: paths.templates, title: 'the templates' }}
+      >
+        <QueryPanel title="Template" query={template}>
+          {(data) => <TemplateFacts template={data} />}
+        </QueryPanel>
+        {template.data === undefined ? null : (
+          <QueryContent query={user}>
+            {(reader) => <OwnTemplate key={id} template={template.data} reader={reader} />}
+          </QueryContent>
+        )}
+      </ObjectContent>
     </Page>
   );
 }

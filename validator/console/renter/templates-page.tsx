@@ -7,6 +7,7 @@ import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { SearchField } from '../parts/search-field.tsx';
 import { Status } from '../parts/status.tsx';
+import { oneOf } from '../parts/url-state.ts';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { paths } from '../paths.ts';
 import { useAction, useApi } from '../session/queries.tsx';
@@ -14,9 +15,10 @@ import { CHECK_NAMES, CHECK_TONES, imageOf, OWNERS, ownerOf } from './template-l
 
 const PAGE_SIZE = 50;
 const DEFAULTS = { owner: 'official', q: '', page: 1 };
+const CHECKS = { owner: oneOf(OWNERS) };
 
 export function TemplatesPage() {
-  const [chosen, change] = useUrlState(DEFAULTS);
+  const [chosen, change] = useUrlState(DEFAULTS, CHECKS);
   const owner = OWNERS.find((name) => name === chosen.owner) ?? 'official';
   const { page, q } = chosen;
   const templates = useApi('GET /templates', { query: { owner, q, page, limit: PAGE_SIZE } });

@@ -5,6 +5,7 @@ import { Bytes } from '../parts/amounts.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Outcome } from '../parts/outcome.tsx';
 import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
@@ -27,12 +28,18 @@ export function VolumePage() {
   );
   return (
     <Page title={volume.data?.name ?? 'Volume'}>
-      <QueryPanel title="State" query={volume}>
-        {(data) => <VolumeState volume={data} />}
-      </QueryPanel>
-      <QueryPanel title="Name and description" query={volume}>
-        {(data) => <DescribeVolume volume={data} />}
-      </QueryPanel>
+      <ObjectContent
+        query={volume}
+        what="volume"
+        list={{ path: paths.volumes, title: 'your volumes' }}
+      >
+        <QueryPanel title="State" query={volume}>
+          {(data) => <VolumeState volume={data} />}
+        </QueryPanel>
+        <QueryPanel title="Name and description" query={volume}>
+          {(data) => <DescribeVolume volume={data} />}
+        </QueryPanel>
+      </ObjectContent>
     </Page>
   );
 }

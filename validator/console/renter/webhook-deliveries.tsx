@@ -4,6 +4,7 @@ import { type Column, DataTable, Pager } from '../parts/data-table.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Status } from '../parts/status.tsx';
 import { Time } from '../parts/time.tsx';
+import { oneOf } from '../parts/url-state.ts';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { useAction, useApi } from '../session/queries.tsx';
 import { DELIVERY_TONES } from './webhook.ts';
@@ -12,10 +13,11 @@ const REFETCH_MS = 5_000;
 const PAGE_SIZE = 50;
 const STATES = ['waiting', 'delivered', 'failed'] as const;
 const DEFAULTS = { state: '', page: 1 };
+const CHECKS = { state: oneOf(STATES) };
 
 /** The deliveries of a webhook, newest first. */
 export function WebhookDeliveries({ id }: { id: string }) {
-  const [chosen, change] = useUrlState(DEFAULTS);
+  const [chosen, change] = useUrlState(DEFAULTS, CHECKS);
   const state = STATES.find((name) => name === chosen.state);
   const { page } = chosen;
   const query = { page, limit: PAGE_SIZE, ...(state === undefined ? {} : { state }) };

@@ -1,10 +1,11 @@
 import type { Webhook } from '../api/api.gen.ts';
 import { CancelButton, type Editor } from '../parts/editor.tsx';
+import { FailureNotice } from '../parts/failure-notice.tsx';
 import { CheckboxField, TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
 import { ShownOnce } from '../parts/shown-once.tsx';
-import { useAction } from '../session/queries.tsx';
-import { choiceOf, EVENT_TYPES, type EventChoice, eventsFrom } from './webhook.ts';
+import { useAction, useApi } from '../session/queries.tsx';
+import { addressRule, choiceOf, EVENT_TYPES, type EventChoice, eventsFrom } from './webhook.ts';
 
 type Values = EventChoice & { url: string; description: string };
 
@@ -13,9 +14,11 @@ export function WebhookForm({ editor }: { editor: Editor<Webhook> }) {
   const { item } = editor;
   const create = useAction('POST /webhooks');
   const change = useAction('PATCH /webhooks/{id}');
+  const version = useApi('GET /version', {});
+  const rule = addressRule(version.data);
   const { url = '', description = '', events = [] } = item ?? {};
   const initial: Values = { url, description, ...choiceOf(events) };
-  const form = useForm<Values>(initial, async ({ url, description, ...choice }) => {
+  const send = async ({ url, description, ...choice }: Values) => {
     const body = { url, events: eventsFrom(choice), description: description || null };
     if (item !== null) {
       await change.mutateAsync({ params: { id: item.id }, body });
@@ -29,7 +32,8 @@ export function WebhookForm({ editor }: { editor: Editor<Webhook> }) {
         <ShownOnce label="Secret that signs its deliveries" value={secret} />
       </>,
     );
-  });
+  };
+  const form = useForm<Values>(initial, send, { events: 'outcomes' });
   return (
     <Form
       form={form}
@@ -41,10 +45,13 @@ export function WebhookForm({ editor }: { editor: Editor<Webhook> }) {
         name="url"
         label="Address"
         type="url"
-        placeholder="https://hooks.example.com/podwright"
-        hint="Receives each event by POST. It must be a public https address."
+        placeholder={rule.example}
+        hint={rule.hint}
         isRequired
       />
+      {version.error === null ? null : (
+        <FailureNotice error={version.error} retry={() => void version.refetch()} />
+      )}
       <TextField form={form} name="description" label="Description" maxLength={200} />
       <fieldset>
         <legend>Events; none selects all</legend>

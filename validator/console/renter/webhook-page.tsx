@@ -6,11 +6,13 @@ import { Facts } from '../parts/facts.tsx';
 import { TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
 import { timeOfField } from '../parts/local-time.ts';
+import { ObjectContent } from '../parts/object-content.tsx';
 import { Outcome } from '../parts/outcome.tsx';
 import { Page } from '../parts/page.tsx';
 import { Panel, QueryPanel } from '../parts/panel.tsx';
 import { ShownOnce } from '../parts/shown-once.tsx';
 import { Time } from '../parts/time.tsx';
+import { paths } from '../paths.ts';
 import { useAction, useApi } from '../session/queries.tsx';
 import { describeEvents } from './webhook.ts';
 import { WebhookDeliveries } from './webhook-deliveries.tsx';
@@ -24,11 +26,17 @@ export function WebhookPage() {
   const webhook = useApi('GET /webhooks/{id}', { params: { id } }, { refetchMs: REFETCH_MS });
   return (
     <Page title="Webhook" lead={webhook.data?.url}>
-      <QueryPanel title="State" query={webhook}>
-        {(data) => <WebhookState webhook={data} />}
-      </QueryPanel>
-      <WebhookDeliveries id={id} />
-      <ReplaySince id={id} />
+      <ObjectContent
+        query={webhook}
+        what="webhook"
+        list={{ path: paths.webhooks, title: 'your webhooks' }}
+      >
+        <QueryPanel title="State" query={webhook}>
+          {(data) => <WebhookState webhook={data} />}
+        </QueryPanel>
+        <WebhookDeliveries id={id} />
+        <ReplaySince id={id} />
+      </ObjectContent>
     </Page>
   );
 }

@@ -1,6 +1,13 @@
 import { expect, it } from 'vitest';
 import type { Webhook } from '../api/api.gen.ts';
-import { causeOf, choiceOf, describeEvents, eventsFrom, webhookStateOf } from './webhook.ts';
+import {
+  addressRule,
+  causeOf,
+  choiceOf,
+  describeEvents,
+  eventsFrom,
+  webhookStateOf,
+} from './webhook.ts';
 
 const webhook = (change: Partial<Webhook>): Webhook => ({
   id: 'w',
@@ -42,4 +49,18 @@ it('accepts outcomes with commas, spaces and lines', () => {
 
 it('describes an empty list as all events', () => {
   expect(describeEvents({ events: [] })).toBe('all');
+});
+
+it.each([
+  ['public', /public https address/],
+  ['loopback', /address of that computer/],
+] as const)('states the rule of a server that allows %s addresses', (targets, hint) => {
+  expect(addressRule({ webhook_targets: targets }).hint).toMatch(hint);
+});
+
+it('states no rule before the server has answered', () => {
+  expect(addressRule(undefined)).toEqual({
+    hint: 'The server sends each event to this address by POST.',
+    example: '',
+  });
 });

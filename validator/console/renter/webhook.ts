@@ -1,5 +1,5 @@
 /** Decisions about webhooks and the events that they receive. Pure. */
-import type { CreateWebhook, Webhook } from '../api/api.gen.ts';
+import type { CreateWebhook, VersionResponse, Webhook } from '../api/api.gen.ts';
 import type { Tone } from '../parts/tone.ts';
 
 export const EVENT_TYPES = [
@@ -35,6 +35,28 @@ export function eventsFrom(choice: EventChoice): NonNullable<CreateWebhook['even
 
 export function describeEvents({ events }: { events: readonly string[] }): string {
   return events.length === 0 ? 'all' : events.join(', ');
+}
+
+/** The server's rule for addresses, with an example. Without the server's answer, the texts state no rule. */
+export function addressRule(version: Pick<VersionResponse, 'webhook_targets'> | undefined): {
+  hint: string;
+  example: string;
+} {
+  const sent = 'The server sends each event to this address by POST.';
+  switch (version?.webhook_targets) {
+    case 'public':
+      return {
+        hint: `${sent} It must be a public https address.`,
+        example: 'https://hooks.example.com/podwright',
+      };
+    case 'loopback':
+      return {
+        hint: `${sent} This marketplace runs on one computer, so it must be an address of that computer, such as http://127.0.0.1:9000.`,
+        example: 'http://127.0.0.1:9000/events',
+      };
+    default:
+      return { hint: sent, example: '' };
+  }
 }
 
 export type WebhookState = 'delivering' | 'retrying' | 'paused' | 'disabled';

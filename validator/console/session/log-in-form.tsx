@@ -1,13 +1,13 @@
 import { TextField } from '../parts/fields.tsx';
 import { Form, useForm } from '../parts/form.tsx';
-import { useClient, useSession } from './session.tsx';
+import { useSession } from './session.tsx';
+import { visitor } from './visitor.tsx';
 
 /** Logs in with address and password. Used by the log-in page and by the dialog over pages of an expired session. */
 export function LogInForm({ email = '', onDone }: { email?: string; onDone?: () => void }) {
-  const { api } = useClient();
   const { start } = useSession();
   const form = useForm({ email, password: '' }, async (body) => {
-    const { token, user } = await api('POST /users/login', { body });
+    const { token, user } = await visitor.api('POST /users/login', { body });
     start({ token, name: user.email });
     onDone?.();
   });

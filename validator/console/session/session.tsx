@@ -9,7 +9,7 @@ import {
   useSyncExternalStore,
 } from 'react';
 import { type Client, createClient } from '../api/client.ts';
-import { isRepeated } from '../api/failure.ts';
+import { type ApiFailure, isRepeated } from '../api/failure.ts';
 import {
   isSimulated,
   recordServerDate,
@@ -108,6 +108,15 @@ export function useClient(kind: SessionKind = 'user'): Client {
 /** Returns true if the marketplace is simulated. False until its first answer. */
 export function useIsSimulated(): boolean {
   return useSyncExternalStore(subscribeSimulation, isSimulated);
+}
+
+/** Returns true if an error concerns a session after which another one has begun, so that it is out of date. */
+export function useIsOfEndedSession({ facts: { rejectedToken } }: ApiFailure): boolean {
+  const { session: user } = useSession('user');
+  const { session: provider } = useSession('portal');
+  const sessions = [user, provider].filter((session) => session !== null);
+  if (rejectedToken === undefined || sessions.length === 0) return false;
+  return sessions.every(({ token }) => token !== rejectedToken);
 }
 
 export type UsedSession = SessionState & {

@@ -6,19 +6,19 @@ import { Form, useForm } from '../parts/form.tsx';
 import { Page } from '../parts/page.tsx';
 import { Panel } from '../parts/panel.tsx';
 import { paths } from '../paths.ts';
-import { useClient, useSession } from './session.tsx';
+import { useSession } from './session.tsx';
+import { visitor } from './visitor.tsx';
 
 /** Creates an account, logs in, and shows the account's first API key, which the API returns only once. */
 export function SignUpPage() {
-  const { api } = useClient();
   const { start } = useSession();
   const [, navigate] = useLocation();
   const [apiKey, setApiKey] = useState<string | null>(null);
   const form = useForm({ name: '', email: '', password: '' }, async ({ name, email, password }) => {
-    const { api_key: key } = await api('POST /auth/signup', {
+    const { api_key: key } = await visitor.api('POST /auth/signup', {
       body: { email, password, ...(name === '' ? {} : { name }) },
     });
-    const { token, user } = await api('POST /users/login', { body: { email, password } });
+    const { token, user } = await visitor.api('POST /users/login', { body: { email, password } });
     setApiKey(key);
     start({ token, name: user.email });
   });

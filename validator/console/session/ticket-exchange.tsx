@@ -1,7 +1,8 @@
-import { type ReactNode, Suspense, useEffect, useState } from 'react';
+import { type ReactNode, Suspense, useEffect, useMemo, useState } from 'react';
 import { failureFrom } from '../api/failure.ts';
 import { FailureNotice } from '../parts/failure-notice.tsx';
 import { lazyPart } from '../parts/lazy-part.tsx';
+import { usePageNotice } from '../parts/page-notices.tsx';
 import { Loading } from '../parts/panel.tsx';
 import { useClient, useSession } from './session.tsx';
 import type { Session, SessionKind } from './session-store.ts';
@@ -43,6 +44,8 @@ function Exchange({ found, children }: { found: FoundTicket; children: ReactNode
     if (session === null || session.name === next.name) start(next);
     else setOffered(next);
   });
+  const [close] = useState(() => () => setError(null));
+  useTicketNotice(error, close);
   useEffect(() => {
     exchange()
       .catch(setError)
@@ -56,7 +59,6 @@ function Exchange({ found, children }: { found: FoundTicket; children: ReactNode
   if (isPending) return <Loading />;
   return (
     <>
-      {error === null ? null : <FailureNotice error={error} />}
       {offered === null ? null : (
         <Suspense>
           <SwitchDialog
@@ -71,6 +73,31 @@ function Exchange({ found, children }: { found: FoundTicket; children: ReactNode
         </Suspense>
       )}
       {children}
+    </>
+  );
+}
+
+/** Shows why a ticket failed in the page that opens instead, until a log-in or until the reader closes it. */
+function useTicketNotice(error: unknown, close: () => void): void {
+  const { session: user } = useSession('user');
+  const { session: provider } = useSession('portal');
+  const sessions = `${user?.token} ${provider?.token}`;
+  const [first] = useState(sessions);
+  const isShown = error !== null && sessions === first;
+  const notice = useMemo(
+    () => (isShown ? <TicketNotice error={error} onClose={close} /> : null),
+    [isShown, error, close],
+  );
+  usePageNotice('ticket', notice);
+}
+
+function TicketNotice({ error, onClose }: { error: unknown; onClose: () => void }) {
+  return (
+    <>
+      <FailureNotice error={error} />
+      <button type="button" onClick={onClose}>
+        Close the message
+      </button>
     </>
   );
 }

@@ -4,6 +4,7 @@ import { Link, Redirect, Route, Switch, useLocation, useSearch } from 'wouter';
 import { ErrorBoundary } from '../parts/error-boundary.tsx';
 import { lazyPart } from '../parts/lazy-part.tsx';
 import { Page } from '../parts/page.tsx';
+import { PageNoticesProvider } from '../parts/page-notices.tsx';
 import { Loading, Panel, QueryPanel } from '../parts/panel.tsx';
 import { ThemeSelect } from '../parts/theme.tsx';
 import { paths } from '../paths.ts';
@@ -28,9 +29,11 @@ export function App() {
   return (
     <CSPProvider disableStyleElements>
       <SessionProvider>
-        <TicketExchange>
-          <Shell />
-        </TicketExchange>
+        <PageNoticesProvider>
+          <TicketExchange>
+            <Shell />
+          </TicketExchange>
+        </PageNoticesProvider>
       </SessionProvider>
     </CSPProvider>
   );

@@ -102,7 +102,7 @@ export function exitCodeIn(message: string): number | null {
 
 const REASONS: Readonly<Record<string, string>> = {
   pod_deleted: 'The pod was deleted.',
-  credential_revoked: 'Your session has ended. Log in again to open a shell.',
+  credential_revoked: 'The session that opened the shell has ended, and the shell with it.',
   server_shutdown: 'The server restarts. The shell has ended.',
 };
 

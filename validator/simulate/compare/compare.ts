@@ -1,11 +1,11 @@
 /** `npm run simulate -- compare A B`: differences of two scenarios, policies or sets of runs, paired by seed. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from '#shared/runtime/config.ts';
 import type { CompareOptions } from '../options.ts';
 import type { Report } from '../report/report.ts';
 import { nameOfFile, runWithReport } from '../report/run-report.ts';
-import { writeReport } from '../report/write-report.ts';
+import { createOutFolder, writeReport } from '../report/write-report.ts';
 import { type Comparison, compareReports, runsOf } from './comparison.ts';
 import { comparisonHtml } from './comparison-html.ts';
 import { comparisonText } from './comparison-text.ts';
@@ -19,6 +19,8 @@ export async function compare(
   print: (line: string) => void,
 ): Promise<string> {
   const { a, b, scenario } = options;
+  // Before the runs, which take long.
+  if (options.out !== undefined) createOutFolder(options.out);
   const sides = [readSide(a, scenario), readSide(b, scenario)] as const;
   const seeds = seedsOf(sides, options.seeds);
   const reports: { a: Report; b: Report }[] = [];
@@ -40,7 +42,6 @@ export async function compare(
     rows: compareReports(reports),
   };
   if (options.out !== undefined) {
-    mkdirSync(options.out, { recursive: true });
     writeFileSync(join(options.out, 'compare.html'), comparisonHtml(comparison));
   }
   return comparisonText(comparison);

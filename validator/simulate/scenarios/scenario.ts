@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { messageOf } from '#shared/runtime/errors.ts';
+import { fileProblem } from '#shared/runtime/files.ts';
 import { PERFORMED_CHEATS } from '../fleet/cheating-hosts.ts';
 
 const MAX_FILE_BYTES = 1_000_000;
@@ -174,6 +175,8 @@ export const Scenario = z
 export type Scenario = z.output<typeof Scenario>;
 
 export const DEFAULT_SCENARIO = join(import.meta.dirname, 'default.json');
+const SCENARIO_HINT =
+  'Name a scenario file, such as those in validator/simulate/scenarios, or leave the option out for the default.';
 
 /** Throws ConfigError that names the file and every wrong field. */
 export function readScenario(path: string): Scenario {
@@ -181,7 +184,7 @@ export function readScenario(path: string): Scenario {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    throw new ConfigError(`--scenario ${path} cannot be read: ${messageOf(error)}`);
+    throw new ConfigError(`--scenario: ${fileProblem(path, error)}. ${SCENARIO_HINT}`);
   }
   if (text.length > MAX_FILE_BYTES) {
     throw new ConfigError(`--scenario ${path} is larger than ${MAX_FILE_BYTES} bytes`);

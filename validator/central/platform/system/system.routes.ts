@@ -9,6 +9,7 @@ import { described } from '#shared/api/described.ts';
 import type { HttpServer } from '#shared/http/server.ts';
 import { type Clock, naiveUtc } from '#shared/runtime/clock.ts';
 import { VERSION } from '#shared/runtime/version.ts';
+import type { CentralOptions } from '../central-deps.ts';
 import type { Agents } from '../ports.ts';
 import { NaiveTime, queryNumber } from '../wire.ts';
 
@@ -40,11 +41,12 @@ type SystemDeps = {
   agents: Pick<Agents, 'hotkey' | 'gateway'>;
   /** Ends sleeps when the server stops. */
   stopping: AbortSignal;
+  webhookTargets: NonNullable<CentralOptions['webhookTargets']>;
 };
 
 export function registerSystemRoutes(
   api: HttpServer,
-  { clock, agents, stopping }: SystemDeps,
+  { clock, agents, stopping, webhookTargets }: SystemDeps,
 ): void {
   const startedAt = naiveUtc(clock.now());
   const startedMs = clock.monotonicMs();
@@ -75,7 +77,7 @@ export function registerSystemRoutes(
         tags,
         summary: 'Read version, features and start time',
         description:
-          'Returns the version, the start time, the optional features that clients may use, and the hotkeys of the central API and of the validator that agents must trust.',
+          'Returns the version, the start time, the optional features that clients may use, the hotkeys of the central API and of the validator that agents must trust, and the addresses that webhooks may have.',
         response: { 200: VersionResponse },
       },
     },
@@ -86,6 +88,7 @@ export function registerSystemRoutes(
       version: VERSION,
       hotkey: agents.hotkey,
       validator_hotkey: agents.gateway.hotkey,
+      webhook_targets: webhookTargets,
     }),
   );
   api.get(
@@ -153,6 +156,7 @@ export const VersionResponse = z
         version: z.string(),
         hotkey: z.string(),
         validator_hotkey: z.string(),
+        webhook_targets: z.enum(['public', 'loopback']),
       },
       {
         started_at: 'Time at which the process started (UTC).',
@@ -163,6 +167,8 @@ export const VersionResponse = z
           'ss58 of the hotkey that signs commands to gateways; a validator configures it as VALIDATOR_CENTRAL_HOTKEY.',
         validator_hotkey:
           'ss58 of the validator that relays commands to agents; an agent trusts it with AGENT_TRUSTED_KEYS=<ss58>=validator-control.',
+        webhook_targets:
+          'Addresses that webhooks may have: `public` for public addresses over https, `loopback` for addresses of the host of the API, over http or https.',
       },
     ),
   )

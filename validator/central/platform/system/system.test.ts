@@ -36,7 +36,17 @@ it('the system routes return health, start time and features', async () => {
     version: health.version,
     hotkey: expect.stringMatching(/^5\w{47}$/),
     validator_hotkey: expect.stringMatching(/^5\w{47}$/),
+    webhook_targets: 'public',
   });
+});
+
+it('the version states which addresses webhooks may have', async () => {
+  const local = await createTestCentral({ webhookTargets: 'loopback' });
+  try {
+    expect((await local.call('GET', '/version')).body.webhook_targets).toBe('loopback');
+  } finally {
+    await local.close();
+  }
 });
 
 it('the description has the header that reports an invalid API key, on the routes that set it', async () => {
