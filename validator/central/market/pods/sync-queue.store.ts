@@ -1,7 +1,13 @@
 /** Queries on sync_turns, the queue of executors that the pod sync of all processes polls. */
 import { type SqlBool, sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
-import { idsJson, isAmong, jsonRows } from '../../platform/database/prepared.ts';
+import {
+  idsJson,
+  isAmong,
+  jsonRows,
+  prepared,
+  type Slots,
+} from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { lockFreeRows } from '../../platform/database/transactions.ts';
 
@@ -87,6 +93,22 @@ export type DueFilter = Lane & {
   limit: number;
 };
 
+type DueValues = { untilMs: number; running: string; others: string; limit: number };
+
+const dueIn = (lane: Lane) =>
+  prepared((db, { untilMs, running, others, limit }: Slots<DueValues>) =>
+    db
+      .selectFrom('sync_turns')
+      .select(['executor_id', 'failures'])
+      .where(isInLane(lane))
+      .where('due_at', '<=', untilMs)
+      .where((eb) => eb.not(isAmong(db, 'executor_id', running)))
+      .where((eb) => eb.or([eb('boot_id', 'is', null), eb.not(isAmong(db, 'boot_id', others))]))
+      .orderBy('due_at')
+      .limit(limit)
+      .$if(isPostgres(db), (query) => query.forUpdate().skipLocked()),
+  );
+
 /**
  * Returns due executors of a lane that are not claimed, those due first at the front. Rows that another transaction has
  * locked are skipped.
@@ -94,19 +116,13 @@ export type DueFilter = Lane & {
 export async function listDueEntries(tx: Db, filter: DueFilter): Promise<Claim[]> {
   const { untilMs, others, running, limit } = filter;
   if (limit <= 0) return [];
-  const rows = await tx
-    .selectFrom('sync_turns')
-    .select(['executor_id', 'failures'])
-    .where(isInLane(filter))
-    .where('due_at', '<=', untilMs)
-    .$if(running.length > 0, (query) => query.where('executor_id', 'not in', running))
-    .$if(others.length > 0, (query) =>
-      query.where((eb) => eb.or([eb('boot_id', 'is', null), eb('boot_id', 'not in', others)])),
-    )
-    .orderBy('due_at')
-    .limit(limit)
-    .$if(isPostgres(tx), (query) => query.forUpdate().skipLocked())
-    .execute();
+  const find = DUE_IN[laneKey(filter)];
+  const { rows } = await find(tx, {
+    untilMs,
+    running: idsJson(running),
+    others: idsJson(others),
+    limit,
+  });
   return rows.map((row) => ({ executorId: row.executor_id, failures: row.failures }));
 }
 
@@ -115,6 +131,16 @@ function isInLane({ woken, failing }: Lane) {
   const reached = failing ? sql`failures > 0` : sql`failures = 0`;
   return sql<SqlBool>`woken = ${sql.lit(woken)} and ${reached}`;
 }
+
+const laneKey = ({ woken, failing }: Lane) =>
+  `${failing ? 'failing' : 'answering'}${woken}` as const;
+
+const DUE_IN = {
+  answering0: dueIn({ woken: 0, failing: false }),
+  answering1: dueIn({ woken: 1, failing: false }),
+  failing0: dueIn({ woken: 0, failing: true }),
+  failing1: dueIn({ woken: 1, failing: true }),
+};
 
 /** Claims the executors for this process. */
 export async function claimEntries(tx: Db, ids: readonly string[], bootId: string): Promise<void> {
