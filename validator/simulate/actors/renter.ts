@@ -36,8 +36,6 @@ const MICRO_USD = 1_000_000;
 /** Pauses between two requests for a pod that starts: a person requests it often at first. */
 const FIRST_LOOK_MS = 15 * SECOND_MS;
 const LAST_LOOK_MS = 5 * MINUTE_MS;
-/** Pause between two requests for a pod that runs. */
-const WATCH_MS = HOUR_MS;
 /**
  * Time within which a rental must run, fail or be refunded: the longest launch of the central API, with the pauses of
  * its jobs.
@@ -71,8 +69,9 @@ async function runJob(parts: RunningRenter, job: Job, signal: AbortSignal): Prom
   if (!isRunning) return endPod(parts, podId);
   if (isForgotten) return;
   const untilMs = clock.steadyMs() + Math.round(hours * HOUR_MS);
+  const watchMs = scenario.watch_minutes * MINUTE_MS;
   while (clock.steadyMs() < untilMs) {
-    await clock.sleep(Math.min(WATCH_MS, untilMs - clock.steadyMs()), signal);
+    await clock.sleep(Math.min(watchMs, untilMs - clock.steadyMs()), signal);
     const status = await podStatus(parts, podId);
     if (status === 'RUNNING' || status === 'PENDING') continue;
     figures.interrupted.set(status, (figures.interrupted.get(status) ?? 0) + 1);

@@ -31,6 +31,11 @@ export function differencesOf(scenario: Scenario): Difference[] {
       scenario.poll_seconds,
       'each job by its own interval',
     ),
+    interval(
+      'Renters’ requests for a pod that runs',
+      scenario.watch_minutes * MINUTE_S,
+      'as often as a renter likes',
+    ),
     interval('Removal of old rows', scenario.poll_seconds, 'each 10 min'),
     fixed('Line measurements', 'none: bandwidth is not limited', 'each host'),
     fixed('Hidden rentals', 'none', 'as the check policy sets'),
