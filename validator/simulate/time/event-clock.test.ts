@@ -108,7 +108,7 @@ it('ends at an instant at which time stands still, and names the last timers', a
     onStandstill: (problem) => void problems.push(problem),
   });
   clock = time;
-  // Many timers that were added before are no standstill.
+  // Timers that were added before do not count.
   for (let at = 0; at < 500; at += 1) void time.sleep(10);
   await time.runUntil(START_MS + 20);
   expect(time.standstill()).toBeNull();
