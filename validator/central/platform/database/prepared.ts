@@ -60,9 +60,18 @@ export function idsJson(ids: readonly string[]): string {
  * rows from JSON, of which it expects a hundred.
  */
 export function isAmong(db: Db, column: string, ids: RawBuilder<string>): RawBuilder<SqlBool> {
+  return isListed(db, sql.ref(column), ids);
+}
+
+/** Like `isAmong`, for an expression. */
+export function isListed(
+  db: Db,
+  value: RawBuilder<unknown>,
+  ids: RawBuilder<string>,
+): RawBuilder<SqlBool> {
   const listed = sql`select id from ${jsonRows(db, ids, { id: 'text' })} as input`;
-  if (isPostgres(db)) return sql`${sql.ref(column)} = any(array(${listed}))`;
-  return sql`${sql.ref(column)} in (${listed})`;
+  if (isPostgres(db)) return sql`${value} = any(array(${listed}))`;
+  return sql`${value} in (${listed})`;
 }
 
 /** Returns a table expression over `json`, an array of objects with these members. */
