@@ -1,6 +1,7 @@
 /** Learns and stores how long proofs of work take, by hardware. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import { isShared } from '../store/evidence-store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import type { Facts } from './check.ts';
 import { PERMILLE } from './check-policy.ts';
@@ -34,7 +35,7 @@ export type Expected = {
 export type ProofBaselines = ReturnType<typeof createProofBaselines>;
 
 export function createProofBaselines({ store, clock }: { store: EvidenceStore; clock: Clock }) {
-  const recent = createRecentDurations({ store, clock });
+  const recent = createRecentDurations({ store, clock, isShared: isShared(store) });
 
   async function recordTime(facts: Facts, device: Device): Promise<void> {
     const { executor, inventory, measured, policy } = facts;
@@ -77,7 +78,7 @@ export function createProofBaselines({ store, clock }: { store: EvidenceStore; c
     /** Records proofs that are new and succeeded. */
     async record(facts: Facts): Promise<void> {
       for (const device of ['cpu', 'gpu'] as const) await recordTime(facts, device);
-      await deleteDurationsBefore(store, clock.now() - KEPT_MS);
+      if (await deleteDurationsBefore(store, clock.now() - KEPT_MS)) recent.clear();
     },
   };
 }

@@ -67,7 +67,8 @@ const deleteBefore = prepared((db, { sinceMs }: Slots<{ sinceMs: number }>) =>
   db.deleteFrom('proof_paces').where('seen_ms', '<', sinceMs),
 );
 
-/** Deletes executors without a proof since `sinceMs`. */
-export async function deleteDurationsBefore(db: StoreDb, sinceMs: number): Promise<void> {
-  await deleteBefore(db, { sinceMs });
+/** Deletes executors without a proof since `sinceMs`. Returns true if there were some. */
+export async function deleteDurationsBefore(db: StoreDb, sinceMs: number): Promise<boolean> {
+  const { numAffectedRows = 0n } = await deleteBefore(db, { sinceMs });
+  return numAffectedRows > 0n;
 }

@@ -14,7 +14,7 @@ let recent: RecentDurations;
 beforeEach(async () => {
   clock = createManualClock(0);
   store = await openEvidenceStore(':memory:');
-  recent = createRecentDurations({ store, clock });
+  recent = createRecentDurations({ store, clock, isShared: true });
 });
 afterEach(() => store.destroy());
 
@@ -44,6 +44,15 @@ it('reads a model once, and follows the records of this process', async () => {
   expect(await means()).toEqual([110, 200]);
   await clock.advance(60_000);
   expect(await means()).toEqual([300, 200, 110]);
+});
+
+it('does not read a model again if no other process records durations', async () => {
+  recent = createRecentDurations({ store, clock, isShared: false });
+  await stored(1, 100);
+  expect(await means()).toEqual([100]);
+  await stored(2, 200);
+  await clock.advance(86_400_000);
+  expect(await means()).toEqual([100]);
 });
 
 it('reads all models again after the hardware of an executor changed', async () => {

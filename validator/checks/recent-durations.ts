@@ -11,7 +11,7 @@ import {
   MAX_COMPARED,
 } from './proof-baseline.store.ts';
 
-/** Time after which a model is read again, because other processes may share the store. */
+/** Time after which a model is read again if other processes share the store. */
 const KEPT_MS = 60_000;
 /** Maximum number of models in memory. */
 const MAX_MODELS = 1_000;
@@ -23,11 +23,15 @@ export type RecentDurations = ReturnType<typeof createRecentDurations>;
 export function createRecentDurations({
   store,
   clock,
+  isShared,
 }: {
   store: EvidenceStore;
   clock: Pick<Clock, 'monotonicMs'>;
+  /** True if other processes may record durations in the store. */
+  isShared: boolean;
 }) {
   const models = new Map<string, Model>();
+  const keptMs = isShared ? KEPT_MS : Number.POSITIVE_INFINITY;
   const keyOf = (device: Device, model: string) => `${device} ${model}`;
 
   return {
@@ -36,7 +40,7 @@ export function createRecentDurations({
       const key = keyOf(device, model);
       const nowMs = clock.monotonicMs();
       const known = models.get(key);
-      if (known !== undefined && nowMs - known.readMs < KEPT_MS) return known.durations;
+      if (known !== undefined && nowMs - known.readMs < keptMs) return known.durations;
       const durations = await durationsOfModel(store, device, model);
       if (models.size >= MAX_MODELS) models.clear();
       models.set(key, { readMs: nowMs, durations });
@@ -52,7 +56,7 @@ export function createRecentDurations({
       known.durations = [duration, ...others.slice(0, MAX_COMPARED - 1)];
     },
 
-    /** Reads all models again at their next use. Call it after an executor changed its hardware. */
+    /** Reads all models again at their next use. Call it after an executor changed its hardware, or was deleted. */
     clear: (): void => models.clear(),
   };
 }
