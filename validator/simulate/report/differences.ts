@@ -25,6 +25,11 @@ export function differencesOf(scenario: Scenario): Difference[] {
     interval('Lists of nodes to inspect', checkSeconds / LISTS_PER_CHECK, 'each 60 s'),
     interval('Pod sync of idle hosts', scenario.sync_interval_seconds, 'each 10 s'),
     interval('Pod sync of starting and ending pods', scenario.busy_sync_seconds, 'each 10 s'),
+    interval(
+      'Pod sync of hosts that do not answer, at most',
+      scenario.unreachable_sync_seconds,
+      'each 30 s',
+    ),
     interval('Metering', scenario.meter_tick_seconds, 'each 60 s'),
     interval(
       'Jobs that poll for other processes',

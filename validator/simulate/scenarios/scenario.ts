@@ -136,6 +136,8 @@ export const Scenario = z
     sync_interval_seconds: z.int().min(1).max(3_600).default(1_800),
     /** Interval of the pod sync of a host with a pod that starts, reboots or ends. */
     busy_sync_seconds: z.int().min(1).max(600).default(30),
+    /** Longest pause between two syncs of a node that does not answer. */
+    unreachable_sync_seconds: z.int().min(1).max(3_600).default(600),
     /** Interval of the metering job. */
     meter_tick_seconds: z.int().min(10).max(3_600).default(3_600),
     /** Shortest pause of the central API's jobs that poll for rows of other processes. */
