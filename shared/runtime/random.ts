@@ -16,29 +16,11 @@ export const systemRandom: Random = {
   int: (maxExclusive) => randomInt(maxExclusive),
 };
 
-const BLOCK_BYTES = 32;
 const INT_BYTES = 6;
 const INTS = 2 ** (8 * INT_BYTES);
 
-/**
- * Returns a source whose values depend only on the secret and the label, so that a plan can be drawn again. Without the
- * secret the values cannot be predicted. Keys come from `systemRandom`.
- */
-export function derivedRandom(secret: string, label: string): Random {
-  let blocks = 0;
-  let rest = Buffer.alloc(0);
-
-  function bytes(length: number): Uint8Array {
-    const parts = [rest];
-    for (let have = rest.length; have < length; have += BLOCK_BYTES) {
-      parts.push(createHmac('sha256', secret).update(`${label}\n${blocks}`).digest());
-      blocks += 1;
-    }
-    const all = Buffer.concat(parts);
-    rest = all.subarray(length);
-    return new Uint8Array(all.subarray(0, length));
-  }
-
+/** Returns a source whose integers and UUIDs are made of `bytes`. */
+export function randomFrom(bytes: Random['bytes']): Random {
   /** Rejects the values above the last multiple of `maxExclusive`, so that all results are equally likely. */
   function int(maxExclusive: number): number {
     for (;;) {
@@ -54,6 +36,28 @@ export function derivedRandom(secret: string, label: string): Random {
   }
 
   return { uuid, bytes, int };
+}
+
+const BLOCK_BYTES = 32;
+
+/**
+ * Returns a source whose values depend only on the secret and the label, so that a plan can be drawn again. Without the
+ * secret the values cannot be predicted. Keys come from `systemRandom`.
+ */
+export function derivedRandom(secret: string, label: string): Random {
+  let blocks = 0;
+  let rest = Buffer.alloc(0);
+
+  return randomFrom((length) => {
+    const parts = [rest];
+    for (let have = rest.length; have < length; have += BLOCK_BYTES) {
+      parts.push(createHmac('sha256', secret).update(`${label}\n${blocks}`).digest());
+      blocks += 1;
+    }
+    const all = Buffer.concat(parts);
+    rest = all.subarray(length);
+    return new Uint8Array(all.subarray(0, length));
+  });
 }
 
 /** Returns `byteLength` random bytes as unpadded base64url. */

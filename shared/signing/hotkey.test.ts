@@ -56,6 +56,11 @@ it('rejects every address with one character changed, removed or doubled', () =>
   }
 });
 
+it('decodes an address again after a caller changed the returned key', () => {
+  publicKeyOf(ALICE)?.fill(0);
+  expect(publicKeyOf(ALICE)).toEqual(key);
+});
+
 it('rejects a public key of another length', () => {
   expect(() => hotkeyOf(new Uint8Array(31))).toThrow(RangeError);
 });

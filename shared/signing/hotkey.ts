@@ -18,8 +18,26 @@ export function hotkeyOf(publicKey: Uint8Array): Hotkey {
   return base58.encode(Uint8Array.of(...body, ...checksumOf(body))) as Hotkey;
 }
 
+/**
+ * Public keys of addresses that were decoded: decoding takes tens of microseconds, and a list of nodes has thousands of
+ * addresses.
+ */
+const decoded = new Map<string, Uint8Array>();
+/** Maximum number of addresses in memory: some megabytes. */
+const MAX_DECODED = 20_000;
+
 /** Decodes the public key of an ss58 address. Null for hex, other prefixes, other lengths and bad checksums. */
 export function publicKeyOf(text: string): Uint8Array | null {
+  const known = decoded.get(text);
+  if (known !== undefined) return known.slice();
+  const publicKey = decode(text);
+  if (publicKey === null) return null;
+  if (decoded.size >= MAX_DECODED) decoded.clear();
+  decoded.set(text, publicKey);
+  return publicKey.slice();
+}
+
+function decode(text: string): Uint8Array | null {
   if (!/^[1-9A-HJ-NP-Za-km-z]{47,48}$/.test(text)) return null;
   let bytes: Uint8Array;
   try {

@@ -19,16 +19,13 @@ export type Verify = (message: Uint8Array, signature: Uint8Array, publicKey: Uin
 const SEED_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 
-/**
- * Creates a signer from a 32-byte seed. `nonces` returns the 32 bytes that make two signatures differ; by default they
- * come from the system. Only a simulation, whose keys protect nothing, may pass bytes that can be predicted.
- */
-export function createSigner(seed: Uint8Array, nonces?: () => Uint8Array): LocalSigner {
+/** Creates a signer from a 32-byte seed. */
+export function createSigner(seed: Uint8Array): LocalSigner {
   if (seed.length !== SEED_BYTES) throw new RangeError('a seed has 32 bytes');
   const secret = secretFromSeed(seed);
   return {
     hotkey: hotkeyOf(getPublicKey(secret)),
-    sign: (message) => sign(secret, message, nonces?.()),
+    sign: (message) => sign(secret, message),
   };
 }
 

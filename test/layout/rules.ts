@@ -16,6 +16,7 @@ const TAKES_MONEY =
 
 /** Files with intentional module state, which is the same for every test or set by each test. */
 const KEEPS_STATE = [
+  'shared/signing/hotkey.ts',
   'shared/telemetry/tracing.ts',
   'test/bench/http-load.ts',
   'test/e2e/marketplace-scene.ts',

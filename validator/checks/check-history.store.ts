@@ -1,5 +1,6 @@
 /** Queries of accepted specs and GPU claims of executors. */
-import type { GpuClaimRow, StoreDb } from '../store/tables.ts';
+import { columnsFrom, prepared, type Slots } from '../store/prepared.ts';
+import type { AcceptedSpecsTable, GpuClaimRow, StoreDb } from '../store/tables.ts';
 
 /** An executor with the UUIDs of its cards and the key of its agent. */
 export type Claimant = {
@@ -22,34 +23,46 @@ export type Accepted = {
   replaces: boolean;
 };
 
+const acceptedOf = prepared((db, key: Slots<{ executorId: string; listed: string }>) =>
+  db
+    .selectFrom('accepted_specs')
+    .select(['spec', 'gpu_uuids_json'])
+    .where('executor_id', '=', key.executorId)
+    .where('listed', '=', key.listed),
+);
+
 /** Returns the accepted spec; null until the executor has passed with its current listing. */
 export async function findAccepted(
   db: StoreDb,
   executorId: string,
   listed: string,
 ): Promise<{ spec: string; gpu_uuids: string[] } | null> {
-  const row = await db
-    .selectFrom('accepted_specs')
-    .select(['spec', 'gpu_uuids_json'])
-    .where('executor_id', '=', executorId)
-    .where('listed', '=', listed)
-    .executeTakeFirst();
+  const { rows } = await acceptedOf(db, { executorId, listed });
+  const [row] = rows;
   if (row === undefined) return null;
   return { spec: row.spec, gpu_uuids: JSON.parse(row.gpu_uuids_json) as string[] };
 }
 
+const acceptSpec = (replaces: boolean) =>
+  prepared((db, spec: Slots<AcceptedSpecsTable>) => {
+    const values = columnsFrom(spec, ['listed', 'spec', 'gpu_uuids_json']);
+    return db
+      .insertInto('accepted_specs')
+      .values({ executor_id: spec.executor_id, ...values })
+      .onConflict((conflict) => {
+        const update = conflict.column('executor_id').doUpdateSet(values);
+        return replaces ? update : update.where('accepted_specs.listed', '!=', spec.listed);
+      });
+  });
+const replaceSpec = acceptSpec(true);
+const keepSpec = acceptSpec(false);
+
 /** Stores the accepted spec. Replaces a spec of another listing; one of the same listing only if `replaces` is true. */
 export async function accept(db: StoreDb, accepted: Accepted): Promise<void> {
   const { executorId, listed, spec, gpuUuids, replaces } = accepted;
-  const values = { listed, spec, gpu_uuids_json: JSON.stringify(gpuUuids) };
-  await db
-    .insertInto('accepted_specs')
-    .values({ executor_id: executorId, ...values })
-    .onConflict((conflict) => {
-      const update = conflict.column('executor_id').doUpdateSet(values);
-      return replaces ? update : update.where('accepted_specs.listed', '!=', listed);
-    })
-    .execute();
+  const gpu_uuids_json = JSON.stringify(gpuUuids);
+  const store = replaces ? replaceSpec : keepSpec;
+  await store(db, { executor_id: executorId, listed, spec, gpu_uuids_json });
 }
 
 /** Claims of all executors on these cards. */
@@ -63,6 +76,32 @@ export async function claimsOn(db: StoreDb, uuids: readonly string[]): Promise<G
     .execute();
 }
 
+const claimCard = prepared((db, claim: Slots<Omit<GpuClaimRow, 'first_ms'>>) => {
+  const own = columnsFrom(claim, ['agent_key', 'seen_ms', 'is_proven']);
+  return db
+    .insertInto('gpu_claims')
+    .values({
+      ...columnsFrom(claim, ['uuid', 'executor_id']),
+      first_ms: claim.seen_ms,
+      ...own,
+    })
+    .onConflict((conflict) =>
+      conflict.columns(['uuid', 'executor_id']).doUpdateSet((eb) => ({
+        ...own,
+        first_ms: eb
+          .case()
+          .when('gpu_claims.agent_key', 'in', [claim.agent_key, eb.val(UNKNOWN_KEY)])
+          .then(eb.ref('gpu_claims.first_ms'))
+          .else(claim.seen_ms)
+          .end(),
+      })),
+    );
+});
+
+const forget = prepared((db, { beforeMs }: Slots<{ beforeMs: number }>) =>
+  db.deleteFrom('gpu_claims').where('seen_ms', '<', beforeMs),
+);
+
 /** Claims the cards for an executor that passed. If its agent's key changed, the claims begin now. */
 export async function claim(
   db: StoreDb,
@@ -72,23 +111,9 @@ export async function claim(
   for (const uuid of new Set(uuids)) {
     const is_proven: 0 | 1 = proven.has(uuid) ? 1 : 0;
     const own = { agent_key: agentKey, seen_ms: nowMs, is_proven };
-    await db
-      .insertInto('gpu_claims')
-      .values({ uuid, executor_id: executorId, first_ms: nowMs, ...own })
-      .onConflict((conflict) =>
-        conflict.columns(['uuid', 'executor_id']).doUpdateSet((eb) => ({
-          ...own,
-          first_ms: eb
-            .case()
-            .when('gpu_claims.agent_key', 'in', [agentKey, UNKNOWN_KEY])
-            .then(eb.ref('gpu_claims.first_ms'))
-            .else(nowMs)
-            .end(),
-        })),
-      )
-      .execute();
+    await claimCard(db, { uuid, executor_id: executorId, ...own });
   }
-  await db.deleteFrom('gpu_claims').where('seen_ms', '<', forgetMs).execute();
+  await forget(db, { beforeMs: forgetMs });
 }
 
 /** Tables whose rows belong to one executor each. */

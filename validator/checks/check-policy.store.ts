@@ -1,17 +1,24 @@
 /** Queries of check policies by hash. Evidence documents contain the hash. */
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import type { StoreDb } from '../store/tables.ts';
+import { columnsFrom, prepared, type Slots } from '../store/prepared.ts';
+import type { CheckPoliciesTable, StoreDb } from '../store/tables.ts';
 import { CheckPolicy, checkPolicyHashOf } from './check-policy.ts';
 
-/** Stores the policy unless it exists. Returns its hash. */
-export async function saveCheckPolicy(db: StoreDb, policy: CheckPolicy): Promise<string> {
-  const hash = checkPolicyHashOf(policy);
-  await db
+const save = prepared((db, policy: Slots<CheckPoliciesTable>) =>
+  db
     .insertInto('check_policies')
-    .values({ hash, policy_json: canonicalJson(policy) })
-    .onConflict((conflict) => conflict.doNothing())
-    .execute();
-  return hash;
+    .values(columnsFrom(policy, ['hash', 'policy_json']))
+    .onConflict((conflict) => conflict.doNothing()),
+);
+
+/** Returns the row of a policy. */
+export function checkPolicyRow(policy: CheckPolicy): CheckPoliciesTable {
+  return { hash: checkPolicyHashOf(policy), policy_json: canonicalJson(policy) };
+}
+
+/** Stores the policy unless it exists. */
+export async function saveCheckPolicy(db: StoreDb, row: CheckPoliciesTable): Promise<void> {
+  await save(db, row);
 }
 
 /** Returns null if the hash is null or unknown, or if the stored text does not match it. */

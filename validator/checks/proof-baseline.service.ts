@@ -1,6 +1,7 @@
 /** Learns and stores how long proofs of work take, by hardware. */
 import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { Clock } from '#shared/runtime/clock.ts';
+import { isShared } from '../store/evidence-store.ts';
 import type { EvidenceStore } from '../store/tables.ts';
 import type { Facts } from './check.ts';
 import { PERMILLE } from './check-policy.ts';
@@ -10,10 +11,10 @@ import {
   type Duration,
   type DurationOf,
   deleteDurationsBefore,
-  durationsOfModel,
   findDuration,
   saveDuration,
 } from './proof-baseline.store.ts';
+import { createRecentDurations } from './recent-durations.ts';
 
 /** Minimum number of samples of a hardware model for a baseline. */
 const ENOUGH_SAMPLES = 5;
@@ -34,6 +35,8 @@ export type Expected = {
 export type ProofBaselines = ReturnType<typeof createProofBaselines>;
 
 export function createProofBaselines({ store, clock }: { store: EvidenceStore; clock: Clock }) {
+  const recent = createRecentDurations({ store, clock, isShared: isShared(store) });
+
   async function recordTime(facts: Facts, device: Device): Promise<void> {
     const { executor, inventory, measured, policy } = facts;
     const proof = device === 'cpu' ? measured.proof : measured.gpu_proof;
@@ -41,7 +44,7 @@ export function createProofBaselines({ store, clock }: { store: EvidenceStore; c
       return;
     }
     const model = modelOf(inventory, device);
-    const durations = await durationsOfModel(store, device, model);
+    const durations = await recent.of(device, model);
     const usual = baselineOf(durations);
     const { pow_fastest_permille: fastest, pow_slowest_permille: slowest } = policy.checks;
     const permille = usual === null || usual === 0 ? null : (proof.ms / usual) * PERMILLE;
@@ -52,21 +55,22 @@ export function createProofBaselines({ store, clock }: { store: EvidenceStore; c
     if (isFast && othersIn(durations, executor.id) > 0) return;
     const own = await findDuration(store, executor.id, { device, model });
     const mean = own?.mean_ms ?? proof.ms;
-    await saveDuration(store, {
+    const duration = {
       executor_id: executor.id,
-      device,
-      model,
       mean_ms: Math.round(mean + (proof.ms - mean) * NEW_SHARE),
       samples: (own?.samples ?? 0) + 1,
-      seen_ms: clock.now(),
-    });
+    };
+    await saveDuration(store, { ...duration, device, model, seen_ms: clock.now() });
+    // The executor may have had other hardware before.
+    if (own === undefined) recent.clear();
+    recent.replace(device, model, duration);
   }
 
   return {
     async expected(executorId: string, inventory: Inventory, device: Device): Promise<Expected> {
       const model = modelOf(inventory, device);
       const own = await findDuration(store, executorId, { device, model });
-      const durations = await durationsOfModel(store, device, model);
+      const durations = await recent.of(device, model);
       const others = othersIn(durations, executorId);
       return { modelMs: baselineOf(durations), ownMs: own?.mean_ms ?? null, others };
     },
@@ -74,7 +78,7 @@ export function createProofBaselines({ store, clock }: { store: EvidenceStore; c
     /** Records proofs that are new and succeeded. */
     async record(facts: Facts): Promise<void> {
       for (const device of ['cpu', 'gpu'] as const) await recordTime(facts, device);
-      await deleteDurationsBefore(store, clock.now() - KEPT_MS);
+      if (await deleteDurationsBefore(store, clock.now() - KEPT_MS)) recent.clear();
     },
   };
 }

@@ -95,7 +95,7 @@ async function createDemo(
     operator: 'npm start',
   };
   await db.transaction().execute((tx) => changeOperatorRole(tx, { clock }, role));
-  const provider = world.signerOf(PROVIDER);
+  const provider = await world.signerOf(PROVIDER);
   // The provider has logged in at the present time, and a time is accepted once.
   const later = { ...clock, now: () => clock.now() + SECOND_MS };
   const portal = await logInProvider(portalUrl, provider, later);

@@ -4,21 +4,24 @@ import type { Log } from '#shared/runtime/log.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
 import type { Signer } from '#shared/signing/sr25519.ts';
-import { saveCheckPolicy } from '../checks/check-policy.store.ts';
+import { checkPolicyRow, saveCheckPolicy } from '../checks/check-policy.store.ts';
+import type { CheckPolicy } from '../checks/check-policy.ts';
 import { isTrustedAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
-import type { EvidenceHeadRow, EvidenceRow, EvidenceStore, StoreDb } from '../store/tables.ts';
+import type {
+  CheckPoliciesTable,
+  EvidenceHeadRow,
+  EvidenceStore,
+  StoreDb,
+} from '../store/tables.ts';
 import { type HeadClaim, isTrustedHead, signHead } from './chain-head.ts';
+import { createDictionaries } from './dictionaries.ts';
 import { type CheckRun, documentOf, signDocument } from './document.ts';
 import {
-  addDictionary,
-  type Dictionary,
   deletePassedDocuments,
   deletePrunedHeads,
   executorsWithEvidence,
-  findDictionary,
   findHead,
   insertEvidence,
-  type Likeness,
   lastEvidence,
   oldestPassedDocuments,
   type Pruned,
@@ -54,6 +57,16 @@ export function createEvidence(options: EvidenceOptions) {
   const { store, signer, trusted, policy, clock, log } = options;
   const policyHash = sha256Hex(canonicalJson(policy));
   const verifiedHeads = new Map<string, string>();
+  /** Rows of check policies, which no run changes, and the hashes of those that this process has stored. */
+  const policyRows = new WeakMap<CheckPolicy, CheckPoliciesTable>();
+  const storedPolicies = new Set<string>();
+  const dictionaries = createDictionaries();
+
+  function policyRowOf(checks: CheckPolicy): CheckPoliciesTable {
+    const row = policyRows.get(checks) ?? checkPolicyRow(checks);
+    policyRows.set(checks, row);
+    return row;
+  }
 
   const textOf = (row: EvidenceHeadRow): string => sha256Hex(canonicalJson(row));
 
@@ -140,9 +153,10 @@ export function createEvidence(options: EvidenceOptions) {
     /** Stores a document in one transaction with what `first` writes before it. Resolves with its id. */
     async record(run: CheckRun, first?: (tx: StoreDb) => Promise<void>): Promise<string> {
       const { id: executorId } = run.facts.executor;
-      return store.transaction().execute(async (tx) => {
+      const policyRow = policyRowOf(run.facts.policy.checks);
+      const id = await store.transaction().execute(async (tx) => {
         await first?.(tx);
-        const checkPolicyHash = await saveCheckPolicy(tx, run.facts.policy.checks);
+        if (!storedPolicies.has(policyRow.hash)) await saveCheckPolicy(tx, policyRow);
         const { row: headRow, head, last } = await endOf(tx, executorId);
         const place = { seq: (last?.seq ?? 0) + 1, previous: last?.id ?? null };
         const document = documentOf(run, {
@@ -150,7 +164,7 @@ export function createEvidence(options: EvidenceOptions) {
           validator: signer.hotkey,
           policyVersion: policy.version,
           policyHash,
-          checkPolicyHash,
+          checkPolicyHash: policyRow.hash,
         });
         const signed = await signDocument(document, signer);
         const row = {
@@ -161,8 +175,8 @@ export function createEvidence(options: EvidenceOptions) {
           finished_ms: run.finishedMs,
           verdict: document.verdict,
         };
-        const likeness = { program: document.program, check_policy_hash: checkPolicyHash };
-        await insertEvidence(tx, row, await dictionaryOf(tx, likeness, row));
+        const likeness = { program: document.program, check_policy_hash: policyRow.hash };
+        await insertEvidence(tx, row, await dictionaries.of(tx, likeness, row));
         await advance(tx, headRow, {
           executor_id: executorId,
           first_seq: head?.first_seq ?? place.seq,
@@ -175,6 +189,8 @@ export function createEvidence(options: EvidenceOptions) {
         });
         return signed.id;
       });
+      storedPolicies.add(policyRow.hash);
+      return id;
     },
 
     /**
@@ -207,18 +223,6 @@ export function createEvidence(options: EvidenceOptions) {
       await deletePrunedHeads(store, endsBeforeMs);
     },
   };
-}
-
-/** The first passed document becomes the dictionary. Others may lack most of their parts. */
-async function dictionaryOf(
-  tx: StoreDb,
-  likeness: Likeness,
-  { verdict, document }: Pick<EvidenceRow, 'verdict'> & { document: string },
-): Promise<Dictionary | undefined> {
-  const found = await findDictionary(tx, likeness);
-  if (found !== undefined || verdict !== 'ok') return found;
-  await addDictionary(tx, likeness, document);
-  return findDictionary(tx, likeness);
 }
 
 /** Moves the beginning of the chain behind the pruned documents, unless the chain already begins later. */

@@ -1,37 +1,52 @@
 /** Queries of evidence documents and of the heads of their chains. */
 import type { Selectable } from 'kysely';
-import type { EvidenceHeadRow, EvidenceRow, EvidenceTable, StoreDb } from '../store/tables.ts';
+import { columnsFrom, prepared, type Slots } from '../store/prepared.ts';
+import type {
+  EvidenceHeadRow,
+  EvidenceRow,
+  EvidenceTable,
+  PassedDocumentsTable,
+  StoreDb,
+} from '../store/tables.ts';
 import { pack, unpack } from './packing.ts';
 
-/** Newest document of an executor. */
-export function lastEvidence(
-  db: StoreDb,
-  executorId: string,
-): Promise<Pick<EvidenceRow, 'id' | 'seq'> | undefined> {
-  return db
+type OfExecutor = Slots<{ executorId: string }>;
+
+const newestOf = prepared((db, { executorId }: OfExecutor) =>
+  db
     .selectFrom('evidence')
     .select(['id', 'seq'])
     .where('executor_id', '=', executorId)
     .orderBy('seq', 'desc')
-    .limit(1)
-    .executeTakeFirst();
+    .limit(1),
+);
+
+/** Newest document of an executor. */
+export async function lastEvidence(
+  db: StoreDb,
+  executorId: string,
+): Promise<Pick<EvidenceRow, 'id' | 'seq'> | undefined> {
+  return (await newestOf(db, { executorId })).rows[0];
 }
 
 export type Dictionary = { id: number; text: string };
 /** Versions whose documents resemble each other. */
 export type Likeness = { program: string; check_policy_hash: string };
 
-/** Returns the dictionary of documents of these versions; undefined before the first. */
-export function findDictionary(
-  db: StoreDb,
-  { program, check_policy_hash }: Likeness,
-): Promise<Dictionary | undefined> {
-  return db
+const dictionaryOf = prepared((db, { program, check_policy_hash }: Slots<Likeness>) =>
+  db
     .selectFrom('evidence_dictionaries')
     .select(['id', 'text'])
     .where('program', '=', program)
-    .where('check_policy_hash', '=', check_policy_hash)
-    .executeTakeFirst();
+    .where('check_policy_hash', '=', check_policy_hash),
+);
+
+/** Returns the dictionary of documents of these versions; undefined before the first. */
+export async function findDictionary(
+  db: StoreDb,
+  { program, check_policy_hash }: Likeness,
+): Promise<Dictionary | undefined> {
+  return (await dictionaryOf(db, { program, check_policy_hash })).rows[0];
 }
 
 /** Adds a dictionary, unless another process has added one for these versions. */
@@ -42,6 +57,27 @@ export async function addDictionary(db: StoreDb, likeness: Likeness, text: strin
     .onConflict((conflict) => conflict.doNothing())
     .execute();
 }
+
+const EVIDENCE_COLUMNS = [
+  'id',
+  'executor_id',
+  'seq',
+  'previous',
+  'finished_ms',
+  'verdict',
+  'document',
+  'dictionary',
+  'signature',
+  'validator',
+] as const;
+const PASSED_COLUMNS = ['executor_id', 'seq', 'finished_ms', 'document', 'dictionary'] as const;
+
+const insertRow = prepared((db, row: Slots<EvidenceTable>) =>
+  db.insertInto('evidence').values(columnsFrom(row, EVIDENCE_COLUMNS)),
+);
+const insertPassed = prepared((db, row: Slots<PassedDocumentsTable>) =>
+  db.insertInto('passed_documents').values(columnsFrom(row, PASSED_COLUMNS)),
+);
 
 /** Stores a document, packed if there is a dictionary. Only the document of a passed check can be dropped later. */
 export async function insertEvidence(
@@ -56,24 +92,22 @@ export async function insertEvidence(
       : { document: pack(document, dictionary.text), dictionary: dictionary.id };
   const isDroppable = row.verdict === 'ok';
   const kept = isDroppable ? { document: '', dictionary: null } : stored;
-  await db
-    .insertInto('evidence')
-    .values({ ...row, ...kept })
-    .execute();
-  if (!isDroppable) return;
-  await db
-    .insertInto('passed_documents')
-    .values({ executor_id, seq, finished_ms, ...stored })
-    .execute();
+  await insertRow(db, { ...row, ...kept });
+  if (isDroppable) await insertPassed(db, { executor_id, seq, finished_ms, ...stored });
 }
 
+const byId = prepared((db, { id }: Slots<{ id: string }>) =>
+  evidenceRows(db).where('evidence.id', '=', id),
+);
+
 export async function findEvidence(db: StoreDb, id: string): Promise<EvidenceRow | undefined> {
-  const [row] = await unpackRows(
-    db,
-    await evidenceRows(db).where('evidence.id', '=', id).execute(),
-  );
+  const [row] = await unpackRows(db, (await byId(db, { id })).rows);
   return row;
 }
+
+const dictionaryById = prepared((db, { id }: Slots<{ id: number }>) =>
+  db.selectFrom('evidence_dictionaries').select('text').where('id', '=', id),
+);
 
 /** Rows of `evidence`, each with the document of a passed check beside it. */
 const evidenceRows = (db: StoreDb) =>
@@ -99,16 +133,10 @@ async function unpackRows(db: StoreDb, stored: readonly StoredRow[]): Promise<Ev
       ? { ...row, document: passed_document, dictionary: passed_dictionary }
       : row,
   );
-  const ids = [...new Set(rows.flatMap(({ dictionary }) => dictionary ?? []))];
-  const used =
-    ids.length === 0
-      ? []
-      : await db
-          .selectFrom('evidence_dictionaries')
-          .select(['id', 'text'])
-          .where('id', 'in', ids)
-          .execute();
-  const texts = new Map(used.map(({ id, text }) => [id, text]));
+  const texts = new Map<number, string | undefined>();
+  for (const id of new Set(rows.flatMap(({ dictionary }) => dictionary ?? []))) {
+    texts.set(id, (await dictionaryById(db, { id })).rows[0]?.text);
+  }
   return rows.map(({ dictionary, ...row }) =>
     dictionary === null || row.document === null
       ? row
@@ -304,13 +332,37 @@ export async function deletePassedDocuments(
     .execute();
 }
 
-export function findHead(db: StoreDb, executorId: string): Promise<EvidenceHeadRow | undefined> {
-  return db
-    .selectFrom('evidence_heads')
-    .selectAll()
-    .where('executor_id', '=', executorId)
-    .executeTakeFirst();
+const headOf = prepared((db, { executorId }: OfExecutor) =>
+  db.selectFrom('evidence_heads').selectAll().where('executor_id', '=', executorId),
+);
+
+export async function findHead(
+  db: StoreDb,
+  executorId: string,
+): Promise<EvidenceHeadRow | undefined> {
+  return (await headOf(db, { executorId })).rows[0];
 }
+
+const HEAD_COLUMNS = [
+  'validator',
+  'signed_ms',
+  'first_seq',
+  'first_previous',
+  'pruned_ms',
+  'dropped_seq',
+  'dropped_ms',
+  'last_seq',
+  'last_id',
+  'signature',
+] as const;
+
+const updateHead = prepared((db, head: Slots<EvidenceHeadRow & { before: string }>) =>
+  db
+    .updateTable('evidence_heads')
+    .set(columnsFrom(head, HEAD_COLUMNS))
+    .where('executor_id', '=', head.executor_id)
+    .where('signature', '=', head.before),
+);
 
 /**
  * Replaces head `before`. Throws if another process changed it meanwhile, which rolls back the caller's transaction.
@@ -324,13 +376,8 @@ export async function replaceHead(
     await tx.insertInto('evidence_heads').values(row).execute();
     return;
   }
-  const { numUpdatedRows } = await tx
-    .updateTable('evidence_heads')
-    .set(row)
-    .where('executor_id', '=', row.executor_id)
-    .where('signature', '=', before.signature)
-    .executeTakeFirst();
-  if (numUpdatedRows !== 1n) {
+  const { numAffectedRows } = await updateHead(tx, { ...row, before: before.signature });
+  if (numAffectedRows !== 1n) {
     throw new Error(`another process wrote evidence of ${row.executor_id} meanwhile`);
   }
 }

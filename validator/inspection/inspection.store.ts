@@ -1,6 +1,7 @@
 /** Queries of the state of executors between inspections, and of the processes that have claimed them. */
-import type { ExpressionBuilder } from 'kysely';
+import type { ExpressionBuilder, RawBuilder } from 'kysely';
 import { isShared } from '../store/evidence-store.ts';
+import { columnsFrom, prepared, type Slots } from '../store/prepared.ts';
 import type { EvidenceStore, InspectionRow, StoreDb } from '../store/tables.ts';
 
 /** Maximum number of rows per statement; databases limit the number of variables of a statement. */
@@ -120,15 +121,15 @@ export async function releaseInspection(
     .execute();
 }
 
-export function findInspection(
+const inspectionOf = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
+  db.selectFrom('inspections').selectAll().where('executor_id', '=', executorId),
+);
+
+export async function findInspection(
   db: StoreDb,
   executorId: string,
 ): Promise<InspectionRow | undefined> {
-  return db
-    .selectFrom('inspections')
-    .selectAll()
-    .where('executor_id', '=', executorId)
-    .executeTakeFirst();
+  return (await inspectionOf(db, { executorId })).rows[0];
 }
 
 /** State after an inspection; `verdict` and `facts_ms` are its results. */
@@ -143,10 +144,39 @@ function changesOf({ executor_id: _, facts_ms, ...result }: InspectionResult) {
  * Condition that the stored facts are not newer. Facts from after `latestMs` were recorded before the clock was set
  * back, and do not count as newer.
  */
-function isNotNewer({ facts_ms: factsMs }: InspectionResult, latestMs: number) {
+function isNotNewer(
+  { facts_ms: factsMs }: { facts_ms: number | RawBuilder<number> },
+  latestMs: number | RawBuilder<number>,
+) {
   return (eb: Expressions) =>
     eb.or([eb('inspections.facts_ms', '<=', factsMs), eb('inspections.facts_ms', '>', latestMs)]);
 }
+
+const RESULT_COLUMNS = [
+  'checked_ms',
+  'verdict',
+  'pause_ms',
+  'transport_failures',
+  'unreachable_since_ms',
+  'streaks_json',
+  'streak_times_json',
+  'found_json',
+  'proof_record_json',
+] as const;
+
+type Ending = InspectionResult & { heldBy: string; latestMs: number };
+
+const ending = (columns: readonly (keyof InspectionResult)[]) =>
+  prepared((db, result: Slots<Ending>) =>
+    db
+      .updateTable('inspections')
+      .set({ ...columnsFrom(result, columns), holder: null, held_until_ms: 0 })
+      .where('executor_id', '=', result.executor_id)
+      .where('holder', '=', result.heldBy)
+      .where(isNotNewer(result, result.latestMs)),
+  );
+const endWithheld = ending(RESULT_COLUMNS);
+const endJudged = ending([...RESULT_COLUMNS, 'facts_ms']);
 
 /** Stores the result of a claimed inspection. Returns false if the claim was lost or a verdict on newer facts is stored. */
 export async function endInspection(
@@ -154,14 +184,9 @@ export async function endInspection(
   result: InspectionResult,
   { holder, latestMs }: { holder: string; latestMs: number },
 ): Promise<boolean> {
-  const { numUpdatedRows } = await tx
-    .updateTable('inspections')
-    .set({ ...changesOf(result), holder: null, held_until_ms: 0 })
-    .where('executor_id', '=', result.executor_id)
-    .where('holder', '=', holder)
-    .where(isNotNewer(result, latestMs))
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  const end = result.verdict === 'withheld' ? endWithheld : endJudged;
+  const { numAffectedRows = 0n } = await end(tx, { ...result, heldBy: holder, latestMs });
+  return numAffectedRows > 0n;
 }
 
 /**

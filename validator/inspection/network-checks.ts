@@ -9,8 +9,9 @@ import { ApiError } from '#shared/runtime/errors.ts';
 import type { Random } from '#shared/runtime/random.ts';
 import { createSemaphore } from '#shared/runtime/semaphore.ts';
 import type { Facts } from '../checks/check.ts';
-import type { Measured, Others } from '../checks/measured.ts';
+import type { Measured } from '../checks/measured.ts';
 import { type AgentAnswer, MAX_PROBLEM_CHARS, NOT_QUERIED, query } from './inspect.ts';
+import { createNetworkSums, type NetworkFacts } from './network-sums.ts';
 import { checkPorts, type ReadPort } from './port-check.ts';
 
 export type NetworkChecks = ReturnType<typeof createNetworkChecks>;
@@ -20,7 +21,6 @@ const MAX_PARALLEL = 8;
 /** Age in intervals up to which the results of other hosts are compared. */
 const COMPARED_INTERVALS = 2;
 
-type NetworkFacts = Pick<Measured, 'ports' | 'egress' | 'templates' | 'unanswered'>;
 const NOT_CHECKED: NetworkFacts = { ports: null, egress: null, templates: null, unanswered: [] };
 
 export type NetworkCheckOptions = {
@@ -39,22 +39,9 @@ export type NetworkCheckOptions = {
 export function createNetworkChecks(options: NetworkCheckOptions) {
   const { clock, random, readPort, isEnabled, intervalMs, egressImage, templateImages } = options;
   const limit = createSemaphore(MAX_PARALLEL);
-  let known = new Map<string, { atMs: number; facts: NetworkFacts }>();
-
-  /** Adds what other hosts reached, so that an outage of a registry or of this validator's uplink fails none of them. */
-  function compared(facts: NetworkFacts, executorId: string): NetworkFacts {
-    const sinceMs = clock.monotonicMs() - COMPARED_INTERVALS * intervalMs;
-    const others = [...known].flatMap(([id, last]) =>
-      id === executorId || last.atMs < sinceMs ? [] : [last.facts],
-    );
-    const { ports, egress, templates } = facts;
-    return {
-      ...facts,
-      ports: ports && { ...ports, others: portsOf(others) },
-      egress: egress && { ...egress, others: registriesOf(others) },
-      templates: templates && { ...templates, unavailable: unavailableOn(others) },
-    };
-  }
+  const sums = createNetworkSums(COMPARED_INTERVALS * intervalMs);
+  const compared = (facts: NetworkFacts, executorId: string) =>
+    sums.compared(facts, executorId, clock.monotonicMs());
 
   return {
     /**
@@ -64,7 +51,7 @@ export function createNetworkChecks(options: NetworkCheckOptions) {
     async check(facts: Facts, client: AgentClient, isFree: boolean): Promise<NetworkFacts> {
       const { executor, inventory } = facts;
       if (!isEnabled || inventory === null || executor.rented) return NOT_CHECKED;
-      const last = known.get(executor.id);
+      const last = sums.latest(executor.id);
       if (last !== undefined && clock.monotonicMs() - last.atMs < intervalMs) {
         return compared(repeated(last.facts), executor.id);
       }
@@ -83,38 +70,12 @@ export function createNetworkChecks(options: NetworkCheckOptions) {
         ...unansweredRegistry(egress.answer),
       ];
       const found = { ports: ports.answer, egress: egress.answer, templates, unanswered };
-      known.set(executor.id, { atMs: clock.monotonicMs(), facts: found });
+      sums.set(executor.id, { atMs: clock.monotonicMs(), facts: found });
       return compared(found, executor.id);
     },
     /** Drops the results of executors that are not in `executorIds`. */
-    retain(executorIds: ReadonlySet<string>): void {
-      known = new Map([...known].filter(([id]) => executorIds.has(id)));
-    },
+    retain: sums.retain,
   };
-}
-
-function portsOf(others: readonly NetworkFacts[]): Others {
-  const tried = others.flatMap(({ ports }) => (ports === null || ports.opened === 0 ? [] : ports));
-  return { tried: tried.length, reached: tried.filter(({ reached }) => reached > 0).length };
-}
-
-function registriesOf(others: readonly NetworkFacts[]): Others {
-  const tried = others.flatMap(({ egress }) => egress?.registry ?? []);
-  return {
-    tried: tried.filter((registry) => registry !== 'unknown').length,
-    reached: tried.filter((registry) => registry === 'answers').length,
-  };
-}
-
-/** Images that most of the hosts cannot pull. A present image does not show that its registry answers. */
-function unavailableOn(others: readonly NetworkFacts[]): string[] {
-  const tried = others
-    .flatMap(({ templates }) => templates?.images ?? [])
-    .filter(({ state }) => state === 'pullable' || state === 'missing');
-  return [...Map.groupBy(tried, ({ image }) => image)].flatMap(([image, results]) => {
-    const pullable = results.filter(({ state }) => state === 'pullable');
-    return pullable.length * 2 < results.length ? [image] : [];
-  });
 }
 
 /**

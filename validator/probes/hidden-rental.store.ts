@@ -1,5 +1,6 @@
 /** Queries of hidden rentals: a row waits for a free node, is updated before the request, and stays until it is old. */
 import { sql } from 'kysely';
+import { prepared, type Slots } from '../store/prepared.ts';
 import type { HiddenRentalRow, StoreDb } from '../store/tables.ts';
 
 /** Inserts a waiting rental. Returns false if the executor has an open one. */
@@ -86,13 +87,10 @@ export async function end(db: StoreDb, id: string, endedMs: number): Promise<voi
   await db.updateTable('hidden_rentals').set({ ended_ms: endedMs }).where('id', '=', id).execute();
 }
 
-/** The last result of a rental that began and ended since the times; null if there is none. */
-export async function lastResult(
-  db: StoreDb,
-  executorId: string,
-  { endedMs = 0, startedMs = 0 }: { endedMs?: number; startedMs?: number },
-): Promise<string | null> {
-  const row = await db
+type Since = { executorId: string; endedMs: number; startedMs: number };
+
+const lastSince = prepared((db, { executorId, endedMs, startedMs }: Slots<Since>) =>
+  db
     .selectFrom('hidden_rentals')
     .select('result_json')
     .where('executor_id', '=', executorId)
@@ -100,9 +98,17 @@ export async function lastResult(
     .where('started_ms', '>=', startedMs)
     .where('result_json', 'is not', null)
     .orderBy('ended_ms', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return row?.result_json ?? null;
+    .limit(1),
+);
+
+/** The last result of a rental that began and ended since the times; null if there is none. */
+export async function lastResult(
+  db: StoreDb,
+  executorId: string,
+  { endedMs = 0, startedMs = 0 }: { endedMs?: number; startedMs?: number },
+): Promise<string | null> {
+  const { rows } = await lastSince(db, { executorId, endedMs, startedMs });
+  return rows[0]?.result_json ?? null;
 }
 
 const MAX_OTHERS = 20;

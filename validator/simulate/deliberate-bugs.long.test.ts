@@ -5,6 +5,7 @@ import { simulateDay } from '../../test/fakes/scenes/small-simulation.ts';
 import type { Invariant } from './invariants/violations.ts';
 
 const MAX_EVENTS = 10_000;
+const HOUR_MS = 3_600_000;
 
 type Bug = { bug: string; trigger: string; found: Invariant };
 
@@ -84,4 +85,18 @@ it.each(BUGS)('finds that $bug', async ({ trigger, found }) => {
   });
   expect(violation?.invariant, violation?.what).toBe(found);
   expect(violation?.events).toBeLessThan(MAX_EVENTS);
+});
+
+it('ends a run in which timers add each other for ever, and names them', async () => {
+  const { violation } = await simulateDay(7, {
+    prepare: async ({ clock }) => {
+      async function endlessRetry(): Promise<void> {
+        await clock.sleep(HOUR_MS);
+        for (;;) await clock.sleep(0);
+      }
+      void endlessRetry();
+    },
+  });
+  expect(violation?.invariant).toBe('progress');
+  expect(violation?.what).toMatch(/the last by endlessRetry /);
 });

@@ -12,10 +12,10 @@ import { createServiceFaults } from './actors/service-faults.ts';
 import {
   checkBalances,
   checkCharges,
-  checkLedger,
   checkRest,
   checkSlots,
 } from './invariants/database-invariants.ts';
+import { createLedgerFollower } from './invariants/ledger-follower.ts';
 import type { Violation } from './invariants/violations.ts';
 import { checkWeights } from './invariants/weights-replay.ts';
 import { type DayFigures, dayFigures } from './report/day-figures.ts';
@@ -87,6 +87,7 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
   await clock.complete(options.prepare?.(world) ?? Promise.resolve());
   const market = await clock.complete(beginMarket(world, options));
   const { figures } = market;
+  const checkNewTransfers = createLedgerFollower();
   const days: DayFigures[] = [];
   const hasFailed = () => violations.first() !== null;
   const stopAtMs = options.stopAtMs ?? Number.POSITIVE_INFINITY;
@@ -99,7 +100,8 @@ async function runWorld(world: World, options: SimulationOptions): Promise<Simul
       await clock.complete(checkHourly(world));
       await clock.complete(options.onHour?.(world) ?? Promise.resolve());
     }
-    await clock.complete(checkDaily(world));
+    await clock.complete(checkNewTransfers(world.db, violations));
+    await clock.complete(checkCharges(world.db, violations));
     const ended = await clock.complete(dayFigures(world, { day, figures }));
     days.push(ended);
     options.onDay(ended);
@@ -201,11 +203,6 @@ async function signUpAll(world: World, options: Size) {
 async function checkHourly({ db, violations }: World): Promise<void> {
   await checkBalances(db, violations);
   await checkSlots(db, violations);
-}
-
-async function checkDaily({ db, violations }: World): Promise<void> {
-  await checkLedger(db, violations);
-  await checkCharges(db, violations);
 }
 
 async function checkAtEnd({ db, store, validatorHotkey, violations }: World): Promise<void> {

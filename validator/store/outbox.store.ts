@@ -1,5 +1,6 @@
 /** Queries of the outbox. A partition key is stored in the column `lane`. */
 import { sha256Hex } from '#shared/signing/signed-request.ts';
+import { columnsFrom, prepared, type Slots } from './prepared.ts';
 import type { MessageKind, OutboxRow, StoreDb } from './tables.ts';
 
 /** Maximum number of waiting messages per partition; beyond this the oldest is deleted. */
@@ -8,6 +9,23 @@ const MAX_WAITING = 100;
 const MAX_PARKED = 100;
 
 const NOT_ATTEMPTED = { attempts: 0, parked_ms: null, last_error: '' };
+
+const removeUpTo = prepared((db, { lane, rank }: Slots<{ lane: string; rank: number }>) =>
+  db
+    .deleteFrom('outbox')
+    .where('lane', '=', lane)
+    .where('parked_ms', 'is', null)
+    .where('rank', '<=', rank),
+);
+
+type NewRow = Omit<OutboxRow, 'seq' | 'attempts' | 'parked_ms' | 'last_error'>;
+const MESSAGE_COLUMNS = ['kind', 'subject', 'rank', 'body', 'next_ms'] as const;
+const STORED_COLUMNS = ['lane', 'made_ms', 'idempotency_key'] as const;
+
+const insert = prepared((db, row: Slots<NewRow>) => {
+  const values = columnsFrom(row, [...MESSAGE_COLUMNS, ...STORED_COLUMNS]);
+  return db.insertInto('outbox').values({ ...values, ...NOT_ATTEMPTED });
+});
 
 export type Message = Pick<OutboxRow, 'kind' | 'subject' | 'rank' | 'body' | 'next_ms'> & {
   /** Messages of one partition are delivered in order, partitions in parallel. */
@@ -23,33 +41,17 @@ export async function enqueue(
   { partitionKey: lane, ...message }: Message,
   replaces?: number,
 ): Promise<void> {
-  if (replaces !== undefined) {
-    await tx
-      .deleteFrom('outbox')
-      .where('lane', '=', lane)
-      .where('parked_ms', 'is', null)
-      .where('rank', '<=', replaces)
-      .execute();
-  }
+  if (replaces !== undefined) await removeUpTo(tx, { lane, rank: replaces });
   const idempotency_key = sha256Hex(message.body);
-  await tx
-    .insertInto('outbox')
-    .values({ ...message, lane, made_ms: message.next_ms, idempotency_key, ...NOT_ATTEMPTED })
-    .execute();
+  await insert(tx, { ...message, lane, made_ms: message.next_ms, idempotency_key });
   const surplus = await surplusOf(tx, { lane, parked: false }, MAX_WAITING);
   await removeMessages(tx, surplus);
 }
 
-/**
- * First waiting message of each partition, if it is due or if its time is after `latestMs`. At most `limit`, oldest
- * first.
- */
-export function dueMessages(
-  db: StoreDb,
-  { nowMs, latestMs }: { nowMs: number; latestMs: number },
-  limit: number,
-): Promise<OutboxRow[]> {
-  return db
+type DueTimes = { nowMs: number; latestMs: number; limit: number };
+
+const due = prepared((db, { nowMs, latestMs, limit }: Slots<DueTimes>) =>
+  db
     .selectFrom('outbox as message')
     .selectAll()
     .where('parked_ms', 'is', null)
@@ -67,8 +69,19 @@ export function dueMessages(
       ),
     )
     .orderBy('seq')
-    .limit(limit)
-    .execute();
+    .limit(limit),
+);
+
+/**
+ * First waiting message of each partition, if it is due or if its time is after `latestMs`. At most `limit`, oldest
+ * first.
+ */
+export async function dueMessages(
+  db: StoreDb,
+  { nowMs, latestMs }: { nowMs: number; latestMs: number },
+  limit: number,
+): Promise<OutboxRow[]> {
+  return (await due(db, { nowMs, latestMs, limit })).rows;
 }
 
 export async function countMessages(db: StoreDb): Promise<{ waiting: number; parked: number }> {
@@ -126,20 +139,41 @@ export async function parkMessage(
 
 type Group = { parked: false; lane: string } | { parked: true; kind: MessageKind };
 
+const waitingIn = prepared((db, { lane, keep }: Slots<{ lane: string; keep: number }>) =>
+  db
+    .selectFrom('outbox')
+    .select('seq')
+    .where('lane', '=', lane)
+    .where('parked_ms', 'is', null)
+    .orderBy('lane', 'desc')
+    .orderBy('seq', 'desc')
+    .limit(keep)
+    .offset(keep),
+);
+
+const parkedOf = prepared((db, { kind, keep }: Slots<{ kind: MessageKind; keep: number }>) =>
+  db
+    .selectFrom('outbox')
+    .select('seq')
+    .where('kind', '=', kind)
+    .where('parked_ms', 'is not', null)
+    .orderBy('seq', 'desc')
+    .limit(keep)
+    .offset(keep),
+);
+
 /** Sequence numbers of up to `keep` messages that are older than the newest `keep` of the group. */
 async function surplusOf(db: StoreDb, group: Group, keep: number): Promise<number[]> {
-  const all = db.selectFrom('outbox').select('seq');
-  const own = group.parked
-    ? all.where('kind', '=', group.kind).where('parked_ms', 'is not', null)
-    : all.where('lane', '=', group.lane).where('parked_ms', 'is', null);
-  const rows = await own.orderBy('seq', 'desc').limit(keep).offset(keep).execute();
+  const { rows } = group.parked
+    ? await parkedOf(db, { kind: group.kind, keep })
+    : await waitingIn(db, { lane: group.lane, keep });
   return rows.map(({ seq }) => seq);
 }
 
+const remove = prepared((db, { seq }: Slots<{ seq: number }>) =>
+  db.deleteFrom('outbox').where('seq', '=', seq),
+);
+
 async function removeMessages(db: StoreDb, seqs: readonly number[]): Promise<void> {
-  if (seqs.length === 0) return;
-  await db
-    .deleteFrom('outbox')
-    .where('seq', 'in', [...seqs])
-    .execute();
+  for (const seq of seqs) await remove(db, { seq });
 }

@@ -1,4 +1,5 @@
 /** Queries of cycles and their entries. */
+import { prepared, type Slots } from '../store/prepared.ts';
 import type {
   CycleEntriesTable,
   CycleEntryRow,
@@ -77,31 +78,29 @@ export async function insertCycle(
   }
 }
 
+const lastBefore = prepared((db, place: Slots<{ executorId: string; cycle: number }>) =>
+  db
+    .selectFrom('cycle_entries')
+    .selectAll()
+    .where('executor_id', '=', place.executorId)
+    .where('cycle', '<', place.cycle)
+    .orderBy('cycle', 'desc')
+    .limit(1),
+);
+
 /** Entry of an executor in the latest cycle before `cycle`. */
-export function lastEntryBefore(
+export async function lastEntryBefore(
   db: StoreDb,
   executorId: string,
   cycle: number,
 ): Promise<CycleEntryRow | undefined> {
-  return db
-    .selectFrom('cycle_entries')
-    .selectAll()
-    .where('executor_id', '=', executorId)
-    .where('cycle', '<', cycle)
-    .orderBy('cycle', 'desc')
-    .limit(1)
-    .executeTakeFirst();
+  return (await lastBefore(db, { executorId, cycle })).rows[0];
 }
 
-/**
- * Total length, in milliseconds, of the good cycles among the last `count` cycles before `cycle` in which the executor
- * was measured.
- */
-export async function goodTimeBefore(
-  db: StoreDb,
-  { executorId, cycle, count }: { executorId: string; cycle: number; count: number },
-): Promise<number> {
-  const row = await db
+type Measured = { executorId: string; cycle: number; count: number };
+
+const goodTime = prepared((db, { executorId, cycle, count }: Slots<Measured>) =>
+  db
     .selectFrom((eb) =>
       eb
         .selectFrom('cycle_entries')
@@ -114,9 +113,15 @@ export async function goodTimeBefore(
         .as('measured'),
     )
     .select((eb) => eb.fn.sum<number | null>('length_ms').as('ms'))
-    .where('verdict', '=', 'ok')
-    .executeTakeFirst();
-  return row?.ms ?? 0;
+    .where('verdict', '=', 'ok'),
+);
+
+/**
+ * Total length, in milliseconds, of the good cycles among the last `count` cycles before `cycle` in which the executor
+ * was measured.
+ */
+export async function goodTimeBefore(db: StoreDb, measured: Measured): Promise<number> {
+  return (await goodTime(db, measured)).rows[0]?.ms ?? 0;
 }
 
 /** Entry with the start and length of its cycle. */

@@ -137,6 +137,8 @@ export type CentralOptions = {
   pollMs?: number;
   /** Pause between two syncs of a node with a pod in transition. Default: 150 milliseconds. */
   busySyncMs?: number;
+  /** Longest pause between two syncs of a node that does not answer. Default: 30 seconds. */
+  unreachableSyncMs?: number;
   /** Interval between two comparisons of the pods of all nodes with the database. Default: ten minutes. */
   surveyIntervalMs?: number;
   /** False: no samples are collected from agents. Default: true. */

@@ -1,12 +1,13 @@
 /** Queries of executors' lines. */
+import { prepared, type Slots } from '../../store/prepared.ts';
 import type { LineRow, StoreDb } from '../../store/tables.ts';
 
-export function findLine(db: StoreDb, executorId: string): Promise<LineRow | undefined> {
-  return db
-    .selectFrom('lines')
-    .selectAll()
-    .where('executor_id', '=', executorId)
-    .executeTakeFirst();
+const lineOf = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
+  db.selectFrom('lines').selectAll().where('executor_id', '=', executorId),
+);
+
+export async function findLine(db: StoreDb, executorId: string): Promise<LineRow | undefined> {
+  return (await lineOf(db, { executorId })).rows[0];
 }
 
 /** All lines by executor id. */

@@ -1,15 +1,16 @@
 /** Queries of rental probes: one row per executor, written before its pod is launched. */
+import { prepared, type Slots } from '../../store/prepared.ts';
 import type { RentalProbeRow, StoreDb } from '../../store/tables.ts';
 
-export function findRentalProbe(
+const probeOf = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
+  db.selectFrom('rental_probes').selectAll().where('executor_id', '=', executorId),
+);
+
+export async function findRentalProbe(
   db: StoreDb,
   executorId: string,
 ): Promise<RentalProbeRow | undefined> {
-  return db
-    .selectFrom('rental_probes')
-    .selectAll()
-    .where('executor_id', '=', executorId)
-    .executeTakeFirst();
+  return (await probeOf(db, { executorId })).rows[0];
 }
 
 /** Records the start of a probe. Returns false if another process is probing the executor. */

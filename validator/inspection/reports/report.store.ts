@@ -1,5 +1,6 @@
 /** Queries of the examinations of renters' reports. */
 import type { ReportToExamine } from '#shared/api/central/pod-reports.ts';
+import { prepared, type Slots } from '../../store/prepared.ts';
 import type { PodReportRow, StoreDb } from '../../store/tables.ts';
 
 /** Adds newly listed reports, and deletes undecided ones that are not listed any more and old decided ones. */
@@ -57,30 +58,38 @@ export async function decideReport(
   return numUpdatedRows > 0n;
 }
 
+type OfExecutor = Slots<{ executorId: string }>;
+
+const undecided = prepared((db, { executorId }: OfExecutor) =>
+  db
+    .selectFrom('pod_reports')
+    .select((eb) => eb.fn.max<number | null>('reported_ms').as('reported_ms'))
+    .where('executor_id', '=', executorId)
+    .where('outcome', 'is', null),
+);
+
 /** Time of the newest undecided report on an executor; null if there is none. */
 export async function newestUndecided(db: StoreDb, executorId: string): Promise<number | null> {
-  const row = await db
-    .selectFrom('pod_reports')
-    .select('reported_ms')
-    .where('executor_id', '=', executorId)
-    .where('outcome', 'is', null)
-    .orderBy('reported_ms', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return row?.reported_ms ?? null;
+  return (await undecided(db, { executorId })).rows[0]?.reported_ms ?? null;
 }
 
-/** The last confirmed report on an executor that no test rental has cleared. */
-export function findConfirmed(db: StoreDb, executorId: string): Promise<PodReportRow | undefined> {
-  return db
+const confirmed = prepared((db, { executorId }: OfExecutor) =>
+  db
     .selectFrom('pod_reports')
     .selectAll()
     .where('executor_id', '=', executorId)
     .where('outcome', '=', 'confirmed')
     .where('cleared_ms', 'is', null)
     .orderBy('decided_ms', 'desc')
-    .limit(1)
-    .executeTakeFirst();
+    .limit(1),
+);
+
+/** The last confirmed report on an executor that no test rental has cleared. */
+export async function findConfirmed(
+  db: StoreDb,
+  executorId: string,
+): Promise<PodReportRow | undefined> {
+  return (await confirmed(db, { executorId })).rows[0];
 }
 
 /** Ends the effect of all reports on an executor that were confirmed until `untilMs`. */

@@ -47,7 +47,7 @@ export async function enrolProvider(world: World, number: number): Promise<Provi
   const { supply } = scenario;
   const name = `provider-${number}`;
   const random = world.randomOf(name);
-  const signer = world.signerOf(name);
+  const signer = await world.signerOf(name);
   const hostClass = weighted(random, supply.classes);
   const region = supply.regions[random.int(supply.regions.length)] ?? '';
   const price = around(random, hostClass.price_usd, hostClass.price_spread_permille);

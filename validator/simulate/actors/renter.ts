@@ -33,8 +33,6 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const MINUTES = 60;
 const MICRO_USD = 1_000_000;
-/** Pause between two requests for a pod that runs. */
-const WATCH_MS = HOUR_MS;
 /**
  * Time within which a rental must run, fail or be refunded: the longest launch of the central API, with the pauses of
  * its jobs.
@@ -68,8 +66,9 @@ async function runJob(parts: RunningRenter, job: Job, signal: AbortSignal): Prom
   if (!isRunning) return endPod(parts, podId);
   if (isForgotten) return;
   const untilMs = clock.steadyMs() + Math.round(hours * HOUR_MS);
+  const watchMs = scenario.watch_minutes * MINUTE_MS;
   while (clock.steadyMs() < untilMs) {
-    await clock.sleep(Math.min(WATCH_MS, untilMs - clock.steadyMs()), signal);
+    await clock.sleep(Math.min(watchMs, untilMs - clock.steadyMs()), signal);
     const status = await podStatus(parts, podId);
     if (status === 'RUNNING' || status === 'PENDING') continue;
     figures.interrupted.set(status, (figures.interrupted.get(status) ?? 0) + 1);

@@ -8,8 +8,9 @@ import type { Provider } from './provider.ts';
 
 export type SelfRenter = Requester & { provider: Provider };
 
-/** Pause between two attempts to rent the host, and between two requests for its pod. */
-const WATCH_MS = 3_600_000;
+/** Pause between two attempts to rent the host. */
+const ATTEMPT_MS = 3_600_000;
+const MINUTE_MS = 60_000;
 
 /** Creates the account from which the provider rents its host; null for a provider that does not. */
 export async function signUpSelfRenter(world: World, provider: Provider): Promise<Renter | null> {
@@ -25,10 +26,11 @@ export async function signUpSelfRenter(world: World, provider: Provider): Promis
 /** Rents the whole host whenever it is free, until `signal` aborts. The last pod remains. */
 export async function runSelfRenter(parts: SelfRenter, signal: AbortSignal): Promise<void> {
   const { world, renter } = parts;
-  const { clock, journal } = world;
+  const { clock, journal, scenario } = world;
+  const watchMs = scenario.watch_minutes * MINUTE_MS;
   let podId: string | null = null;
   for (;;) {
-    await clock.sleep(WATCH_MS, signal);
+    await clock.sleep(podId === null ? ATTEMPT_MS : watchMs, signal);
     if (podId === null) {
       podId = await rentOwn(parts);
       if (podId === null) continue;

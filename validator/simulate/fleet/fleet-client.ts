@@ -79,6 +79,18 @@ export function createFleetClients(parts: FleetClientParts) {
         await at('/v1/pods');
         return podOf(await pods.getPod(podId), hostOf(id));
       },
+      async deletePod(podId) {
+        await at('/v1/pods');
+        return podOf(await pods.deletePod(podId), hostOf(id));
+      },
+      async rebootPod(podId, reboot) {
+        await at('/v1/pods');
+        return podOf(await pods.rebootPod(podId, reboot), hostOf(id));
+      },
+      async setStopped(podId, stopped) {
+        await at('/v1/pods');
+        return podOf(await pods.setStopped(podId, stopped), hostOf(id));
+      },
       async verify() {
         await at('/v1/verify');
         const ok = hostOf(id).startsContainers;

@@ -2,6 +2,7 @@
 import { messageOf } from '#shared/runtime/errors.ts';
 import { TRANSITIONAL_STATES } from '../../central/market/pods/pod.state.ts';
 import { auditLedger } from '../../central/money/ledger/audit.service.ts';
+import type { Finding } from '../../central/money/ledger/audit.ts';
 import type { Database } from '../../central/platform/database/tables.ts';
 import { checkMeters } from './money-checks.ts';
 import type { Violations } from './violations.ts';
@@ -25,17 +26,25 @@ export async function checkBalances(db: Database, violations: Violations): Promi
   if (sum !== 0) violations.report('ledger', `the balances sum to ${sum} micro-dollars`, []);
 }
 
-/** Checks the ledger: sums, holds, and one posting for each cause. */
+/** Checks the whole ledger: sums, holds, and one posting for each cause. */
 export async function checkLedger(db: Database, violations: Violations): Promise<string> {
   const { findings, more, hash } = await db.transaction().execute((tx) => auditLedger(tx));
-  const shown = findings.slice(0, MAX_SHOWN);
-  if (shown.length > 0) {
-    const text = shown.map(({ rule, where, what }) => `${rule} ${where} ${what}`).join('; ');
-    const others = findings.length + more - shown.length;
-    const subjects = shown.flatMap(({ where }) => where.split(' ').slice(1));
-    violations.report('ledger', others > 0 ? `${text}; ${others} more` : text, subjects);
-  }
+  reportFindings(findings, findings.length + more, violations);
   return hash;
+}
+
+/** Reports the first findings of an audit of the ledger, out of `total`. */
+export function reportFindings(
+  findings: readonly Finding[],
+  total: number,
+  violations: Violations,
+): void {
+  const shown = findings.slice(0, MAX_SHOWN);
+  if (shown.length === 0) return;
+  const text = shown.map(({ rule, where, what }) => `${rule} ${where} ${what}`).join('; ');
+  const others = total - shown.length;
+  const subjects = shown.flatMap(({ where }) => where.split(' ').slice(1));
+  violations.report('ledger', others > 0 ? `${text}; ${others} more` : text, subjects);
 }
 
 /**

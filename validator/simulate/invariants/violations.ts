@@ -10,6 +10,7 @@ export const INVARIANTS = {
   'rental-decided': 'each accepted rental runs, fails or is refunded within its limit',
   weights: 'the newest weights follow from the stored evidence',
   liveness: 'some hours after the last fault, no pod starts, reboots or ends any more',
+  progress: 'no timers add each other for ever at one instant',
   errors: 'no actor receives an answer that it cannot use',
 } as const;
 

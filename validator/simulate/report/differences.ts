@@ -25,11 +25,21 @@ export function differencesOf(scenario: Scenario): Difference[] {
     interval('Lists of nodes to inspect', checkSeconds / LISTS_PER_CHECK, 'each 60 s'),
     interval('Pod sync of idle hosts', scenario.sync_interval_seconds, 'each 10 s'),
     interval('Pod sync of starting and ending pods', scenario.busy_sync_seconds, 'each 10 s'),
+    interval(
+      'Pod sync of hosts that do not answer, at most',
+      scenario.unreachable_sync_seconds,
+      'each 30 s',
+    ),
     interval('Metering', scenario.meter_tick_seconds, 'each 60 s'),
     interval(
       'Jobs that poll for other processes',
       scenario.poll_seconds,
       'each job by its own interval',
+    ),
+    interval(
+      'Renters’ requests for a pod that runs',
+      scenario.watch_minutes * MINUTE_S,
+      'as often as a renter likes',
     ),
     interval('Removal of old rows', scenario.poll_seconds, 'each 10 min'),
     fixed('Line measurements', 'none: bandwidth is not limited', 'each host'),

@@ -142,10 +142,14 @@ export const Scenario = z
     sync_interval_seconds: z.int().min(1).max(3_600).default(1_800),
     /** Interval of the pod sync of a host with a pod that starts, reboots or ends. */
     busy_sync_seconds: z.int().min(1).max(600).default(30),
+    /** Longest pause between two syncs of a node that does not answer. */
+    unreachable_sync_seconds: z.int().min(1).max(3_600).default(600),
     /** Interval of the metering job. */
     meter_tick_seconds: z.int().min(10).max(3_600).default(3_600),
     /** Shortest pause of the central API's jobs that poll for rows of other processes. */
     poll_seconds: z.int().min(1).max(3_600).default(1_800),
+    /** Time between two requests of a renter for a pod that runs. */
+    watch_minutes: z.int().min(1).max(1_440).default(240),
     /** Worth in USD of all weight for an hour, by which reports convert weight to rewards. */
     weights_worth_usd_per_hour: z.number().min(0).max(1e6).default(1_000),
     supply: Supply,
@@ -159,7 +163,7 @@ export const Scenario = z
     market_faults: z.partialRecord(z.enum(MARKET_FAULTS), z.number().min(0).max(1_000)).default({}),
     /**
      * Share of the hosts in permille that perform each cheat of the coverage table, by the id of the cheat. A host that
-     * fails is inspected every ten minutes, so hosts that cheat cost many checks.
+     * fails is inspected in each pass over the list of nodes, so hosts that cheat cost many checks.
      */
     cheats: z.partialRecord(z.enum(CHEAT_IDS), z.number().min(0).max(PERMILLE)).default({}),
     events: z.array(Event).max(1_000).default([]),

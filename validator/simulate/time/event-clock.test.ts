@@ -69,6 +69,24 @@ it('aborts sleepers and deadlines', async () => {
   expect(deadline.reason.name).toBe('TimeoutError');
 });
 
+it('aborts thousands of sleepers with one signal, in order, but none that has woken', async () => {
+  const time = open();
+  const aborted = new AbortController();
+  const ends: string[] = [];
+  for (let at = 0; at < 3_000; at += 1) {
+    const isEarly = at % 3 === 0;
+    void time.sleep(isEarly ? 100 : 1_000, aborted.signal).then(
+      () => ends.push(`woken ${at}`),
+      () => ends.push(`aborted ${at}`),
+    );
+  }
+  await time.runUntil(START_MS + 500);
+  expect([ends.length, ends[1]]).toEqual([1_000, 'woken 3']);
+  aborted.abort();
+  await time.runUntil(START_MS + 2_000);
+  expect([ends.length, ends[1_000], ends.at(-1)]).toEqual([3_000, 'aborted 1', 'aborted 2999']);
+});
+
 it('completes work that waits for time, and passes its rejection on', async () => {
   const time = open();
   expect(await time.complete(time.sleep(7_000).then(() => time.now()))).toBe(START_MS + 7_000);
@@ -81,6 +99,27 @@ it('jumps the wall clock without moving timers', async () => {
   time.jump(86_400_000);
   expect(time.now()).toBe(START_MS + 86_400_000);
   expect(await time.complete(woken)).toBe(1_000);
+});
+
+it('ends at an instant at which time stands still, and names the last timers', async () => {
+  const problems: string[] = [];
+  const time = createEventClock(START_MS, {
+    maxAtOneInstant: 100,
+    onStandstill: (problem) => void problems.push(problem),
+  });
+  clock = time;
+  // Timers that were added before do not count.
+  for (let at = 0; at < 500; at += 1) void time.sleep(10);
+  await time.runUntil(START_MS + 20);
+  expect(time.standstill()).toBeNull();
+  async function livelock(): Promise<void> {
+    for (;;) await time.sleep(0);
+  }
+  void livelock();
+  await time.runUntil(START_MS + 1_000);
+  expect(problems).toHaveLength(1);
+  expect(problems[0]).toMatch(/^100 timers .* due at once; the last by livelock /);
+  await expect(time.complete(time.sleep(1))).rejects.toThrow('due at once');
 });
 
 it('returns thousands of timers in order, also after cancellations', () => {

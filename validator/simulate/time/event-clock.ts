@@ -3,9 +3,12 @@
  * at a time, to its last consequence.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
+import { createAbortHooks } from './abort-hooks.ts';
+import { deadlineAfter } from './deadline.ts';
 import { createEventHeap } from './event-heap.ts';
 import { createGate, type Gate } from './gate.ts';
 import { trackOutsideWork } from './outside-work.ts';
+import { createStandstill } from './standstill.ts';
 
 export type EventClock = Clock & {
   /** Holds the results of databases; see `Gate`. */
@@ -18,6 +21,8 @@ export type EventClock = Clock & {
   steadyMs(): number;
   /** Number of timers that have run. */
   timersRun(): number;
+  /** Why time stands still for ever; null if it passes. Then no timer runs any more, and `complete` rejects. */
+  standstill(): string | null;
   /** Moves the wall clock by `ms`, as a fault. The monotonic clock and the timers do not move. */
   jump(ms: number): void;
   /** Total of all jumps, forward and back, in milliseconds. */
@@ -25,18 +30,34 @@ export type EventClock = Clock & {
   close(): void;
 };
 
+export type EventClockOptions = {
+  /** Number of timers that may be added at one instant and due at once. */
+  maxAtOneInstant?: number;
+  /** Called once, when time stands still for ever. */
+  onStandstill?(problem: string): void;
+};
+
 /** Starts at `startMs` (milliseconds since the epoch). */
-export function createEventClock(startMs: number): EventClock {
+export function createEventClock(
+  startMs: number,
+  { maxAtOneInstant, onStandstill }: EventClockOptions = {},
+): EventClock {
+  const standstill = createStandstill(maxAtOneInstant);
   const heap = createEventHeap();
   const gate = createGate();
+  const onAbort = createAbortHooks();
   const outside = trackOutsideWork();
   let nowMs = startMs;
   let offsetMs = 0;
   let jumpedMs = 0;
   let run = 0;
 
-  /** Times are whole milliseconds, as those of the system clock. */
-  const dueAfter = (ms: number): number => Math.ceil(nowMs + Math.max(0, ms));
+  /** Times are whole milliseconds, as those of the system clock. Returns the function that cancels the timer. */
+  function add(ms: number, run: () => void): () => void {
+    const dueMs = Math.ceil(nowMs + Math.max(0, ms));
+    if (dueMs === nowMs) standstill.note(nowMs);
+    return heap.add(dueMs, run);
+  }
 
   /** Resolves when nothing can run without the passing of time. */
   async function settle(): Promise<void> {
@@ -48,6 +69,7 @@ export function createEventClock(startMs: number): EventClock {
 
   /** Runs the earliest timer. Returns false if none is due until `untilMs`. */
   async function runNext(untilMs: number): Promise<boolean> {
+    if (standstill.problem() !== null) return false;
     const nextMs = heap.nextMs();
     if (nextMs === null || nextMs > untilMs) return false;
     const timer = heap.take();
@@ -56,6 +78,8 @@ export function createEventClock(startMs: number): EventClock {
     run += 1;
     timer.run();
     await settle();
+    const problem = standstill.problem();
+    if (problem !== null) onStandstill?.(problem);
     return true;
   }
 
@@ -70,24 +94,19 @@ export function createEventClock(startMs: number): EventClock {
           reject(signal.reason);
           return;
         }
-        const onAbort = () => {
-          cancel();
-          reject(signal?.reason);
-        };
-        const cancel = heap.add(dueAfter(ms), () => {
-          signal?.removeEventListener('abort', onAbort);
+        let forget: () => void = () => undefined;
+        const cancel = add(ms, () => {
+          forget();
           resolve();
         });
-        signal?.addEventListener('abort', onAbort, { once: true });
+        if (signal === undefined) return;
+        forget = onAbort(signal, () => {
+          cancel();
+          reject(signal.reason);
+        });
       });
     },
-    deadline(ms, parent) {
-      const timeout = new AbortController();
-      heap.add(dueAfter(ms), () =>
-        timeout.abort(new DOMException('the deadline has passed', 'TimeoutError')),
-      );
-      return parent === undefined ? timeout.signal : AbortSignal.any([timeout.signal, parent]);
-    },
+    deadline: (ms, parent) => deadlineAfter(add, ms, parent),
     async runUntil(untilMs, shouldStop = () => false) {
       await settle();
       while (!shouldStop() && (await runNext(untilMs))) {
@@ -104,11 +123,14 @@ export function createEventClock(startMs: number): EventClock {
       for (;;) {
         await settle();
         if (isDone) return work;
+        const problem = standstill.problem();
+        if (problem !== null) throw new Error(problem);
         // Without timers the work waits for the network, such as a first connection to a server.
         await runNext(Number.POSITIVE_INFINITY);
       }
     },
     timersRun: () => run,
+    standstill: standstill.problem,
     jump(ms) {
       offsetMs += ms;
       jumpedMs += Math.abs(ms);

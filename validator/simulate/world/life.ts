@@ -3,6 +3,7 @@
  * the program stops at the operation that it waits for.
  */
 import type { Clock } from '#shared/runtime/clock.ts';
+import { deadlineAfter } from '../time/deadline.ts';
 
 export type Life = {
   /** The clock of the process. */
@@ -29,6 +30,11 @@ export function beginLife(clock: Clock): Life {
   const endings: (() => void)[] = [];
   let isOver = false;
 
+  const afterUnlessOver = (ms: number, run: () => void) =>
+    void clock.sleep(ms).then(() => {
+      if (!isOver) run();
+    });
+
   const alive = <T>(work: Promise<T>): Promise<T> =>
     new Promise((onValue, onError) => {
       work.then(
@@ -46,15 +52,7 @@ export function beginLife(clock: Clock): Life {
       now: clock.now,
       monotonicMs: clock.monotonicMs,
       sleep: (ms, signal) => alive(clock.sleep(ms, signal)),
-      deadline(ms, parent) {
-        const timeout = new AbortController();
-        const signal = clock.deadline(ms);
-        const abort = () => {
-          if (!isOver) timeout.abort(signal.reason);
-        };
-        signal.addEventListener('abort', abort, { once: true });
-        return parent === undefined ? timeout.signal : AbortSignal.any([timeout.signal, parent]);
-      },
+      deadline: (ms, parent) => deadlineAfter(afterUnlessOver, ms, parent),
     },
     guard: (port) =>
       new Proxy(port, {

@@ -14,8 +14,9 @@ export type ModelPayments = {
 type Charge = { externalId: string; key: string; isPending: boolean; reportsLeft: number };
 
 export function createModelPayments(random: Random): ModelPayments {
-  /** Charges by their idempotency key. */
+  /** Charges by their idempotency key, and by their id. */
   const charges = new Map<string, Charge>();
+  const byId = new Map<string, Charge>();
   /** Charges of which a success is to be reported. */
   const unreported = new Set<Charge>();
 
@@ -36,11 +37,12 @@ export function createModelPayments(random: Random): ModelPayments {
         const externalId = `charge_${random.uuid()}`;
         const charge = { externalId, key, isPending: true, reportsLeft: model.reports };
         charges.set(key, charge);
+        byId.set(externalId, charge);
         unreported.add(charge);
         return answerOf(charge);
       },
       async findCharge(externalId) {
-        const charge = [...charges.values()].find((each) => each.externalId === externalId);
+        const charge = byId.get(externalId);
         if (charge !== undefined) return answerOf(charge);
         throw new ApiError('upstream_unavailable', 'The modelled processor has no such charge');
       },

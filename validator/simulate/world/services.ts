@@ -196,6 +196,7 @@ async function createCentralIn(
       syncIntervalMs: scenario.sync_interval_seconds * SECOND_MS,
       meterTickMs: scenario.meter_tick_seconds * SECOND_MS,
       busySyncMs: scenario.busy_sync_seconds * SECOND_MS,
+      unreachableSyncMs: scenario.unreachable_sync_seconds * SECOND_MS,
       pollMs: scenario.poll_seconds * SECOND_MS,
       ...edge?.options,
     },

@@ -6,11 +6,12 @@ import { parseIsoTime } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { derivedRandom, type Random } from '#shared/runtime/random.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
-import { createSigner, type LocalSigner } from '#shared/signing/sr25519.ts';
+import type { LocalSigner } from '#shared/signing/sr25519.ts';
 import { openCentralDatabase } from '../../central/platform/database/database.ts';
 import type { Database } from '../../central/platform/database/tables.ts';
 import type { Agents } from '../../central/platform/ports.ts';
 import { type Dialect, type SerialDatabase, serialDialect } from '../../database/serial-dialect.ts';
+import { keyringSigner } from '../../keys/key-file.ts';
 import { openEvidenceStore } from '../../store/evidence-store.ts';
 import type { EvidenceStore } from '../../store/tables.ts';
 import type { WeightPolicy } from '../../weights/weight-policy.ts';
@@ -26,14 +27,15 @@ import type { CallApi } from './api.ts';
 import { createFastSignatures } from './fast-signatures.ts';
 import { createJournal, type Journal, type JournalOptions } from './journal.ts';
 import { type CentralEdge, createServices, type Services } from './services.ts';
+import { streamRandom } from './stream-random.ts';
 
 export type World = {
   clock: EventClock;
   scenario: Scenario;
   /** Returns the source of random values of one party. Equal labels return equal values. */
   randomOf(label: string): Random;
-  /** Creates a key whose signatures the seed determines. */
-  signerOf(label: string): LocalSigner;
+  /** Creates a key that the seed determines. Its signatures differ between equal runs, so no event may contain them. */
+  signerOf(label: string): Promise<LocalSigner>;
   log: Log;
   db: Database;
   store: EvidenceStore;
@@ -66,12 +68,12 @@ const SEED_BYTES = 32;
 /** Creates the world and starts the services. The time is the start of the scenario. */
 export async function createWorld(options: WorldOptions): Promise<World> {
   const { scenario, seed, log } = options;
-  const clock = createEventClock(parseIsoTime(scenario.starts_at) ?? 0);
-  const randomOf = (label: string) => derivedRandom(`simulation ${seed}`, label);
-  const signerOf = (label: string) => {
-    const random = randomOf(`key ${label}`);
-    return createSigner(random.bytes(SEED_BYTES), () => random.bytes(SEED_BYTES));
-  };
+  const clock = createEventClock(parseIsoTime(scenario.starts_at) ?? 0, {
+    onStandstill: (problem) => violations.report('progress', problem, []),
+  });
+  const secret = `simulation ${seed}`;
+  const randomOf = (label: string) => derivedRandom(secret, label);
+  const signerOf = (label: string) => keyringSigner(randomOf(`key ${label}`).bytes(SEED_BYTES));
   const journal = createJournal(clock.steadyMs, options);
   const violations = createViolations(clock.steadyMs, journal);
   const central = shareDatabase(clock);
@@ -86,12 +88,12 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     clock,
     wait: async (ms) => (ms > 0 ? clock.sleep(ms) : undefined),
   });
-  const [centralKey, validatorKey] = [signerOf('central'), signerOf('validator')];
+  const [centralKey, validatorKey] = [await signerOf('central'), await signerOf('validator')];
   const keys = { central: centralKey.hotkey, validator: validatorKey.hotkey };
-  const nonces = randomOf('request nonces');
+  const nonces = streamRandom(secret, 'request nonces');
   const services = createServices({
     clock,
-    randomOf,
+    randomOf: (label) => streamRandom(secret, label),
     journal,
     scenario,
     weightPolicy: options.weightPolicy,
@@ -127,8 +129,11 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     validatorHotkey: validatorKey.hotkey,
     call: services.call,
     async close() {
-      await clock.complete(services.validator.close());
-      await clock.complete(services.central.close());
+      // Without time, processes cannot end their work.
+      if (clock.standstill() === null) {
+        await clock.complete(services.validator.close());
+        await clock.complete(services.central.close());
+      }
       await clock.complete(store.destroy());
       await clock.complete(db.destroy());
       clock.close();

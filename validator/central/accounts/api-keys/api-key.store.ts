@@ -76,6 +76,18 @@ export async function updateApiKey(
   return result.numUpdatedRows > 0n;
 }
 
+type Touch = { id: string; nowMs: number; beforeMs: number };
+
+const touch = prepared((db, { id, nowMs, beforeMs }: Slots<Touch>) =>
+  db
+    .updateTable('api_keys')
+    .set({ last_used_at: nowMs })
+    .where('id', '=', id)
+    .where((where) =>
+      where.or([where('last_used_at', 'is', null), where('last_used_at', '<=', beforeMs)]),
+    ),
+);
+
 /** Records a use if none was recorded after `beforeMs`, so that many requests cause one write. */
 export async function touchApiKey(
   db: Db,
@@ -83,14 +95,7 @@ export async function touchApiKey(
   nowMs: number,
   beforeMs: number,
 ): Promise<void> {
-  await db
-    .updateTable('api_keys')
-    .set({ last_used_at: nowMs })
-    .where('id', '=', id)
-    .where((where) =>
-      where.or([where('last_used_at', 'is', null), where('last_used_at', '<=', beforeMs)]),
-    )
-    .execute();
+  await touch(db, { id, nowMs, beforeMs });
 }
 
 /** Counts the live pods that each key of the account rented. */

@@ -1,4 +1,5 @@
 /** Rejects replays: each signature is accepted once, and so is each log-in message of a hotkey. */
+import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
 /** Prefix of signatures in the table. Log-in messages in the same table consist of digits. */
@@ -21,16 +22,18 @@ export function spendLogin(
   return insertOnce(db, { hotkey, message, expires_at: expiresAtMs });
 }
 
-async function insertOnce(
-  db: Db,
-  row: { hotkey: string; message: string; expires_at: number },
-): Promise<boolean> {
-  const done = await db
+type Use = { hotkey: string; message: string; expires_at: number };
+
+const insertUse = prepared((db, { hotkey, message, expires_at }: Slots<Use>) =>
+  db
     .insertInto('login_nonces')
-    .values(row)
-    .onConflict((conflict) => conflict.doNothing())
-    .executeTakeFirst();
-  return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
+    .values({ hotkey, message, expires_at })
+    .onConflict((conflict) => conflict.doNothing()),
+);
+
+async function insertOnce(db: Db, use: Use): Promise<boolean> {
+  const { numAffectedRows = 0n } = await insertUse(db, use);
+  return numAffectedRows > 0n;
 }
 
 /** Deletes records that expired before `nowMs`. */

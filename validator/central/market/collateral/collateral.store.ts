@@ -1,5 +1,6 @@
 /** All queries on collateral_deposits, and the flag of executors that is derived from them. */
 import { sql } from 'kysely';
+import { idsJson, isAmong, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { CollateralDepositsTable } from '../../platform/database/tables/executors.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
@@ -60,25 +61,31 @@ const DEPOSITED = sql<0 | 1>`case when exists (
     (select hotkey from providers where providers.id = executors.provider_id)
 ) then 1 else 0 end`;
 
+const updateFlags = prepared((db, { subjects }: Slots<{ subjects: string }>) =>
+  db
+    .updateTable('executors')
+    .set({ collateral_deposited: DEPOSITED })
+    .where((eb) =>
+      eb.or([
+        isAmong(db, 'id', subjects),
+        eb('provider_id', 'in', (select) =>
+          select
+            .selectFrom('providers')
+            .select('providers.id')
+            .where(isAmong(db, 'providers.hotkey', subjects)),
+        ),
+      ]),
+    )
+    .where('collateral_deposited', '<>', DEPOSITED),
+);
+
 /**
  * Sets the flag of the executors with these ids and of the providers' executors with these hotkeys, if the flag is
  * wrong.
  */
 export async function updateDepositFlags(db: Db, subjects: readonly string[]): Promise<void> {
   for (const batch of batchesOf(subjects)) {
-    await db
-      .updateTable('executors')
-      .set({ collateral_deposited: DEPOSITED })
-      .where((eb) =>
-        eb.or([
-          eb('id', 'in', batch),
-          eb('provider_id', 'in', (select) =>
-            select.selectFrom('providers').select('providers.id').where('hotkey', 'in', batch),
-          ),
-        ]),
-      )
-      .where('collateral_deposited', '<>', DEPOSITED)
-      .execute();
+    await updateFlags(db, { subjects: idsJson(batch) });
   }
 }
 

@@ -33,7 +33,7 @@ import {
   lockSlots,
   takeSlots,
 } from './gpu-slot.store.ts';
-import { chooseGpus, freeSlotsFor } from './gpu-slots.ts';
+import { chooseGpus, freeSlotsFor, isSameSlots } from './gpu-slots.ts';
 import { findOnMarket } from './market.store.ts';
 import { createMarketSearch } from './market-search.ts';
 import type { MarketView } from './market-view.ts';
@@ -116,15 +116,21 @@ export async function releaseGpus(tx: Db, podId: string): Promise<void> {
   await freeSlotsOf(tx, podId);
 }
 
-/** Replaces the free slots by those of the measured GPUs. Slots of pods are unchanged. */
+/**
+ * Replaces the free slots by those of the measured GPUs. Slots of pods are unchanged. Writes nothing if the free slots
+ * are the same, as after most verdicts, because the executor's row is long.
+ */
 export async function syncGpuSlots(
   tx: Db,
   executorId: string,
   inventory: Inventory,
 ): Promise<void> {
-  const held = (await lockSlots(tx, executorId)).filter((slot) => slot.pod_id !== null);
+  const slots = await lockSlots(tx, executorId);
+  const held = slots.filter((slot) => slot.pod_id !== null);
+  const measured = freeSlotsFor(executorId, held, inventory.gpu.devices);
+  if (isSameSlots(slots, [...held, ...measured])) return;
   await dropFreeSlots(tx, executorId);
-  await insertSlots(tx, freeSlotsFor(executorId, held, inventory.gpu.devices));
+  await insertSlots(tx, measured);
 }
 
 /** Removes the executor from the market permanently. The caller has checked that it has no pods. */

@@ -6,6 +6,7 @@ import {
   isAmong,
   jsonRows,
   prepared,
+  preparedWrite,
   type Slots,
 } from '../../platform/database/prepared.ts';
 import type { ExecutorsTable } from '../../platform/database/tables/executors.ts';
@@ -191,6 +192,19 @@ export type SeenExecutor = { id: string; seen_at: number };
 /** Shortest time between two writes of `last_seen_at`, because the rows are long. */
 const SEEN_RESOLUTION_MS = 30_000;
 
+const storeSeen = prepared((db, { given, ids }: Slots<{ given: string; ids: string }>) =>
+  db
+    .updateTable('executors')
+    .from(jsonRows(db, given, { id: 'text', seen_at: 'bigint' }).as('seen'))
+    .set({ last_seen_at: sql<number>`seen.seen_at` })
+    .where(isAmong(db, 'executors.id', ids))
+    .whereRef('executors.id', '=', 'seen.id')
+    .where('state', '<>', 'removed')
+    .where(
+      sql<SqlBool>`coalesce(executors.last_seen_at, 0) <= seen.seen_at - ${sql.lit(SEEN_RESOLUTION_MS)}`,
+    ),
+);
+
 /** Stores the times of rows that no other transaction has locked, at most once in SEEN_RESOLUTION_MS. */
 export async function storeSeenExecutors(tx: Db, seen: readonly SeenExecutor[]): Promise<void> {
   const free = await lockFreeRows(
@@ -200,32 +214,26 @@ export async function storeSeenExecutors(tx: Db, seen: readonly SeenExecutor[]):
   );
   const given = seen.filter(({ id }) => free.has(id));
   if (given.length === 0) return;
-  const columns = { id: 'text', seen_at: 'bigint' } as const;
-  const rows = jsonRows(tx, sql`${JSON.stringify(given)}`, columns);
-  await tx
-    .updateTable('executors')
-    .from(rows.as('seen'))
-    .set({ last_seen_at: sql<number>`seen.seen_at` })
-    .where(isAmong(tx, 'executors.id', sql`${idsJson(given.map(({ id }) => id))}`))
-    .whereRef('executors.id', '=', 'seen.id')
-    .where('state', '<>', 'removed')
-    .where(
-      sql<SqlBool>`coalesce(executors.last_seen_at, 0) <= seen.seen_at - ${sql.lit(SEEN_RESOLUTION_MS)}`,
-    )
-    .execute();
+  await storeSeen(tx, {
+    given: JSON.stringify(given),
+    ids: idsJson(given.map(({ id }) => id)),
+  });
 }
+
+const change = preparedWrite((db, { targetId }: Slots<{ targetId: string }>, columns) =>
+  db
+    .updateTable('executors')
+    .set(columns)
+    .where('id', '=', targetId)
+    .where('state', '<>', 'removed'),
+);
 
 /** Changes an executor that is not removed. Returns false if there is none. */
 export async function updateExecutor(
   db: Db,
   id: string,
-  change: Updateable<ExecutorsTable>,
+  columns: Updateable<ExecutorsTable>,
 ): Promise<boolean> {
-  const done = await db
-    .updateTable('executors')
-    .set(change)
-    .where('id', '=', id)
-    .where('state', '<>', 'removed')
-    .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
+  const { numAffectedRows = 0n } = await change(db, columns, { targetId: id });
+  return numAffectedRows > 0n;
 }

@@ -23,6 +23,15 @@ export function freeSlotsFor(
     });
 }
 
+/** Returns true if both lists have the same GPUs at the same indices, in any order. */
+export function isSameSlots(some: readonly GpuSlot[], others: readonly GpuSlot[]): boolean {
+  const uuids = new Map(some.map(({ idx, gpu_uuid: uuid }) => [idx, uuid]));
+  return (
+    some.length === others.length &&
+    others.every(({ idx, gpu_uuid: uuid }) => uuids.get(idx) === uuid)
+  );
+}
+
 function lowestFree(used: ReadonlySet<number>): number {
   let index = 0;
   while (used.has(index)) index += 1;

@@ -1,5 +1,6 @@
 /** All queries on node_days: at most 31 rows per node. */
 import { type RawBuilder, sql } from 'kysely';
+import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { NodeDaysTable } from '../../platform/database/tables/executors.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { NO_COUNTS, type NodeCounts } from './reliability.plan.ts';
@@ -23,11 +24,11 @@ export async function addCounts(
     .execute();
 }
 
-/** Sums of the days after `day`. */
-export async function sumsAfter(db: Db, executorId: string, day: number): Promise<NodeCounts> {
-  const sumOf = (column: keyof NodeCounts) =>
-    sql<number>`coalesce(sum(${sql.ref(column)}), 0)`.as(column);
-  const row = await db
+const sumOf = (column: keyof NodeCounts) =>
+  sql<number>`coalesce(sum(${sql.ref(column)}), 0)`.as(column);
+
+const sums = prepared((db, { executorId, day }: Slots<{ executorId: string; day: number }>) =>
+  db
     .selectFrom('node_days')
     .select([
       sumOf('observed_ms'),
@@ -38,8 +39,12 @@ export async function sumsAfter(db: Db, executorId: string, day: number): Promis
       sumOf('interruptions'),
     ])
     .where('executor_id', '=', executorId)
-    .where('day', '>', day)
-    .executeTakeFirstOrThrow();
+    .where('day', '>', day),
+);
+
+/** Sums of the days after `day`. */
+export async function sumsAfter(db: Db, executorId: string, day: number): Promise<NodeCounts> {
+  const [row = {}] = (await sums(db, { executorId, day })).rows;
   const numbers = Object.entries(row).map(([name, sum]) => [name, Number(sum)]);
   return { ...NO_COUNTS, ...Object.fromEntries(numbers) };
 }

@@ -1,7 +1,13 @@
 /** All queries on metric_history and metric_collections. */
 import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
-import { idsJson, isAmong, jsonRows } from '../../platform/database/prepared.ts';
+import {
+  idsJson,
+  isAmong,
+  jsonRows,
+  prepared,
+  type Slots,
+} from '../../platform/database/prepared.ts';
 import type { MetricHistoryTable } from '../../platform/database/tables/metrics.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
@@ -36,16 +42,19 @@ function cursorOf({ epoch, tick, shift }: CollectionRow): Cursor | null {
   return epoch === null || tick === null || shift === null ? null : { epoch, tick, shift };
 }
 
+const enter = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
+  db
+    .insertInto('metric_collections')
+    .values({ executor_id: executorId, due_at: 0, failures: 0 })
+    .onConflict((conflict) => conflict.column('executor_id').doNothing()),
+);
+
 /**
  * Adds an entry, due at once, unless there is one. Call it in the transaction that stores the executor's measurement:
  * the agent of an unchecked executor is not called, because its address is not verified.
  */
 export async function enterCollections(tx: Db, executorId: string): Promise<void> {
-  await tx
-    .insertInto('metric_collections')
-    .values({ executor_id: executorId, due_at: 0, failures: 0 })
-    .onConflict((conflict) => conflict.column('executor_id').doNothing())
-    .execute();
+  await enter(tx, { executorId });
 }
 
 /**

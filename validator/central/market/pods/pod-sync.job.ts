@@ -50,6 +50,8 @@ export type SyncJobDeps = Omit<SyncDeps, 'seen'> & {
   pollMs?: number;
   /** Pause between two syncs of a node with a pod in transition. Default: BUSY_INTERVAL_MS. */
   busyIntervalMs?: number;
+  /** Longest pause between two syncs of a node that does not answer. Default: LAST_BACKOFF_MS. */
+  lastBackoffMs?: number;
   /** Notifies other processes on the same database that executors are due. */
   wakeOthers(): void;
 };
@@ -61,6 +63,7 @@ export type SyncJobDeps = Omit<SyncDeps, 'seen'> & {
 export function createPodSyncJob(deps: SyncJobDeps) {
   const { clock, log, queue, syncIntervalMs, syncConcurrency } = deps;
   const { pollMs = 0, busyIntervalMs: busyMs = BUSY_INTERVAL_MS } = deps;
+  const { lastBackoffMs = LAST_BACKOFF_MS } = deps;
   const seen = createSeenTimes();
   const { syncExecutor, suspendMeters } = createPodSync({ ...deps, seen });
   const maxUnreachable = Math.max(1, Math.floor(syncConcurrency * UNREACHABLE_SHARE));
@@ -86,7 +89,11 @@ export function createPodSyncJob(deps: SyncJobDeps) {
       return FAILED;
     });
     const failures = result === 'unreachable' ? claim.failures + 1 : 0;
-    const waitMs = pauseAfter(result, failures, { idleMs: idlePauseMs(), busyMs });
+    const waitMs = pauseAfter(result, failures, {
+      idleMs: idlePauseMs(),
+      busyMs,
+      lastBackoffMs,
+    });
     ended.push({ executorId, failures, pauseMs: waitMs, isEmpty });
     pollSoon();
   }
@@ -152,7 +159,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
   const passes = () => Promise.all([...running.values()].map(({ pass }) => pass));
 
   async function watch(): Promise<void> {
-    const longestMs = Math.max(syncIntervalMs + pollMs, LAST_BACKOFF_MS);
+    const longestMs = Math.max(syncIntervalMs + pollMs, lastBackoffMs);
     await queue.pullIn(longestMs);
     // After a downtime all nodes are late at first, which more concurrency does not change.
     const delayMs = Math.min(await queue.delayMs(), clock.now() - startedMs);
@@ -227,7 +234,7 @@ const FAILED: PassResult = { result: 'unreachable', isEmpty: false };
 function pauseAfter(
   result: SyncResult,
   failures: number,
-  { idleMs, busyMs }: { idleMs: number; busyMs: number },
+  { idleMs, busyMs, lastBackoffMs }: { idleMs: number; busyMs: number; lastBackoffMs: number },
 ): number {
   switch (result) {
     case 'busy':
@@ -239,6 +246,6 @@ function pauseAfter(
     case 'working':
       return Math.max(WORKING_INTERVAL_MS, busyMs);
     case 'unreachable':
-      return Math.max(Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), LAST_BACKOFF_MS), busyMs);
+      return Math.max(Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), lastBackoffMs), busyMs);
   }
 }

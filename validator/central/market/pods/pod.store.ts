@@ -182,6 +182,26 @@ export async function changePod(
 /** Time at which a node reported a pod in this state; `healthy_at` is null unless its container ran. */
 export type SeenPod = { id: string; state: PodState; seen_at: number; healthy_at: number | null };
 
+const storeSeen = prepared((db, { given, ids }: Slots<{ given: string; ids: string }>) =>
+  db
+    .updateTable('pods')
+    .from(jsonRows(db, given, SEEN_COLUMNS).as('seen'))
+    .set({
+      seen_at: sql<number>`seen.seen_at`,
+      healthy_at: sql<number>`coalesce(seen.healthy_at, pods.healthy_at)`,
+    })
+    .where(isAmong(db, 'pods.id', ids))
+    .whereRef('pods.id', '=', 'seen.id')
+    .whereRef('pods.state', '=', 'seen.state')
+    .where('pods.ended_at', 'is', null),
+);
+const SEEN_COLUMNS = {
+  id: 'text',
+  state: 'text',
+  seen_at: 'bigint',
+  healthy_at: 'bigint',
+} as const;
+
 /** Stores the times of pods that are still in the state, and whose rows no other transaction has locked. */
 export async function storeSeenPods(tx: Db, seen: readonly SeenPod[]): Promise<void> {
   const free = await lockFreeRows(
@@ -191,20 +211,10 @@ export async function storeSeenPods(tx: Db, seen: readonly SeenPod[]): Promise<v
   );
   const given = seen.filter(({ id }) => free.has(id));
   if (given.length === 0) return;
-  const columns = { id: 'text', state: 'text', seen_at: 'bigint', healthy_at: 'bigint' } as const;
-  const rows = jsonRows(tx, sql`${JSON.stringify(given)}`, columns);
-  await tx
-    .updateTable('pods')
-    .from(rows.as('seen'))
-    .set({
-      seen_at: sql<number>`seen.seen_at`,
-      healthy_at: sql<number>`coalesce(seen.healthy_at, pods.healthy_at)`,
-    })
-    .where(isAmong(tx, 'pods.id', sql`${idsJson(given.map(({ id }) => id))}`))
-    .whereRef('pods.id', '=', 'seen.id')
-    .whereRef('pods.state', '=', 'seen.state')
-    .where('pods.ended_at', 'is', null)
-    .execute();
+  await storeSeen(tx, {
+    given: JSON.stringify(given),
+    ids: idsJson(given.map(({ id }) => id)),
+  });
 }
 
 /** Columns written together with a move; `updated_at` is the time of the move. */

@@ -78,6 +78,9 @@ export function createPodParts(deps: MailDeps, parts: PodPartsDeps) {
     syncConcurrency: options.syncConcurrency ?? DEFAULT_SYNC_CONCURRENCY,
     ...(options.pollMs === undefined ? {} : { pollMs: options.pollMs }),
     ...(options.busySyncMs === undefined ? {} : { busyIntervalMs: options.busySyncMs }),
+    ...(options.unreachableSyncMs === undefined
+      ? {}
+      : { lastBackoffMs: options.unreachableSyncMs }),
     loginOf: createDockerLogins(ports),
     secretsOf: createPodSecrets(ports),
     operations: parts.operations,

@@ -1,4 +1,5 @@
 /** Applies a validator's verdict to a node. Only verdicts decide whether a node is rentable. */
+import type { Inventory } from '#shared/api/agent/inventory.ts';
 import {
   CheckResult,
   type HealthReport,
@@ -29,6 +30,7 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
   const checkedAtMs = reportedMs > nowMs + MAX_CLOCK_SKEW_MS ? nowMs : reportedMs;
   const seenMs = Math.max(Math.min(checkedAtMs, nowMs), executor.last_seen_at ?? 0);
   const seen = inventory === null ? {} : { last_seen_at: seenMs };
+  const measured = report.verdict === 'verified' ? inventory : null;
   const isCurrent =
     !isLate(executor, checkedAtMs, nowMs) && isOfThisOffer(executor, report, checkedAtMs);
   if (report.verdict === 'withheld' || !isCurrent || !endsQuarantine(executor, report)) {
@@ -46,16 +48,20 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
     ...(inventory === null
       ? {}
       : { inventory_json: JSON.stringify(inventory), ...figuresOf(inventory) }),
+    ...(measured === null
+      ? {}
+      : { ...offeredBy(measured), first_verified_at: executor.first_verified_at ?? nowMs }),
   });
   if (inventory !== null) await enterCollections(tx, executor.id);
-  if (report.verdict !== 'verified' || inventory === null) return;
-  await updateExecutor(tx, executor.id, {
-    machine_name: inventory.gpu.devices[0]?.name ?? null,
-    driver_version: inventory.gpu.driver_version,
-    simulated: inventory.simulated ? 1 : 0,
-    first_verified_at: executor.first_verified_at ?? nowMs,
-  });
-  await syncGpuSlots(tx, executor.id, inventory);
+  if (measured !== null) await syncGpuSlots(tx, executor.id, measured);
+}
+
+function offeredBy({ gpu, simulated }: Inventory) {
+  return {
+    machine_name: gpu.devices[0]?.name ?? null,
+    driver_version: gpu.driver_version,
+    simulated: simulated ? (1 as const) : (0 as const),
+  };
 }
 
 /**
@@ -95,6 +101,8 @@ const QUARANTINING: readonly string[] = ['GPU_RUNTIME_NVML_MISMATCH', 'GPU_RUNTI
 /** Returns false for a verdict that must not end such a fault, because its checks did not test the GPUs. */
 function endsQuarantine({ checks_json }: ExecutorEntry, report: HealthReport): boolean {
   if (report.verdict !== 'verified') return true;
+  // Most stored checks name no such fault, and need not be parsed.
+  if (!QUARANTINING.some((reason) => checks_json.includes(reason))) return true;
   const faults = CheckResult.array()
     .parse(JSON.parse(checks_json))
     .filter((check) => isBlocking(check) && QUARANTINING.includes(check.reason_code ?? ''));

@@ -2,7 +2,13 @@
 import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import { ACTIVE_STATES } from '../../market/notices/notice.state.ts';
-import { idsJson, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import {
+  idsJson,
+  isAmong,
+  jsonRows,
+  prepared,
+  type Slots,
+} from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Meter } from './usage.store.ts';
 
@@ -31,12 +37,15 @@ export type MeterBalances = {
   granted_pending: number | null;
 };
 
+/** A literal, because the engines use the partial index of billable meters only for a condition that they can compare. */
+const BILLABLE = sql.lit<0 | 1>(1);
+
 const burning = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
   db
     .selectFrom('usage_meters')
     .selectAll()
     .where('account_id', '=', accountId)
-    .where('is_billable', '=', 1)
+    .where('is_billable', '=', BILLABLE)
     .orderBy('pod_id'),
 );
 
@@ -87,7 +96,7 @@ const burningOf = prepared((db, { rows }: Slots<{ rows: string }>) =>
         .whereRef('api_key_budgets.api_key_id', '=', 'pods.created_by_api_key_id')
         .as('key_stops_at'),
     )
-    .where('usage_meters.is_billable', '=', 1)
+    .where('usage_meters.is_billable', '=', BILLABLE)
     .where('usage_meters.account_id', 'in', (eb) =>
       eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
     )
@@ -129,7 +138,7 @@ const burningAfter = prepared(
     db
       .selectFrom('usage_meters')
       .select('account_id')
-      .where('is_billable', '=', 1)
+      .where('is_billable', '=', BILLABLE)
       .where('account_id', '>', cursor)
       .orderBy('account_id')
       .limit(podLimit),
@@ -148,16 +157,19 @@ async function lockFree(tx: Db, accountIds: readonly string[]): Promise<string[]
   return locked.map(({ id }) => id);
 }
 
-/** Accounts of those of these pods that are billable now. */
-export async function burningAccountsOf(db: Db, podIds: readonly string[]): Promise<string[]> {
-  if (podIds.length === 0) return [];
-  const rows = await db
+const accountsOf = prepared((db, { podIds }: Slots<{ podIds: string }>) =>
+  db
     .selectFrom('usage_meters')
     .select('account_id')
     .distinct()
-    .where('is_billable', '=', 1)
-    .where('pod_id', 'in', podIds)
-    .execute();
+    .where('is_billable', '=', BILLABLE)
+    .where(isAmong(db, 'pod_id', podIds)),
+);
+
+/** Accounts of those of these pods that are billable now. */
+export async function burningAccountsOf(db: Db, podIds: readonly string[]): Promise<string[]> {
+  if (podIds.length === 0) return [];
+  const { rows } = await accountsOf(db, { podIds: idsJson(podIds) });
   return rows.map(({ account_id: id }) => id);
 }
 

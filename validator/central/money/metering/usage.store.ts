@@ -1,7 +1,14 @@
 /** Queries on usage segments and meters. */
 import { type Selectable, sql } from 'kysely';
 import { CREATION_STATES } from '../../market/pods/pod.state.ts';
-import { insertOne, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import {
+  idsJson,
+  insertOne,
+  isAmong,
+  jsonRows,
+  prepared,
+  type Slots,
+} from '../../platform/database/prepared.ts';
 import type {
   UsageMetersTable,
   UsageSegmentsTable,
@@ -198,8 +205,15 @@ export async function raiseChangedMs(
   await changes(tx, { rows: JSON.stringify(ends) });
 }
 
+const metersOf = prepared((db, { podIds }: Slots<{ podIds: string }>) =>
+  db
+    .selectFrom('usage_meters')
+    .selectAll()
+    .where(isAmong(db, 'pod_id', podIds)),
+);
+
 /** Omits pods that never ran. */
 export async function listMeters(db: Db, podIds: readonly string[]): Promise<Meter[]> {
   if (podIds.length === 0) return [];
-  return db.selectFrom('usage_meters').selectAll().where('pod_id', 'in', podIds).execute();
+  return (await metersOf(db, { podIds: idsJson(podIds) })).rows;
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
-import { insertOne, prepared, type Slots } from './prepared.ts';
+import { insertOne, prepared, preparedWrite, type Slots } from './prepared.ts';
 import type { Database } from './tables.ts';
 
 let db: Database;
@@ -47,5 +47,31 @@ it('inserts columns by name, in any order', async () => {
   expect(rows).toEqual([
     { email_hash: "it's; drop table", granted_at: 3 },
     { email_hash: 'other', granted_at: 4 },
+  ]);
+});
+
+it('writes the given columns only, and compiles each set of columns once', async () => {
+  let compiled = 0;
+  const change = preparedWrite((handle, { of }: Slots<{ of: string }>, columns) => {
+    compiled += 1;
+    return handle.updateTable('due_work').set(columns).where('subject', '=', of);
+  });
+  const work = { kind: 'k', due_at: 1, look_at: 1, attempts: 0, last_error: null };
+  await insertOne(db, 'due_work', { ...work, subject: 'a' });
+  await insertOne(db, 'due_work', { ...work, subject: 'b' });
+  await change(db, { attempts: 1, last_error: 'x', due_at: undefined }, { of: 'a' });
+  await change(db, { attempts: 2, last_error: null }, { of: 'a' });
+  expect(compiled).toBe(1);
+  const { numAffectedRows } = await change(db, { look_at: 7 }, { of: 'a' });
+  expect([compiled, numAffectedRows]).toEqual([2, 1n]);
+  const rows = await db
+    .selectFrom('due_work')
+    .selectAll()
+    .where('kind', '=', 'k')
+    .orderBy('subject')
+    .execute();
+  expect(rows).toEqual([
+    { ...work, subject: 'a', attempts: 2, look_at: 7 },
+    { ...work, subject: 'b' },
   ]);
 });

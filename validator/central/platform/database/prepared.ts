@@ -1,53 +1,25 @@
 /**
- * Compiles a query once per engine, for queries that run with every request or rental, because Kysely needs longer to
- * build a query than SQLite needs to run it. Also passes a list of rows as one parameter, so that the same statement is
- * used for any number of rows.
+ * Queries of the central database that are compiled once. Also passes a list of rows as one parameter, so that the same
+ * statement is used for any number of rows.
  */
-import {
-  type Compilable,
-  type CompiledQuery,
-  createQueryId,
-  type Insertable,
-  type QueryResult,
-  type RawBuilder,
-  type SqlBool,
-  sql,
-} from 'kysely';
+import { type Insertable, type RawBuilder, type SqlBool, sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
+import {
+  columnsFrom,
+  prepareFor,
+  prepareWritesFor,
+  type Slots,
+  type Values,
+} from '../../../database/prepared.ts';
 import type { Db, Tables } from './tables.ts';
 
-type Value = string | number | null;
-type Values = Readonly<Record<string, Value>>;
-/** Placeholder for a value of the query. */
-type Slot = { readonly slot: string };
-/** Placeholders for all values of the query. */
-export type Slots<V extends Values> = { readonly [Name in keyof V]: RawBuilder<V[Name]> };
+export type { Slots };
 
-type Plan<Row> = { query: CompiledQuery<Row>; slots: readonly unknown[] };
+/** Compiles a query of the central database once. */
+export const prepared = prepareFor<Tables>();
 
-/**
- * Compiles the query that `build` returns, and returns a function that runs it. Only the values of its slots may vary.
- */
-export function prepared<V extends Values, Row>(
-  build: (db: Db, slots: Slots<V>) => Compilable<Row>,
-): (db: Db, values: V) => Promise<QueryResult<Row>> {
-  // Compiled queries by isPostgres.
-  const plans = new Map<boolean, Plan<Row>>();
-  return async (db, values) => {
-    const engine = isPostgres(db);
-    let plan = plans.get(engine);
-    if (plan === undefined) {
-      const query = build(db, slotsFor<V>()).compile();
-      plan = { query, slots: query.parameters };
-      plans.set(engine, plan);
-    }
-    const queryId = createQueryId();
-    // Plugins receive this query as they receive every query. No plugin of this program changes a query.
-    db.getExecutor().transformQuery(plan.query.query, queryId);
-    const parameters = plan.slots.map((slot) => filled(slot, values));
-    return db.executeQuery({ ...plan.query, queryId, parameters });
-  };
-}
+/** Compiles a query that writes whichever columns are given once for each set of columns. */
+export const preparedWrite = prepareWritesFor<Tables>();
 
 type Insert = (db: Db, values: Values) => Promise<unknown>;
 
@@ -64,25 +36,12 @@ export async function insertOne<Table extends keyof Tables & string>(
   if (insert === undefined) {
     const columns = Object.keys(row);
     insert = prepared((handle, slots: Slots<Values>) => {
-      const values = Object.fromEntries(columns.map((column) => [column, slots[column]]));
+      const values = columnsFrom(slots, columns);
       return handle.insertInto(table).values(values as Insertable<Tables[Table]>);
     });
     inserts.set(key, insert);
   }
   await insert(db, row as Values);
-}
-
-function slotsFor<V extends Values>(): Slots<V> {
-  const slots = new Proxy({}, { get: (_, slot) => sql.val({ slot }) });
-  return slots as Slots<V>;
-}
-
-function filled(parameter: unknown, values: Values): unknown {
-  return isSlot(parameter) ? values[parameter.slot] : parameter;
-}
-
-function isSlot(parameter: unknown): parameter is Slot {
-  return typeof parameter === 'object' && parameter !== null && 'slot' in parameter;
 }
 
 type ColumnType = 'text' | 'bigint';
@@ -101,9 +60,18 @@ export function idsJson(ids: readonly string[]): string {
  * rows from JSON, of which it expects a hundred.
  */
 export function isAmong(db: Db, column: string, ids: RawBuilder<string>): RawBuilder<SqlBool> {
+  return isListed(db, sql.ref(column), ids);
+}
+
+/** Like `isAmong`, for an expression. */
+export function isListed(
+  db: Db,
+  value: RawBuilder<unknown>,
+  ids: RawBuilder<string>,
+): RawBuilder<SqlBool> {
   const listed = sql`select id from ${jsonRows(db, ids, { id: 'text' })} as input`;
-  if (isPostgres(db)) return sql`${sql.ref(column)} = any(array(${listed}))`;
-  return sql`${sql.ref(column)} in (${listed})`;
+  if (isPostgres(db)) return sql`${value} = any(array(${listed}))`;
+  return sql`${value} in (${listed})`;
 }
 
 /** Returns a table expression over `json`, an array of objects with these members. */

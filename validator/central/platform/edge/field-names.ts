@@ -41,14 +41,20 @@ const MAX_COMPARED = 200;
 
 /** Runs before validation, so that a misspelt required field is not reported as missing. */
 export function refuseMisnamedFields(server: HttpServer): void {
+  /** Names by the configuration of a route, which does not change. */
+  const names = new WeakMap<object, Known>();
   server.addHook('preValidation', ({ routeOptions, body, query }, _, done) => {
     const { config, schema } = routeOptions;
     if (config.fieldNames === undefined) return done();
-    const known = {
-      ...config.fieldNames,
-      body: namesOf(fieldsOf(schema?.body), config.fieldNames.synonyms),
-      query: namesOf(fieldsOf(schema?.querystring)),
-    };
+    let known = names.get(config);
+    if (known === undefined) {
+      known = {
+        ...config.fieldNames,
+        body: namesOf(fieldsOf(schema?.body), config.fieldNames.synonyms),
+        query: namesOf(fieldsOf(schema?.querystring)),
+      };
+      names.set(config, known);
+    }
     const { fields } = known.body;
     const hasKnown = membersOf(body).some(([name]) => fields.includes(name));
     if (known.onlyWithoutKnown === true && hasKnown) return done();

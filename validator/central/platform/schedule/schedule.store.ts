@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import { notifyFrom } from '../database/notifier.ts';
-import { prepared, type Slots } from '../database/prepared.ts';
+import { idsJson, isListed, prepared, type Slots } from '../database/prepared.ts';
 import type { Db, DueWork } from '../database/tables.ts';
 
 export type DueKey = Pick<DueWork, 'kind' | 'subject'>;
@@ -47,33 +47,46 @@ export async function dueAtOf(db: Db, { kind, subject }: DueKey): Promise<number
   return row?.due_at ?? null;
 }
 
-/** Lists due rows of these kinds, the earliest first. */
-export function listDue(
-  db: Db,
-  { kinds, nowMs, limit }: { kinds: readonly string[]; nowMs: number; limit: number },
-): Promise<DueWork[]> {
-  return db
+/**
+ * The kind of a row as an expression. Rows are read in the order of their time, because most rows are of these kinds.
+ * Otherwise the engines would read all rows of each kind, and sort them.
+ */
+const KIND = sql<string>`kind || ''`;
+
+type Due = { kinds: string; nowMs: number; limit: number };
+
+const due = prepared((db, { kinds, nowMs, limit }: Slots<Due>) =>
+  db
     .selectFrom('due_work')
     .selectAll()
     .where('look_at', '<=', nowMs)
-    .where('kind', 'in', kinds)
+    .where(isListed(db, KIND, kinds))
     .orderBy('look_at')
     .orderBy('kind')
     .orderBy('subject')
-    .limit(limit)
-    .execute();
+    .limit(limit),
+);
+
+/** Lists due rows of these kinds, the earliest first. */
+export async function listDue(
+  db: Db,
+  { kinds, nowMs, limit }: { kinds: readonly string[]; nowMs: number; limit: number },
+): Promise<DueWork[]> {
+  return (await due(db, { kinds: idsJson(kinds), nowMs, limit })).rows;
 }
+
+const earliest = prepared((db, { kinds }: Slots<{ kinds: string }>) =>
+  db
+    .selectFrom('due_work')
+    .select('look_at')
+    .where(isListed(db, KIND, kinds))
+    .orderBy('look_at')
+    .limit(1),
+);
 
 /** Returns the earliest time at which a row of these kinds is to be processed; null if there is no row. */
 export async function earliestDue(db: Db, kinds: readonly string[]): Promise<number | null> {
-  const row = await db
-    .selectFrom('due_work')
-    .select('look_at')
-    .where('kind', 'in', kinds)
-    .orderBy('look_at')
-    .limit(1)
-    .executeTakeFirst();
-  return row?.look_at ?? null;
+  return (await earliest(db, { kinds: idsJson(kinds) })).rows[0]?.look_at ?? null;
 }
 
 /**
@@ -88,16 +101,24 @@ export async function tryLock(tx: Db, { kind, subject }: DueKey): Promise<boolea
   return rows[0]?.ours === true;
 }
 
-/** Removes the row if it has not changed since it was read. Returns false if the row was removed or changed. */
-export async function removeRead(tx: Db, row: DueWork): Promise<boolean> {
-  const done = await tx
+type Read = Pick<DueWork, 'kind' | 'subject' | 'due_at' | 'look_at'>;
+
+const remove = prepared((tx, row: Slots<Read>) =>
+  tx
     .deleteFrom('due_work')
     .where('kind', '=', row.kind)
     .where('subject', '=', row.subject)
     .where('due_at', '=', row.due_at)
-    .where('look_at', '=', row.look_at)
-    .executeTakeFirst();
-  return done.numDeletedRows > 0n;
+    .where('look_at', '=', row.look_at),
+);
+
+/** Removes the row if it has not changed since it was read. Returns false if the row was removed or changed. */
+export async function removeRead(
+  tx: Db,
+  { kind, subject, due_at, look_at }: DueWork,
+): Promise<boolean> {
+  const { numAffectedRows = 0n } = await remove(tx, { kind, subject, due_at, look_at });
+  return numAffectedRows > 0n;
 }
 
 /** Stores a failed attempt if the row has not changed since it was read. */
