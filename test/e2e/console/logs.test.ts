@@ -260,7 +260,9 @@ describe('logs of several pods', () => {
     expect(page.url()).toContain(`pods=${podIds.join('%2C')}`);
     await page.getByLabel('Arrange').selectOption('Together, by time');
     await page.getByText('two: Connected.').waitFor();
-    expect(await page.getByText(`line ${last}`, { exact: true }).count()).toBe(2);
+    const lines = page.getByText(`line ${last}`, { exact: true });
+    await lines.nth(1).waitFor();
+    expect(await lines.count()).toBe(2);
     await page.getByRole('button', { name: 'Remove one' }).click();
     await expect.poll(() => page.getByText(`line ${last}`, { exact: true }).count()).toBe(1);
     expect(page.problems).toEqual([]);

@@ -10,6 +10,7 @@ import {
   notSent,
   unreachable,
 } from './failure.ts';
+import { refusalOf } from './pod-socket.ts';
 
 it('reads problem details', () => {
   const failure = failureFrom(
@@ -80,6 +81,7 @@ it.each<readonly [string, ApiFailure, boolean]>([
   ),
   ['400 while the pod starts', failureFrom(400, { code: 'pod_state_conflict' }, null), true],
   ['a form that was not sent', notSent('Choose a template.'), false],
+  ['a refused connection', refusalOf({ code: 4_403, reason: 'forbidden' }) ?? failed(500), true],
 ])('%s may pass: %j', (_, failure, expected) => expect(mayPass(failure)).toBe(expected));
 
 it('an address names nothing if the server has no such object, or rejects the id', () => {

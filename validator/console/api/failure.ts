@@ -17,6 +17,8 @@ export type FailureFacts = {
   details?: Readonly<Record<string, unknown>>;
   /** Token of the session that the server rejected; absent if the request had no session. */
   rejectedToken?: string;
+  /** The server closed a connection that the page opens again only when its reader asks. */
+  isConnection?: true;
 };
 
 export const UNREACHABLE = 'unreachable';
@@ -119,9 +121,13 @@ export function isRepeated(count: number, error: unknown): boolean {
 /** Statuses of refusals that end by themselves: a timeout, a conflict with the present state, a limit. */
 const PASSING: ReadonlySet<number> = new Set([408, 409, 425, 429]);
 
-/** True if the same request can succeed later, without a change by the reader. */
+/**
+ * True if the same request can succeed later without a change by the reader. A closed connection is always tried again
+ * at the reader's request: the page has no other way to open it.
+ */
 export function mayPass(failure: ApiFailure): boolean {
-  const { status, code } = failure.facts;
+  const { status, code, isConnection = false } = failure.facts;
+  if (isConnection) return true;
   if (status === 0) return !isNotSent(failure);
   return status < 400 || status >= 500 || PASSING.has(status) || code === 'pod_state_conflict';
 }

@@ -49,5 +49,6 @@ export function refusalOf({ code, reason }: { code: number; reason: string }): A
     hint: HINTS[status] ?? 'Try again.',
     requestId: null,
     problems: [],
+    isConnection: true,
   });
 }
