@@ -17,7 +17,7 @@ export type FailureFacts = {
   details?: Readonly<Record<string, unknown>>;
   /** Token of the session that the server rejected; absent if the request had no session. */
   rejectedToken?: string;
-  /** The server closed a connection that the page opens again only when its reader asks. */
+  /** The server closed a connection that the page opens again only at its reader's request. */
   isConnection?: true;
 };
 
