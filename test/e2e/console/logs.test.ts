@@ -114,6 +114,9 @@ describe('a log', () => {
     await view(page).focus();
     await page.keyboard.press('Home');
     await needle.waitFor({ state: 'detached' });
+    // The browser scrolls in steps, and would continue after the jump.
+    const position = "document.querySelector('.log-view').scrollTop";
+    await expect.poll(() => page.evaluate(position)).toBe(0);
     await page.getByLabel('Search').press('Enter');
     await needle.waitFor();
     await page.getByText('1 of 1 line').waitFor();
