@@ -4,7 +4,6 @@
  */
 import type { ContainerState, EngineEvent } from '../containers/engine/engine.ts';
 import { messageOfRecorded } from './backoff.ts';
-import { KILLED_EXIT_CODE } from './plan-facts.ts';
 import type { PodRow } from './pod.store.ts';
 import type { PodPatch, PodRecords } from './pod-records.ts';
 import { lastExitOf } from './pod-row.ts';
@@ -32,12 +31,13 @@ export function createOomEvents(records: Pick<PodRecords, 'get' | 'change'>) {
         row.container_id === containerId ? afterLateOom(row, timeMs) : null,
       );
     },
-    /** Sets the flag of a container that exited out of memory and whose state lacks it. */
+    /**
+     * Sets the flag of a container that failed out of memory and whose state lacks it. As with the engine's own flag, the
+     * exit code does not matter: the kernel may have killed a child of the process that then exited.
+     */
     complete(container: ContainerState): ContainerState {
       const { id, exitCode, finishedMs, oomKilled } = container;
-      if (oomKilled || exitCode !== KILLED_EXIT_CODE || !explains(lastMs.get(id), finishedMs)) {
-        return container;
-      }
+      if (oomKilled || exitCode === 0 || !explains(lastMs.get(id), finishedMs)) return container;
       return { ...container, oomKilled: true };
     },
   };
@@ -50,8 +50,7 @@ function explains(eventMs: number | undefined, finishedMs: number): boolean {
 /** Null if the event does not explain the recorded exit. */
 function afterLateOom(row: PodRow, eventMs: number): PodPatch | null {
   const exit = lastExitOf(row);
-  const isUnexplained = exit?.reason === 'ExitedNonZero' && exit.exit_code === KILLED_EXIT_CODE;
-  if (!isUnexplained || !explains(eventMs, exit.finished_ms)) return null;
+  if (exit?.reason !== 'ExitedNonZero' || !explains(eventMs, exit.finished_ms)) return null;
   const known = { ...exit, oom_killed: true, reason: 'OOMKilled' as const };
   const patch = { last_exit_json: JSON.stringify(known) };
   // The row's reason describes the exit until the container runs again.

@@ -41,7 +41,7 @@ export type ExitCause = 'itself' | 'host_reboot' | 'engine_restart';
 /** Longest backoff. A retry further in the future means that the host's clock was set back. */
 export const LONGEST_BACKOFF_MS = 5 * 60_000;
 /** Exit code of a container whose process was killed. */
-export const KILLED_EXIT_CODE = 137;
+const KILLED_EXIT_CODE = 137;
 /**
  * Wait for the report of an out-of-memory kill after an exit. An engine without load reports it about 10 ms before the
  * exit.

@@ -256,33 +256,39 @@ it.each<[number, boolean, string]>([
   });
 });
 
-it('explains an exit by an out-of-memory kill that the engine reports later', async () => {
-  const { container_id } = await putAndSettle();
-  const id = container_id ?? '';
-  engine.exit(id, 137, false);
-  await pass(EXIT_RECORDED_MS);
-  expect(agent.pods.get(ID)).toMatchObject({ reason: 'ExitedNonZero' });
-  engine.reportOom(id);
-  await settle();
-  const last_exit = { exit_code: 137, oom_killed: true, reason: 'OOMKilled' };
-  const message = 'The pod ran out of its memory (exit code 137)';
-  const explained = { phase: 'backoff', reason: 'OOMKilled', message, last_exit };
-  expect(agent.pods.get(ID)).toMatchObject(explained);
-  await pass(1_000);
-  expect(agent.pods.get(ID)).toMatchObject({ phase: 'running', reason: null, last_exit });
-});
+it.each([
+  ['of the process', 137],
+  ['of its child', 9],
+])(
+  'explains an exit by an out-of-memory kill %s that the engine reports later',
+  async (_, exit_code) => {
+    const { container_id } = await putAndSettle();
+    const id = container_id ?? '';
+    engine.exit(id, exit_code, false);
+    await pass(EXIT_RECORDED_MS);
+    expect(agent.pods.get(ID)).toMatchObject({ reason: 'ExitedNonZero' });
+    engine.reportOom(id);
+    await settle();
+    const last_exit = { exit_code, oom_killed: true, reason: 'OOMKilled' };
+    const message = `The pod ran out of its memory (exit code ${exit_code})`;
+    const explained = { phase: 'backoff', reason: 'OOMKilled', message, last_exit };
+    expect(agent.pods.get(ID)).toMatchObject(explained);
+    await pass(1_000);
+    expect(agent.pods.get(ID)).toMatchObject({ phase: 'running', reason: null, last_exit });
+  },
+);
 
 it.each([
-  ['another exit code', 3, 0],
-  ['an earlier kill', 137, LATE_OOM_MS + 1_000],
-])('does not explain %s by an out-of-memory kill', async (_, exitCode, afterMs) => {
+  ['an exit with status 0', 0, 0, 'ExitedZero'],
+  ['an exit long after a kill', 137, LATE_OOM_MS + 1_000, 'ExitedNonZero'],
+])('does not explain %s by an out-of-memory kill', async (_, exitCode, afterMs, reason) => {
   const { container_id } = await putAndSettle();
   const id = container_id ?? '';
   engine.reportOom(id);
   await pass(afterMs);
   engine.exit(id, exitCode, false);
   await pass(EXIT_RECORDED_MS);
-  const last_exit = { exit_code: exitCode, oom_killed: false, reason: 'ExitedNonZero' };
+  const last_exit = { exit_code: exitCode, oom_killed: false, reason };
   expect(agent.pods.get(ID)).toMatchObject({ phase: 'backoff', last_exit });
 });
 
