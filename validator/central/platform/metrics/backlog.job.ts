@@ -6,11 +6,11 @@ import { type Family, type Sample, unlabelled } from '#shared/telemetry/family.t
 import type { Db } from '../database/tables.ts';
 import {
   type Counted,
+  type CountedExecutors,
   countExecutors,
   countMails,
   countPods,
   countRepositories,
-  countSlots,
   dueWorkWaiting,
   mailsWaiting,
   syncTurnsWaiting,
@@ -24,8 +24,7 @@ export type Backlog = {
   /** Time of the count on the monotonic clock. */
   atMs: number;
   pods: readonly Counted[];
-  executors: readonly Counted[];
-  slots: { total: number; free: number };
+  executors: readonly CountedExecutors[];
   mails: readonly Counted[];
   /** Due work by kind. */
   waiting: readonly (Waiting & { kind: string })[];
@@ -60,7 +59,6 @@ export async function readBacklog(
     atMs: clock.monotonicMs(),
     pods: await countPods(db),
     executors: await countExecutors(db),
-    slots: await countSlots(db),
     mails: await countMails(db),
     waiting: [
       { kind: 'pod_sync', ...(await syncTurnsWaiting(db, nowMs)) },
@@ -94,15 +92,17 @@ type Row = readonly [string, string, Family['labels'], (now: Backlog) => Sample[
 const byState = (counted: Backlog['pods']): Sample[] =>
   counted.map(({ state, count }) => ({ labels: { state }, value: count }));
 
+const verifiedIn = ({ executors }: Backlog) => executors.find(({ state }) => state === 'verified');
+
 const ROWS: readonly Row[] = [
   ['pods', 'Pods that have not ended, by state.', ['state'], ({ pods }) => byState(pods)],
   ['executors', 'Nodes by state.', ['state'], ({ executors }) => byState(executors)],
-  ['gpus', 'GPUs of verified nodes.', [], ({ slots }) => unlabelled(slots.total)],
+  ['gpus', 'GPUs of verified nodes.', [], (now) => unlabelled(verifiedIn(now)?.gpus ?? 0)],
   [
     'gpus_free',
     'GPUs of verified nodes that are not assigned to a pod.',
     [],
-    ({ slots }) => unlabelled(slots.free),
+    (now) => unlabelled(verifiedIn(now)?.free ?? 0),
   ],
   ['mails', 'Mails in the database, by state.', ['state'], ({ mails }) => byState(mails)],
   [
