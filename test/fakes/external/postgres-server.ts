@@ -31,7 +31,6 @@ const SETTINGS = [
   'full_page_writes=off',
   'max_connections=200',
   'shared_buffers=64MB',
-  'autovacuum=off',
 ];
 
 export type Owner = { uid: number; gid: number };
@@ -53,8 +52,8 @@ export type PostgresServer = {
 };
 
 /**
- * Starts a server; resolves when it answers. With `keepsCommits`, a committed transaction survives `kill`; without, the
- * server is faster. With `primary`, the folder of another server, it is a standby that copies this server. With `tls`,
+ * Starts a server; resolves when it answers. With `keepsCommits`, a committed transaction survives `kill`, and tables are
+ * vacuumed and analysed, as long runs need it; without, the server is faster. With `primary`, the folder of another server, it is a standby that copies this server. With `tls`,
  * it also listens on 127.0.0.1.
  */
 export async function startPostgresServer({
@@ -77,6 +76,7 @@ export async function startPostgresServer({
     const settings = [
       ...SETTINGS,
       `synchronous_commit=${keepsCommits ? 'on' : 'off'}`,
+      `autovacuum=${keepsCommits ? 'on' : 'off'}`,
       `unix_socket_directories=${folder}`,
       ...(tls === undefined ? [] : tlsSettings(folder, tls)),
     ];
