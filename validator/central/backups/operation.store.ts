@@ -86,11 +86,12 @@ const withAny = prepared((db, { ids }: Slots<{ ids: string }>) => {
     ] as const;
   });
   if (first === undefined) throw new Error('there are no kinds of operations');
-  return others.reduce((all, each) => all.union(each), first);
+  return others.reduce((all, each) => all.unionAll(each), first);
 });
 
 /**
- * Returns the nodes that have open or abandoned operations. Most nodes have none. Queried in every pass of the sync.
+ * Returns the nodes that have open or abandoned operations, a node with several of them more than once. Most nodes have
+ * none. Queried in every pass of the sync.
  */
 export async function nodesWithOperations(
   db: Db,
