@@ -1,5 +1,6 @@
 /** Queries of accepted specs and GPU claims of executors. */
-import { columnsFrom, prepared, type Slots } from '../store/prepared.ts';
+import { sql } from 'kysely';
+import { columnsFrom, idsJson, isListed, prepared, type Slots } from '../store/prepared.ts';
 import type { AcceptedSpecsTable, GpuClaimRow, StoreDb } from '../store/tables.ts';
 
 /** An executor with the UUIDs of its cards and the key of its agent. */
@@ -65,15 +66,18 @@ export async function accept(db: StoreDb, accepted: Accepted): Promise<void> {
   await store(db, { executor_id: executorId, listed, spec, gpu_uuids_json });
 }
 
+const onCards = prepared((db, { uuids }: Slots<{ uuids: string }>) =>
+  db
+    .selectFrom('gpu_claims')
+    .selectAll()
+    .where(isListed(db, sql.ref('uuid'), uuids))
+    .orderBy('uuid'),
+);
+
 /** Claims of all executors on these cards. */
 export async function claimsOn(db: StoreDb, uuids: readonly string[]): Promise<GpuClaimRow[]> {
   if (uuids.length === 0) return [];
-  return db
-    .selectFrom('gpu_claims')
-    .selectAll()
-    .where('uuid', 'in', [...uuids])
-    .orderBy('uuid')
-    .execute();
+  return (await onCards(db, { uuids: idsJson(uuids) })).rows;
 }
 
 const claimCard = prepared((db, claim: Slots<Omit<GpuClaimRow, 'first_ms'>>) => {

@@ -1,6 +1,7 @@
 /**
  * Compiles a query once per engine, for queries that run with every request, rental or check, because Kysely needs longer
- * to build a query than SQLite needs to run it.
+ * to build a query than SQLite needs to run it. Passes a list of ids as one parameter, so that the same statement is
+ * used for any number of ids.
  */
 import {
   type Compilable,
@@ -9,6 +10,7 @@ import {
   type Kysely,
   type QueryResult,
   type RawBuilder,
+  type SqlBool,
   sql,
   type Transaction,
 } from 'kysely';
@@ -21,7 +23,11 @@ type Slot = { readonly slot: string };
 /** Placeholders for all values of the query. */
 export type Slots<V extends Values> = { readonly [Name in keyof V]: RawBuilder<V[Name]> };
 
-type Plan<Row> = { query: CompiledQuery<Row>; slots: readonly unknown[] };
+type Plan<Row> = {
+  query: CompiledQuery<Row>;
+  /** For each parameter the name of its slot, or null for a constant. */
+  slots: readonly (string | null)[];
+};
 type Handle<Tables> = Kysely<Tables> | Transaction<Tables>;
 
 /** Returns the function `prepared` for the databases with these tables. */
@@ -39,44 +45,48 @@ export function prepareFor<Tables>() {
       let plan = plans.get(engine);
       if (plan === undefined) {
         const query = build(db, slotsFor<V>()).compile();
-        plan = { query, slots: query.parameters };
+        plan = { query, slots: query.parameters.map(slotOf) };
         plans.set(engine, plan);
       }
+      const { query, sql: text, parameters: constants } = plan.query;
       const queryId = createQueryId();
+      const executor = db.getExecutor();
       // Plugins receive this query as they receive every query. No plugin of this program changes a query.
-      db.getExecutor().transformQuery(plan.query.query, queryId);
-      const parameters = plan.slots.map((slot) => filled(slot, values));
-      return db.executeQuery({ ...plan.query, queryId, parameters });
+      executor.transformQuery(query, queryId);
+      const parameters = plan.slots.map((slot, at) =>
+        slot === null ? constants[at] : values[slot],
+      );
+      return executor.executeQuery<Row>({ query, queryId, sql: text, parameters });
     };
   };
 }
 
-/** Columns to write. Undefined columns are not written. */
-type Columns = Readonly<Record<string, Value | undefined>>;
-/** Placeholders of the columns. Kysely does not check their types, so the caller does. */
-type ColumnSlots = Readonly<Record<string, RawBuilder<never>>>;
+/** Optional values of a query. Undefined ones count as not given. */
+type Given = Readonly<Record<string, Value | undefined>>;
+/** Placeholders of the given values. Kysely does not check their types, so the caller does. */
+type GivenSlots = Readonly<Record<string, RawBuilder<never>>>;
 
 /**
- * Returns the function `preparedWrite` for the databases with these tables: like `prepared`, for queries that write
- * whichever columns are given. Each set of columns is compiled once; the number of call sites limits it.
+ * Returns the function `preparedEach` for the databases with these tables: like `prepared`, for queries that write or
+ * compare whichever columns are given. Each set of given values is compiled once; the number of call sites limits it.
  */
-export function prepareWritesFor<Tables>() {
-  return function preparedWrite<V extends Values, Row>(
-    build: (db: Handle<Tables>, slots: Slots<V>, columns: ColumnSlots) => Compilable<Row>,
+export function prepareEachFor<Tables>() {
+  return function preparedEach<V extends Values, Row>(
+    build: (db: Handle<Tables>, slots: Slots<V>, given: GivenSlots) => Compilable<Row>,
   ) {
     const prepared = prepareFor<Tables>();
     const queries = new Map<string, ReturnType<typeof prepared<Values, Row>>>();
-    return (db: Handle<Tables>, columns: Columns, values: V): Promise<QueryResult<Row>> => {
-      const names = Object.keys(columns).filter((name) => columns[name] !== undefined);
+    return (db: Handle<Tables>, given: Given, values: V): Promise<QueryResult<Row>> => {
+      const names = Object.keys(given).filter((name) => given[name] !== undefined);
       const key = names.join(' ');
       let query = queries.get(key);
       if (query === undefined) {
         query = prepared<Values, Row>((handle, slots) =>
-          build(handle, slots as Slots<V>, columnsFrom(slots, names) as ColumnSlots),
+          build(handle, slots as Slots<V>, columnsFrom(slots, names) as GivenSlots),
         );
         queries.set(key, query);
       }
-      return query(db, { ...(columns as Values), ...values });
+      return query(db, { ...(given as Values), ...values });
     };
   };
 }
@@ -90,13 +100,33 @@ export function columnsFrom<V extends Values, Name extends keyof V & string>(
   return columns as { [Column in Name]: RawBuilder<V[Column]> };
 }
 
+/** Returns the ids as a JSON array, for `isListed`. */
+export function idsJson(ids: readonly string[]): string {
+  return JSON.stringify(ids);
+}
+
+/**
+ * Returns the condition that a value is among the ids of `idsJson`. PostgreSQL reads the rows from an index even if it
+ * has no statistics of the table, because it assumes that the array is short. It scans the whole table for a join with
+ * rows from JSON, of which it expects a hundred.
+ */
+export function isListed(
+  db: Pick<Kysely<unknown>, 'getExecutor'>,
+  value: RawBuilder<unknown>,
+  ids: RawBuilder<string>,
+): RawBuilder<SqlBool> {
+  return isPostgres(db)
+    ? sql`${value} = any(array(select jsonb_array_elements_text(cast(${ids} as jsonb))))`
+    : sql`${value} in (select value from json_each(${ids}))`;
+}
+
 function slotsFor<V extends Values>(): Slots<V> {
   const slots = new Proxy({}, { get: (_, slot) => sql.val({ slot }) });
   return slots as Slots<V>;
 }
 
-function filled(parameter: unknown, values: Values): unknown {
-  return isSlot(parameter) ? values[parameter.slot] : parameter;
+function slotOf(parameter: unknown): string | null {
+  return isSlot(parameter) ? parameter.slot : null;
 }
 
 function isSlot(parameter: unknown): parameter is Slot {

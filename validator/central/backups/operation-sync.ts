@@ -138,7 +138,7 @@ export function createOperationSync(deps: {
   }
 
   async function failSilent(executorId: string): Promise<void> {
-    if (trust.isSuspect()) return;
+    if (trust.isSuspect() || (await withOperations(executorId)).length === 0) return;
     for (const operation of await listOpenOn(db, executorId)) {
       const pod = await findAnyPod(db, operation.pod_id);
       if (isSilent(operation, pod, watched())) {

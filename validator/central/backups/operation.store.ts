@@ -86,11 +86,12 @@ const withAny = prepared((db, { ids }: Slots<{ ids: string }>) => {
     ] as const;
   });
   if (first === undefined) throw new Error('there are no kinds of operations');
-  return others.reduce((all, each) => all.union(each), first);
+  return others.reduce((all, each) => all.unionAll(each), first);
 });
 
 /**
- * Returns the nodes that have open or abandoned operations. Most nodes have none. Queried in every pass of the sync.
+ * Returns the nodes that have open or abandoned operations, a node with several of them more than once. Most nodes have
+ * none. Queried in every pass of the sync.
  */
 export async function nodesWithOperations(
   db: Db,
@@ -117,10 +118,14 @@ export async function listOpenOn(db: Db, executorId: string): Promise<Operation[
   ];
 }
 
+const openOn = (kind: 'backup' | 'restore') =>
+  prepared((db, { podId }: Slots<{ podId: string }>) => open(db, kind).where('pod_id', '=', podId));
+const OPEN_ON_POD = { backup: openOn('backup'), restore: openOn('restore') };
+
 /** Returns the open backup or restore of a pod. */
 export async function findOpenOf(db: Db, podId: string): Promise<Operation | undefined> {
   for (const kind of ['backup', 'restore'] as const) {
-    const row = await open(db, kind).where('pod_id', '=', podId).executeTakeFirst();
+    const [row] = (await OPEN_ON_POD[kind](db, { podId })).rows;
     if (row !== undefined) return withKind(kind, row);
   }
   return undefined;
@@ -135,16 +140,18 @@ export async function hasOpenDrill(db: Db, executorId: string): Promise<boolean>
   return found !== undefined;
 }
 
-/** Returns true if a restore that was requested with the pod's rental is open. */
-export async function hasOpenStartupRestore(db: Db, podId: string): Promise<boolean> {
-  const found = await db
+const startupRestore = prepared((db, { podId }: Slots<{ podId: string }>) =>
+  db
     .selectFrom('restore_logs')
     .select('id')
     .where('pod_id', '=', podId)
     .where('completed_at', 'is', null)
-    .where('occasion', '=', 'STARTUP')
-    .executeTakeFirst();
-  return found !== undefined;
+    .where('occasion', '=', 'STARTUP'),
+);
+
+/** Returns true if a restore that was requested with the pod's rental is open. */
+export async function hasOpenStartupRestore(db: Db, podId: string): Promise<boolean> {
+  return (await startupRestore(db, { podId })).rows.length > 0;
 }
 
 /** Returns true if an open operation uses the repository. */

@@ -1,4 +1,5 @@
 /** Queries of backup_configs, the schedules of backups and drills. */
+import { prepared, type Slots } from '../platform/database/prepared.ts';
 import type { BackupConfig, BackupLog, Db } from '../platform/database/tables.ts';
 
 /** Stores the schedule of a pod, replacing the previous one. */
@@ -16,9 +17,13 @@ export function findConfig(db: Db, id: string): Promise<BackupConfig | undefined
   return db.selectFrom('backup_configs').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
+const configOf = prepared((db, { podId }: Slots<{ podId: string }>) =>
+  db.selectFrom('backup_configs').selectAll().where('pod_id', '=', podId),
+);
+
 /** Returns the schedule of a pod, active or not. */
-export function findConfigOf(db: Db, podId: string): Promise<BackupConfig | undefined> {
-  return db.selectFrom('backup_configs').selectAll().where('pod_id', '=', podId).executeTakeFirst();
+export async function findConfigOf(db: Db, podId: string): Promise<BackupConfig | undefined> {
+  return (await configOf(db, { podId })).rows[0];
 }
 
 /** Returns an account's active schedules of pods that have not ended, oldest first. */

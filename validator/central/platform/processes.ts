@@ -8,6 +8,7 @@ import { messageOf } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { type Loop, startLoop } from '#shared/runtime/loop.ts';
 import { isDiskFull } from '#shared/runtime/sqlite.ts';
+import { prepared, type Slots } from './database/prepared.ts';
 import type { Database, Db } from './database/tables.ts';
 
 const BEAT_INTERVAL_MS = 2_000;
@@ -113,13 +114,13 @@ async function storeHeartbeat(db: Db, bootId: string, nowMs: number): Promise<vo
     .execute();
 }
 
+const aliveSince = prepared((db, { sinceMs }: Slots<{ sinceMs: number }>) =>
+  db.selectFrom('central_processes').select('boot_id').where('beat_at', '>', sinceMs),
+);
+
 /** Lists the processes with a heartbeat after `sinceMs`. */
 async function listAliveSince(db: Db, sinceMs: number): Promise<string[]> {
-  const rows = await db
-    .selectFrom('central_processes')
-    .select('boot_id')
-    .where('beat_at', '>', sinceMs)
-    .execute();
+  const { rows } = await aliveSince(db, { sinceMs });
   return rows.map((row) => row.boot_id);
 }
 

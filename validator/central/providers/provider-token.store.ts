@@ -53,6 +53,16 @@ export function deleteProviderToken(
     .executeTakeFirst();
 }
 
+type Touch = { id: string; nowMs: number; staleMs: number };
+
+const touch = prepared((db, { id, nowMs, staleMs }: Slots<Touch>) =>
+  db
+    .updateTable('provider_tokens')
+    .set({ last_used_at: nowMs })
+    .where('id', '=', id)
+    .where((eb) => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<=', staleMs)])),
+);
+
 /** Records a use at `nowMs` unless a use after `staleMs` is already recorded. */
 export async function touchProviderToken(
   db: Db,
@@ -60,10 +70,5 @@ export async function touchProviderToken(
   nowMs: number,
   staleMs: number,
 ): Promise<void> {
-  await db
-    .updateTable('provider_tokens')
-    .set({ last_used_at: nowMs })
-    .where('id', '=', id)
-    .where((eb) => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<=', staleMs)]))
-    .execute();
+  await touch(db, { id, nowMs, staleMs });
 }

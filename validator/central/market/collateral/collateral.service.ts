@@ -6,6 +6,7 @@ import {
   insertDeposits,
   isKnownSubject,
   listFeedSubjects,
+  updateDepositFlag,
   updateDepositFlags,
 } from './collateral.store.ts';
 
@@ -61,5 +62,5 @@ export async function removeDeposit(db: Database, subject: string): Promise<bool
 
 /** Derives the flag of a new node. The node may have been added while deposits changed. */
 export async function recheckDeposit(tx: Db, executorId: string): Promise<void> {
-  await updateDepositFlags(tx, [executorId]);
+  await updateDepositFlag(tx, executorId);
 }

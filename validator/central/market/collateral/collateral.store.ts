@@ -89,6 +89,19 @@ export async function updateDepositFlags(db: Db, subjects: readonly string[]): P
   }
 }
 
+const updateFlag = prepared((db, { executorId }: Slots<{ executorId: string }>) =>
+  db
+    .updateTable('executors')
+    .set({ collateral_deposited: DEPOSITED })
+    .where('id', '=', executorId)
+    .where('collateral_deposited', '<>', DEPOSITED),
+);
+
+/** Sets the flag of one executor, if the flag is wrong. Runs with every verdict. */
+export async function updateDepositFlag(db: Db, executorId: string): Promise<void> {
+  await updateFlag(db, { executorId });
+}
+
 /** Returns true if there is an executor with this id that is not removed, or a provider with this hotkey. */
 export async function isKnownSubject(db: Db, subject: string): Promise<boolean> {
   const found = await db

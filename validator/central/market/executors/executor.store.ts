@@ -3,10 +3,10 @@
 import { type SqlBool, sql, type Updateable } from 'kysely';
 import {
   idsJson,
-  isAmong,
+  isAmongJoined,
   jsonRows,
   prepared,
-  preparedWrite,
+  preparedEach,
   type Slots,
 } from '../../platform/database/prepared.ts';
 import type { ExecutorsTable } from '../../platform/database/tables/executors.ts';
@@ -22,7 +22,7 @@ export type ExecutorEntry = Executor & {
 
 /**
  * The state of removed executors as a literal: with a parameter, databases do not use the index on the addresses of all
- * other executors.
+ * other executors, and SQLite prepares the statement again for each run to compare the parameter with that index.
  */
 const REMOVED = sql.lit<Executor['state']>('removed');
 
@@ -197,9 +197,9 @@ const storeSeen = prepared((db, { given, ids }: Slots<{ given: string; ids: stri
     .updateTable('executors')
     .from(jsonRows(db, given, { id: 'text', seen_at: 'bigint' }).as('seen'))
     .set({ last_seen_at: sql<number>`seen.seen_at` })
-    .where(isAmong(db, 'executors.id', ids))
+    .where(isAmongJoined(db, 'executors.id', ids))
     .whereRef('executors.id', '=', 'seen.id')
-    .where('state', '<>', 'removed')
+    .where('state', '<>', REMOVED)
     .where(
       sql<SqlBool>`coalesce(executors.last_seen_at, 0) <= seen.seen_at - ${sql.lit(SEEN_RESOLUTION_MS)}`,
     ),
@@ -220,12 +220,8 @@ export async function storeSeenExecutors(tx: Db, seen: readonly SeenExecutor[]):
   });
 }
 
-const change = preparedWrite((db, { targetId }: Slots<{ targetId: string }>, columns) =>
-  db
-    .updateTable('executors')
-    .set(columns)
-    .where('id', '=', targetId)
-    .where('state', '<>', 'removed'),
+const change = preparedEach((db, { targetId }: Slots<{ targetId: string }>, columns) =>
+  db.updateTable('executors').set(columns).where('id', '=', targetId).where('state', '<>', REMOVED),
 );
 
 /** Changes an executor that is not removed. Returns false if there is none. */

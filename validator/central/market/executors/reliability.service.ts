@@ -1,8 +1,8 @@
 /** Counts events of a node per day, and renews its score with every report of a validator. */
 import type { HealthReport } from '#shared/api/central/validator-routes.ts';
-import type { Db } from '../../platform/database/tables.ts';
+import type { Db, Executor } from '../../platform/database/tables.ts';
 import type { ReliabilityResponse } from './executor.schemas.ts';
-import { type ExecutorEntry, updateExecutor } from './executor.store.ts';
+import type { ExecutorEntry } from './executor.store.ts';
 import {
   DAY_MS,
   dayOf,
@@ -19,6 +19,11 @@ const MINUTE_MS = 60_000;
 /** Events of pods that affect the score of their node. */
 export type PodOutcome = 'launches_succeeded' | 'launches_failed' | 'interruptions';
 
+/** Columns of an executor that change with reports of validators. */
+export type ObservedColumns = Partial<
+  Pick<Executor, 'observed_at' | 'reliability_permille' | 'reachable_since'>
+>;
+
 /** Counts an event. Must run in the transaction of the event. The next report renews the score. */
 export async function countOutcome(
   tx: Db,
@@ -29,26 +34,29 @@ export async function countOutcome(
   await addCounts(tx, { executor_id: executorId, day: dayOf(nowMs) }, { [outcome]: 1 });
 }
 
-/** Counts the time since the last report and renews the score. The caller has locked the executor's row. */
+/**
+ * Counts the time since the last report, and returns the columns of the executor's row to write with the renewed score.
+ * The caller has locked the row.
+ */
 export async function observeReport(
   tx: Db,
   node: ExecutorEntry,
   report: HealthReport,
   nowMs: number,
-): Promise<void> {
+): Promise<ObservedColumns> {
   const reachable = isReachable(report);
-  if (reachable === null) return;
+  if (reachable === null) return {};
   const today = dayOf(nowMs);
   const counts = observedSince(node, reachable, nowMs);
   if (counts !== null) await addCounts(tx, { executor_id: node.id, day: today }, counts);
   const score = reliabilityPermille(await sumsAfter(tx, node.id, today - WINDOW_DAYS));
   const reachableSince = reachable ? (node.reachable_since ?? nowMs) : null;
-  await updateExecutor(tx, node.id, {
+  return {
     observed_at: nowMs,
     // Unchanged columns are left out, because writing them would renew the node's revision.
     ...(score === node.reliability_permille ? {} : { reliability_permille: score }),
     ...(reachableSince === node.reachable_since ? {} : { reachable_since: reachableSince }),
-  });
+  };
 }
 
 /** Returns the score with the figures from which it is computed. */

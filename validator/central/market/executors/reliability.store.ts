@@ -1,27 +1,32 @@
 /** All queries on node_days: at most 31 rows per node. */
-import { type RawBuilder, sql } from 'kysely';
-import { prepared, type Slots } from '../../platform/database/prepared.ts';
+import { sql } from 'kysely';
+import { prepared, preparedEach, type Slots } from '../../platform/database/prepared.ts';
 import type { NodeDaysTable } from '../../platform/database/tables/executors.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { NO_COUNTS, type NodeCounts } from './reliability.plan.ts';
 
-/** Adds the counts to the row of the day. */
-export async function addCounts(
-  tx: Db,
-  { executor_id, day }: Pick<NodeDaysTable, 'executor_id' | 'day'>,
-  counts: Partial<NodeCounts>,
-): Promise<void> {
-  const sums = Object.entries(counts).map(([name, count]): [string, RawBuilder<number>] => [
+type Day = Pick<NodeDaysTable, 'executor_id' | 'day'>;
+
+const add = preparedEach((db, { executor_id, day }: Slots<Day>, counts) => {
+  const sums = Object.entries(counts).map(([name, count]) => [
     name,
     sql<number>`${sql.ref(`node_days.${name}`)} + ${count}`,
   ]);
-  await tx
+  return db
     .insertInto('node_days')
     .values({ executor_id, day, ...NO_COUNTS, ...counts })
     .onConflict((conflict) =>
       conflict.columns(['executor_id', 'day']).doUpdateSet(Object.fromEntries(sums)),
-    )
-    .execute();
+    );
+});
+
+/** Adds the counts to the row of the day. */
+export async function addCounts(
+  tx: Db,
+  { executor_id, day }: Day,
+  counts: Partial<NodeCounts>,
+): Promise<void> {
+  await add(tx, counts, { executor_id, day });
 }
 
 const sumOf = (column: keyof NodeCounts) =>

@@ -4,6 +4,7 @@ import { isPostgres } from '../../../database/engine.ts';
 import {
   idsJson,
   isAmong,
+  isAmongJoined,
   jsonRows,
   prepared,
   type Slots,
@@ -140,7 +141,11 @@ export async function releaseCollections(tx: Db, outcomes: readonly Outcome[]): 
       shift: sql<number | null>`outcome.shift`,
     })
     .where(
-      isAmong(tx, 'metric_collections.executor_id', sql`${idsJson(given.map(({ id }) => id))}`),
+      isAmongJoined(
+        tx,
+        'metric_collections.executor_id',
+        sql`${idsJson(given.map(({ id }) => id))}`,
+      ),
     )
     .whereRef('metric_collections.executor_id', '=', 'outcome.id')
     .whereRef('metric_collections.due_at', '=', 'outcome.claimed')

@@ -5,8 +5,10 @@ import {
   idsJson,
   insertOne,
   isAmong,
+  isAmongJoined,
   jsonRows,
   prepared,
+  preparedEach,
   type Slots,
 } from '../../platform/database/prepared.ts';
 import { sealed } from '../../platform/database/sealed-columns.ts';
@@ -190,7 +192,7 @@ const storeSeen = prepared((db, { given, ids }: Slots<{ given: string; ids: stri
       seen_at: sql<number>`seen.seen_at`,
       healthy_at: sql<number>`coalesce(seen.healthy_at, pods.healthy_at)`,
     })
-    .where(isAmong(db, 'pods.id', ids))
+    .where(isAmongJoined(db, 'pods.id', ids))
     .whereRef('pods.id', '=', 'seen.id')
     .whereRef('pods.state', '=', 'seen.state')
     .where('pods.ended_at', 'is', null),
@@ -237,6 +239,16 @@ export async function movePod(
   return true;
 }
 
+const update = preparedEach(
+  (db, { targetId, states }: Slots<{ targetId: string; states: string }>, columns) =>
+    db
+      .updateTable('pods')
+      .set(columns)
+      .where('id', '=', targetId)
+      .where(isAmong(db, 'state', states))
+      .where('ended_at', 'is', null),
+);
+
 async function updateIn(
   db: Db,
   id: string,
@@ -244,14 +256,9 @@ async function updateIn(
   change: Updateable<PodsTable>,
 ): Promise<boolean> {
   if (states.length === 0) return false;
-  const done = await db
-    .updateTable('pods')
-    .set(sealed(db, change))
-    .where('id', '=', id)
-    .where('state', 'in', states)
-    .where('ended_at', 'is', null)
-    .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
+  const values = { targetId: id, states: idsJson(states) };
+  const { numAffectedRows = 0n } = await update(db, sealed(db, change), values);
+  return numAffectedRows > 0n;
 }
 
 /**
@@ -297,14 +304,17 @@ export async function listLaunches(
   }));
 }
 
-/** Raises the acknowledged generation; never lowers it. */
-export async function acknowledgeGeneration(db: Db, id: string, generation: number): Promise<void> {
-  await db
+const acknowledge = prepared((db, { id, generation }: Slots<{ id: string; generation: number }>) =>
+  db
     .updateTable('pods')
     .set({ acknowledged_generation: generation })
     .where('id', '=', id)
-    .where('acknowledged_generation', '<', generation)
-    .execute();
+    .where('acknowledged_generation', '<', generation),
+);
+
+/** Raises the acknowledged generation; never lowers it. */
+export async function acknowledgeGeneration(db: Db, id: string, generation: number): Promise<void> {
+  await acknowledge(db, { id, generation });
 }
 
 /** Returns true until the pod runs for the first time. */

@@ -1,9 +1,10 @@
 /** Queries on sync_turns, the queue of executors that the pod sync of all processes polls. */
-import { type SqlBool, sql } from 'kysely';
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import {
   idsJson,
   isAmong,
+  isAmongJoined,
   jsonRows,
   prepared,
   type Slots,
@@ -34,26 +35,36 @@ export type Release = Claim & {
 /** A part of the queue, which has its own order in an index. */
 export type Lane = { woken: 0 | 1; failing: boolean };
 
+const LANES: readonly Lane[] = [false, true].flatMap((failing) => [
+  { failing, woken: 1 },
+  { failing, woken: 0 },
+]);
+
+const enter = prepared((db, { executorId, nowMs }: Slots<{ executorId: string; nowMs: number }>) =>
+  db
+    .insertInto('sync_turns')
+    .values({ executor_id: executorId, due_at: nowMs, failures: 0, woken: 1 })
+    .onConflict((conflict) => conflict.column('executor_id').doUpdateSet(awakened(nowMs))),
+);
+
 /**
  * Adds an executor that received a pod or a volume, due at once. Call it in the transaction that writes the pod or the
  * volume.
  */
 export async function enterQueue(tx: Db, executorId: string, nowMs: number): Promise<void> {
-  await tx
-    .insertInto('sync_turns')
-    .values({ executor_id: executorId, due_at: nowMs, failures: 0, woken: 1 })
-    .onConflict((conflict) => conflict.column('executor_id').doUpdateSet(awakened(nowMs)))
-    .execute();
+  await enter(tx, { executorId, nowMs });
 }
+
+const awaken = prepared((db, { ids, nowMs }: Slots<{ ids: string; nowMs: number }>) =>
+  db
+    .updateTable('sync_turns')
+    .set(awakened(nowMs))
+    .where(isAmong(db, 'executor_id', ids)),
+);
 
 /** Makes the executors due at once, whether or not they are claimed. Executors outside the queue stay outside. */
 export async function wakeEntries(tx: Db, ids: readonly string[], nowMs: number): Promise<void> {
-  if (ids.length === 0) return;
-  await tx
-    .updateTable('sync_turns')
-    .set(awakened(nowMs))
-    .where(isAmong(tx, 'executor_id', sql`${idsJson(ids)}`))
-    .execute();
+  if (ids.length > 0) await awaken(tx, { ids: idsJson(ids), nowMs });
 }
 
 /**
@@ -73,7 +84,7 @@ export async function lockedAmong(tx: Db, ids: readonly string[]): Promise<Reado
 }
 
 /** An entry that is due already keeps its time, from which its delay is measured. */
-function awakened(nowMs: number) {
+function awakened(nowMs: RawBuilder<number>) {
   const at = sql`cast(${nowMs} as bigint)`;
   const due = sql.ref('sync_turns.due_at');
   return {
@@ -109,16 +120,27 @@ const dueIn = (lane: Lane) =>
       .$if(isPostgres(db), (query) => query.forUpdate().skipLocked()),
   );
 
-/** Most lanes have no due executor at a poll, which this query finds out in a fraction of the time. */
-const isDueIn = (lane: Lane) =>
-  prepared((db, { untilMs }: Slots<{ untilMs: number }>) =>
-    db
-      .selectFrom('sync_turns')
-      .select('due_at')
-      .where(isInLane(lane))
-      .where('due_at', '<=', untilMs)
-      .limit(1),
-  );
+const lanesDue = prepared((db, { untilMs }: Slots<{ untilMs: number }>) =>
+  db.selectNoFrom((eb) =>
+    LANES.map((lane) =>
+      eb
+        .exists(
+          eb
+            .selectFrom('sync_turns')
+            .select('due_at')
+            .where(isInLane(lane))
+            .where('due_at', '<=', untilMs),
+        )
+        .as(laneKey(lane)),
+    ),
+  ),
+);
+
+/** Returns the lanes with executors that are due, claimed or not. Most lanes have none at a poll. */
+export async function listDueLanes(tx: Db, untilMs: number): Promise<readonly Lane[]> {
+  const [due] = (await lanesDue(tx, { untilMs })).rows;
+  return due === undefined ? [] : LANES.filter((lane) => Boolean(due[laneKey(lane)]));
+}
 
 /**
  * Returns due executors of a lane that are not claimed, those due first at the front. Rows that another transaction has
@@ -127,9 +149,7 @@ const isDueIn = (lane: Lane) =>
 export async function listDueEntries(tx: Db, filter: DueFilter): Promise<Claim[]> {
   const { untilMs, others, running, limit } = filter;
   if (limit <= 0) return [];
-  const { isDue, find } = QUERIES[laneKey(filter)];
-  if ((await isDue(tx, { untilMs })).rows.length === 0) return [];
-  const { rows } = await find(tx, {
+  const { rows } = await QUERIES[laneKey(filter)](tx, {
     untilMs,
     running: idsJson(running),
     others: idsJson(others),
@@ -147,13 +167,11 @@ function isInLane({ woken, failing }: Lane) {
 const laneKey = ({ woken, failing }: Lane) =>
   `${failing ? 'failing' : 'answering'}${woken}` as const;
 
-const queriesOf = (lane: Lane) => ({ isDue: isDueIn(lane), find: dueIn(lane) });
-
 const QUERIES = {
-  answering0: queriesOf({ woken: 0, failing: false }),
-  answering1: queriesOf({ woken: 1, failing: false }),
-  failing0: queriesOf({ woken: 0, failing: true }),
-  failing1: queriesOf({ woken: 1, failing: true }),
+  answering0: dueIn({ woken: 0, failing: false }),
+  answering1: dueIn({ woken: 1, failing: false }),
+  failing0: dueIn({ woken: 0, failing: true }),
+  failing1: dueIn({ woken: 1, failing: true }),
 };
 
 const claim = prepared((db, { ids, bootId }: Slots<{ ids: string; bootId: string }>) =>
@@ -185,10 +203,18 @@ const release = prepared((db, { rows, ids, nowMs, bootId }: Slots<ReleaseValues>
         number | null
       >`case when woken = 1 or released.is_empty = 0 then null else coalesce(empty_since, ${at}) end`,
     })
-    .where(isAmong(db, 'sync_turns.executor_id', ids))
+    .where(isAmongJoined(db, 'sync_turns.executor_id', ids))
     .whereRef('sync_turns.executor_id', '=', 'released.id')
     .where('boot_id', '=', bootId);
 });
+
+const leave = prepared((db, { ids, untilMs }: Slots<{ ids: string; untilMs: number }>) =>
+  db
+    .deleteFrom('sync_turns')
+    .where(isAmong(db, 'executor_id', ids))
+    .where('boot_id', 'is', null)
+    .where('empty_since', '<=', untilMs),
+);
 
 /**
  * Releases claims of this process, except those that another process has taken over. Removes executors that have been
@@ -210,55 +236,28 @@ export async function releaseEntries(
   await release(tx, { rows: JSON.stringify(given), ids, nowMs, bootId });
   const empty = releases.filter(({ isEmpty }) => isEmpty).map(({ executorId }) => executorId);
   if (empty.length === 0) return;
-  await tx
-    .deleteFrom('sync_turns')
-    .where('executor_id', 'in', empty)
-    .where('boot_id', 'is', null)
-    .where('empty_since', '<=', nowMs - WATCH_ENDED_MS)
-    .execute();
+  await leave(tx, { ids: idsJson(empty), untilMs: nowMs - WATCH_ENDED_MS });
 }
 
-const LANES: readonly Lane[] = [false, true].flatMap((failing) => [
-  { failing, woken: 1 },
-  { failing, woken: 0 },
-]);
-
-const earliestOfLanes = LANES.map((lane) =>
-  prepared((db, _: Slots<Record<string, never>>) =>
-    db
-      .selectFrom('sync_turns')
-      .select('due_at')
-      .where(isInLane(lane))
-      .where('boot_id', 'is', null)
-      .orderBy('due_at')
-      .limit(1),
+const earliest = prepared((db, _: Slots<Record<string, never>>) =>
+  db.selectNoFrom((eb) =>
+    LANES.map((lane) =>
+      eb
+        .selectFrom('sync_turns')
+        .select('due_at')
+        .where(isInLane(lane))
+        .where('boot_id', 'is', null)
+        .orderBy('due_at')
+        .limit(1)
+        .as(laneKey(lane)),
+    ),
   ),
 );
 
 /** Returns the due time of the first entry that is not claimed, also in the future; null if there is none. */
 export async function earliestDueMs(db: Db): Promise<number | null> {
-  const times: number[] = [];
-  for (const earliest of earliestOfLanes) {
-    for (const { due_at: dueMs } of (await earliest(db, {})).rows) times.push(dueMs);
-  }
-  return times.length === 0 ? null : Math.min(...times);
-}
-
-/** Returns the time from which the oldest entry is due that is due and not claimed; null if there is none. */
-export async function oldestDueMs(db: Db, nowMs: number): Promise<number | null> {
-  const times: number[] = [];
-  for (const lane of LANES) {
-    const oldest = await db
-      .selectFrom('sync_turns')
-      .select('due_at')
-      .where(isInLane(lane))
-      .where('due_at', '<=', nowMs)
-      .where('boot_id', 'is', null)
-      .orderBy('due_at')
-      .limit(1)
-      .executeTakeFirst();
-    if (oldest !== undefined) times.push(oldest.due_at);
-  }
+  const [first] = (await earliest(db, {})).rows;
+  const times = Object.values(first ?? {}).filter((ms) => ms !== null);
   return times.length === 0 ? null : Math.min(...times);
 }
 

@@ -7,8 +7,8 @@ import {
   claimEntries,
   earliestDueMs,
   listDueEntries,
+  listDueLanes,
   lockedAmong,
-  oldestDueMs,
   pullInEntries,
   type Release,
   releaseEntries,
@@ -60,9 +60,12 @@ export function createSyncQueue(deps: {
    */
   async function listDue(tx: Db, { limits, running, aheadMs }: Exchange): Promise<Claim[]> {
     const untilMs = clock.now() + aheadMs;
+    const lanes = await listDueLanes(tx, untilMs);
+    if (lanes.length === 0) return [];
     const others = await processes.others(tx);
     const taken = [...running];
     async function take(failing: boolean, woken: 0 | 1, limit: number): Promise<Claim[]> {
+      if (!lanes.some((lane) => lane.failing === failing && lane.woken === woken)) return [];
       const due = { untilMs, others, running: taken, failing, woken, limit };
       const claims = await listDueEntries(tx, due);
       taken.push(...idsOf(claims));
@@ -110,7 +113,7 @@ export function createSyncQueue(deps: {
     /** Milliseconds for which the oldest due executor has waited to be claimed; 0 if none is due. */
     async delayMs(): Promise<number> {
       const nowMs = clock.now();
-      return nowMs - ((await oldestDueMs(db, nowMs)) ?? nowMs);
+      return Math.max(0, nowMs - ((await earliestDueMs(db)) ?? nowMs));
     },
 
     /** Returns the time at which the next executor is due that is not claimed; null if there is none. */

@@ -9,12 +9,15 @@ import { matchesGpuType } from '#shared/api/gpu-type.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import { type ExecutorEntry, syncGpuSlots, updateExecutor } from '../executors/executor.service.ts';
 import { figuresOf } from '../executors/node-figures.ts';
+import type { ObservedColumns } from '../executors/reliability.service.ts';
 import { enterCollections } from '../metric-history/metric-history.service.ts';
 
 export type RecordedVerdict = {
   executor: ExecutorEntry;
   validatorHotkey: string;
   report: HealthReport;
+  /** Columns that are written with the verdict, or alone if the report has no verdict to record. */
+  observed: ObservedColumns;
   nowMs: number;
 };
 
@@ -29,16 +32,16 @@ export async function recordVerdict(tx: Db, verdict: RecordedVerdict): Promise<v
   const { checked_at_ms: reportedMs } = report;
   const checkedAtMs = reportedMs > nowMs + MAX_CLOCK_SKEW_MS ? nowMs : reportedMs;
   const seenMs = Math.max(Math.min(checkedAtMs, nowMs), executor.last_seen_at ?? 0);
-  const seen = inventory === null ? {} : { last_seen_at: seenMs };
+  const contact = { ...verdict.observed, ...(inventory === null ? {} : { last_seen_at: seenMs }) };
   const measured = report.verdict === 'verified' ? inventory : null;
   const isCurrent =
     !isLate(executor, checkedAtMs, nowMs) && isOfThisOffer(executor, report, checkedAtMs);
   if (report.verdict === 'withheld' || !isCurrent || !endsQuarantine(executor, report)) {
-    if (inventory !== null) await updateExecutor(tx, executor.id, seen);
+    if (Object.keys(contact).length > 0) await updateExecutor(tx, executor.id, contact);
     return;
   }
   await updateExecutor(tx, executor.id, {
-    ...seen,
+    ...contact,
     state: report.verdict,
     validator_hotkey: verdict.validatorHotkey,
     verdict_at: checkedAtMs,

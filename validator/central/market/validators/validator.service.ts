@@ -17,7 +17,6 @@ import type { Agents } from '../../platform/ports.ts';
 import { recheckDeposit } from '../collateral/collateral.service.ts';
 import {
   cardsOfBannedProviders,
-  type ExecutorEntry,
   findExecutorAt,
   listPresent,
   requireExecutor,
@@ -57,16 +56,18 @@ export type Validators = ReturnType<typeof createValidators>;
 export function createValidators(deps: ValidatorsDeps) {
   const { db, clock, agents, wake } = deps;
 
-  async function executorOf(request: HealthCheckRequest): Promise<ExecutorEntry> {
+  /** Returns the id in the request, which may be unknown, or the id of the executor at the address. */
+  async function idOf(request: HealthCheckRequest): Promise<string> {
     const { executor_id: id, miner_address: address, miner_port: port } = request;
-    if (typeof id === 'string') return requireExecutor(db, id);
+    if (typeof id === 'string') return id;
     const executor = await findExecutorAt(db, address, port);
-    if (executor !== undefined) return executor;
+    if (executor !== undefined) return executor.id;
     throw new ApiError('node_not_found', `There is no node at ${address}:${port}`);
   }
 
-  /** Returns null if the validator is unreachable. */
+  /** Returns null if the validator is unreachable. Throws `node_not_found` for an unknown id. */
   async function checkNow(id: string, request: HealthCheckRequest): Promise<HealthReport | null> {
+    await requireExecutor(db, id);
     try {
       return await agents.checkNow(id, CheckRequest.parse(request));
     } catch (error) {
@@ -119,14 +120,15 @@ export function createValidators(deps: ValidatorsDeps) {
           hint: 'Omit the report to run the check now.',
         });
       }
-      const { id } = await executorOf(request);
+      const id = await idOf(request);
       const report = request.report ?? (await checkNow(id, request));
       if (report === null) return NOT_CHECKED;
       await db.transaction().execute(async (tx) => {
         await lockRow(tx, 'executors', id);
         const executor = await requireExecutor(tx, id);
-        await recordVerdict(tx, { executor, validatorHotkey: hotkey, report, nowMs: clock.now() });
-        await observeReport(tx, executor, report, clock.now());
+        const nowMs = clock.now();
+        const observed = await observeReport(tx, executor, report, nowMs);
+        await recordVerdict(tx, { executor, validatorHotkey: hotkey, report, observed, nowMs });
         await recheckDeposit(tx, id);
         const roundTrip = report.round_trip ?? null;
         await recheckPlace(tx, deps, executor, { validator: hotkey, roundTrip });

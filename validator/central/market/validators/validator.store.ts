@@ -1,4 +1,5 @@
 /** Queries of the set_weights table, with one row for each validator, and of the validator_accounts table. */
+import { prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { SetWeightsTable } from '../../platform/database/tables/executors.ts';
 import type { Db } from '../../platform/database/tables.ts';
 
@@ -32,14 +33,13 @@ export function findSetWeights(
   return wanted.limit(1).executeTakeFirst();
 }
 
+const hotkeyOf = prepared((db, { accountId }: Slots<{ accountId: string }>) =>
+  db.selectFrom('validator_accounts').select('hotkey').where('account_id', '=', accountId),
+);
+
 /** Finds the hotkey that an account has proven. */
 export async function findHotkey(db: Db, accountId: string): Promise<string | undefined> {
-  const row = await db
-    .selectFrom('validator_accounts')
-    .select('hotkey')
-    .where('account_id', '=', accountId)
-    .executeTakeFirst();
-  return row?.hotkey;
+  return (await hotkeyOf(db, { accountId })).rows[0]?.hotkey;
 }
 
 /** Replaces the account's hotkey, and removes the hotkey from any other account, because the last proof counts. */

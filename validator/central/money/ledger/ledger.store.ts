@@ -1,7 +1,13 @@
 /** Queries that write and read the ledger: groups, transfers, account balances. Writes are batched. */
 import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
-import { idsJson, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import {
+  idsJson,
+  isAmong,
+  jsonRows,
+  prepared,
+  type Slots,
+} from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { AccountChange, Cause, Entry, LedgerAccount, Leg } from './double-entry.ts';
 
@@ -190,9 +196,7 @@ const locked = prepared((db, { rows }: Rows) =>
   db
     .selectFrom('ledger_accounts')
     .select('id')
-    .where('id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
-    )
+    .where(isAmong(db, 'id', rows))
     // Byte order as in `changesOf`, because the server's locale may sort differently.
     .orderBy(sql`id collate "C"`)
     .forNoKeyUpdate(),
@@ -220,9 +224,7 @@ const many = prepared((db, { rows }: Rows) =>
   db
     .selectFrom('ledger_accounts')
     .selectAll()
-    .where('id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
-    ),
+    .where(isAmong(db, 'id', rows)),
 );
 
 /** Lists the balances of these accounts. Omits accounts without a posting. */

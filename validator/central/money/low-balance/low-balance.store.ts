@@ -1,5 +1,5 @@
 /** Queries on low-balance thresholds, and on the notifications that accounts have received. */
-import { idsJson, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import { idsJson, isAmong, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type {
   Db,
   LowBalanceMarks,
@@ -46,9 +46,7 @@ const watched = prepared((db, { rows }: Slots<{ rows: string }>) =>
       'marks.told_of_amount',
       'marks.told_of_runway',
     ])
-    .where('accounts.id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
-    )
+    .where(isAmong(db, 'accounts.id', rows))
     .where('accounts.deleted_at', 'is', null)
     .orderBy('accounts.id'),
 );

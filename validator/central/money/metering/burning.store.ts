@@ -2,13 +2,7 @@
 import { sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import { ACTIVE_STATES } from '../../market/notices/notice.state.ts';
-import {
-  idsJson,
-  isAmong,
-  jsonRows,
-  prepared,
-  type Slots,
-} from '../../platform/database/prepared.ts';
+import { idsJson, isAmong, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { Db } from '../../platform/database/tables.ts';
 import type { Meter } from './usage.store.ts';
 
@@ -97,9 +91,7 @@ const burningOf = prepared((db, { rows }: Slots<{ rows: string }>) =>
         .as('key_stops_at'),
     )
     .where('usage_meters.is_billable', '=', BILLABLE)
-    .where('usage_meters.account_id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
-    )
+    .where(isAmong(db, 'usage_meters.account_id', rows))
     .orderBy('usage_meters.account_id')
     .orderBy('usage_meters.pod_id'),
 );

@@ -24,7 +24,7 @@ export function ratePerHour({ priceUusdPerGpuHour, gpus }: Rate): bigint {
 }
 
 /** Rate of a meter while it is billable. */
-export function rateOf(meter: Meter): Rate {
+export function rateOf(meter: Pick<Meter, 'price_uusd_per_gpu_hour' | 'gpu_count'>): Rate {
   return { priceUusdPerGpuHour: meter.price_uusd_per_gpu_hour, gpus: meter.gpu_count };
 }
 

@@ -41,15 +41,28 @@ export function listFees(db: Db): Promise<{ executor_id: string; fee_uusd: numbe
   return db.selectFrom('executor_fees').selectAll().execute();
 }
 
-/** Meter of a pod that has not ended, and the last contact at which the pod was healthy. */
-export type OpenMeter = Meter & { healthy_at: number | null };
+const FEE_COLUMNS = [
+  ...(['pod_id', 'account_id', 'executor_id', 'is_billable', 'settled_to_ms'] as const),
+  ...(['price_uusd_per_gpu_hour', 'gpu_count', 'charged_uusd', 'granted_uusd'] as const),
+  ...(['absorbed_uusd', 'refunded_uusd'] as const),
+] as const;
 
-export function listOpenMeters(db: Db): Promise<OpenMeter[]> {
-  return db
+/** Columns of a pod that has not ended that decide about its fees. */
+export type OpenMeter = Pick<Meter, (typeof FEE_COLUMNS)[number]> & {
+  /** Last contact at which the pod was healthy. */
+  healthy_at: number | null;
+};
+
+const openMeters = prepared((db, _: Slots<Record<string, never>>) =>
+  db
     .selectFrom('usage_meters')
     .innerJoin('pods', 'pods.id', 'usage_meters.pod_id')
-    .selectAll('usage_meters')
+    .select(FEE_COLUMNS.map((name) => `usage_meters.${name}` as const))
     .select('pods.healthy_at')
-    .where('usage_meters.ended_at', 'is', null)
-    .execute();
+    .where('usage_meters.ended_at', 'is', null),
+);
+
+/** Lists the meters of pods that have not ended. */
+export async function listOpenMeters(db: Db): Promise<OpenMeter[]> {
+  return (await openMeters(db, {})).rows;
 }

@@ -1,5 +1,11 @@
 /** Queries of the referrals table, with one row for each referred account. */
-import { idsJson, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import {
+  idsJson,
+  isAmong,
+  jsonRows,
+  prepared,
+  type Slots,
+} from '../../platform/database/prepared.ts';
 import type { Db, ReferralRow } from '../../platform/database/tables.ts';
 
 /** Returns the account with this referral code; null if there is none. */
@@ -23,9 +29,7 @@ const among = prepared((db, { rows }: Rows) =>
   db
     .selectFrom('referrals')
     .selectAll()
-    .where('account_id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
-    )
+    .where(isAmong(db, 'account_id', rows))
     .orderBy('account_id'),
 );
 

@@ -1,7 +1,7 @@
 /** Queries on top-ups (one row per charge) and on auto top-ups (one row per account). */
 import { type Insertable, sql, type Updateable } from 'kysely';
 import { dueRows } from '../../platform/database/due-rows.ts';
-import { idsJson, jsonRows, prepared, type Slots } from '../../platform/database/prepared.ts';
+import { idsJson, isAmong, prepared, type Slots } from '../../platform/database/prepared.ts';
 import type { AutoTopUpsTable, TopUpsTable } from '../../platform/database/tables/money.ts';
 import type { AutoTopUpRow, Db, TopUpRow } from '../../platform/database/tables.ts';
 import { IN_FLIGHT } from './top-up.state.ts';
@@ -88,9 +88,7 @@ const enabled = prepared((db, { rows }: Slots<{ rows: string }>) =>
   db
     .selectFrom('auto_topups')
     .selectAll()
-    .where('account_id', 'in', (eb) =>
-      eb.selectFrom(jsonRows(db, rows, { id: 'text' }).as('input')).select('id'),
-    )
+    .where(isAmong(db, 'account_id', rows))
     .where('enabled', '=', 1)
     .orderBy('account_id'),
 );
@@ -135,14 +133,18 @@ export async function deleteAutoTopUp(db: Db, accountId: string): Promise<void> 
   await db.deleteFrom('auto_topups').where('account_id', '=', accountId).execute();
 }
 
+const charges = prepared(
+  (db, { accountId, sinceMs }: Slots<{ accountId: string; sinceMs: number }>) =>
+    db
+      .selectFrom('topups')
+      .select(sql<number>`coalesce(sum(amount_uusd), 0)`.as('charged'))
+      .where('account_id', '=', accountId)
+      .where('created_at', '>=', sinceMs)
+      .where('state', '<>', 'declined'),
+);
+
 /** Micro-dollars of charges since then that were not declined, including unanswered charges. */
 export async function chargedSince(db: Db, accountId: string, sinceMs: number): Promise<number> {
-  const row = await db
-    .selectFrom('topups')
-    .select(sql<number>`coalesce(sum(amount_uusd), 0)`.as('charged'))
-    .where('account_id', '=', accountId)
-    .where('created_at', '>=', sinceMs)
-    .where('state', '<>', 'declined')
-    .executeTakeFirstOrThrow();
-  return Number(row.charged);
+  const [row] = (await charges(db, { accountId, sinceMs })).rows;
+  return Number(row?.charged ?? 0);
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../../test/fakes/scenes/central-database.ts';
-import { insertOne, prepared, preparedWrite, type Slots } from './prepared.ts';
+import { insertOne, prepared, preparedEach, type Slots } from './prepared.ts';
 import type { Database } from './tables.ts';
 
 let db: Database;
@@ -52,7 +52,7 @@ it('inserts columns by name, in any order', async () => {
 
 it('writes the given columns only, and compiles each set of columns once', async () => {
   let compiled = 0;
-  const change = preparedWrite((handle, { of }: Slots<{ of: string }>, columns) => {
+  const change = preparedEach((handle, { of }: Slots<{ of: string }>, columns) => {
     compiled += 1;
     return handle.updateTable('due_work').set(columns).where('subject', '=', of);
   });

@@ -6,20 +6,22 @@ import { type Insertable, type RawBuilder, type SqlBool, sql } from 'kysely';
 import { isPostgres } from '../../../database/engine.ts';
 import {
   columnsFrom,
+  idsJson,
+  isListed,
+  prepareEachFor,
   prepareFor,
-  prepareWritesFor,
   type Slots,
   type Values,
 } from '../../../database/prepared.ts';
 import type { Db, Tables } from './tables.ts';
 
-export type { Slots };
+export { idsJson, isListed, type Slots };
 
 /** Compiles a query of the central database once. */
 export const prepared = prepareFor<Tables>();
 
-/** Compiles a query that writes whichever columns are given once for each set of columns. */
-export const preparedWrite = prepareWritesFor<Tables>();
+/** Compiles a query that writes or compares whichever columns are given once for each set of columns. */
+export const preparedEach = prepareEachFor<Tables>();
 
 type Insert = (db: Db, values: Values) => Promise<unknown>;
 
@@ -49,29 +51,21 @@ type RowOf<C extends Record<string, ColumnType>> = {
   [Name in keyof C]: C[Name] extends 'text' ? string : number;
 };
 
-/** Returns the ids as rows with the column `id`, for `jsonRows`. */
-export function idsJson(ids: readonly string[]): string {
-  return JSON.stringify(ids.map((id) => ({ id })));
-}
-
-/**
- * Returns the condition that a column is among the ids of `idsJson`. PostgreSQL reads the rows from an index even if it
- * has no statistics of the table, because it assumes that the array is short. It scans the whole table for a join with
- * rows from JSON, of which it expects a hundred.
- */
+/** Like `isListed`, for a column. */
 export function isAmong(db: Db, column: string, ids: RawBuilder<string>): RawBuilder<SqlBool> {
   return isListed(db, sql.ref(column), ids);
 }
 
-/** Like `isAmong`, for an expression. */
-export function isListed(
+/**
+ * Like `isAmong`, for an update of a table that is also joined with `jsonRows` of the same ids. SQLite needs only the
+ * join: with this condition it would start with the table, and parse the JSON again for each of its rows.
+ */
+export function isAmongJoined(
   db: Db,
-  value: RawBuilder<unknown>,
+  column: string,
   ids: RawBuilder<string>,
 ): RawBuilder<SqlBool> {
-  const listed = sql`select id from ${jsonRows(db, ids, { id: 'text' })} as input`;
-  if (isPostgres(db)) return sql`${value} = any(array(${listed}))`;
-  return sql`${value} in (${listed})`;
+  return isPostgres(db) ? isAmong(db, column, ids) : sql`true`;
 }
 
 /** Returns a table expression over `json`, an array of objects with these members. */
@@ -86,5 +80,6 @@ export function jsonRows<C extends Record<string, ColumnType>>(
     return sql`(select * from jsonb_to_recordset(cast(${json} as jsonb)) as given(${sql.join(list)}))`;
   }
   const list = names.map((name) => sql`value ->> ${sql.lit(`$.${name}`)} as ${sql.id(name)}`);
-  return sql`(select ${sql.join(list)} from json_each(${json}))`;
+  // The rows of json_each would be texts, each of which is parsed again.
+  return sql`(select ${sql.join(list)} from jsonb_each(${json}))`;
 }

@@ -1,6 +1,7 @@
 /**
  * Columns that are sealed at rest: environments of templates, which often contain credentials, and the copies of them
- * in pods and in stored responses. The handle opens them in every result; the stores seal them before every write.
+ * in pods and in stored responses. Results of the handle open them when they are read, and then throw if a value was
+ * sealed with another secret; the stores seal them before every write.
  */
 import { type KyselyPlugin, sql } from 'kysely';
 import { ConfigError } from '#shared/runtime/config.ts';
@@ -38,11 +39,22 @@ export function withSealedColumns<Handle extends Db>(db: Handle, sealing: Sealin
   return db.withPlugin(plugin) as Handle;
 }
 
+/**
+ * Replaces sealed values by properties that open them when they are first read, because most readers of whole rows read
+ * none of them.
+ */
 function openIn(row: Row, names: readonly string[], sealing: Sealing): void {
   for (const name of names) {
     const value = row[name];
     if (typeof value !== 'string' || !value.startsWith(PREFIX)) continue;
-    row[name] = sealing.open(value.slice(PREFIX.length), name);
+    let opened: string | null = null;
+    Object.defineProperty(row, name, {
+      enumerable: true,
+      get() {
+        opened ??= sealing.open(value.slice(PREFIX.length), name);
+        return opened;
+      },
+    });
   }
 }
 

@@ -24,27 +24,43 @@ export async function putDue(tx: Db, row: DueKey & { dueAtMs: number }): Promise
   notifyFrom(tx, 'due', row.dueAtMs);
 }
 
-/** Stores the row if there is no row for the same kind and subject. */
-export async function addDue(tx: Db, { kind, subject, dueAtMs }: DueKey & { dueAtMs: number }) {
-  await tx
+const add = prepared((db, row: Slots<{ kind: string; subject: string; dueAtMs: number }>) =>
+  db
     .insertInto('due_work')
-    .values({ kind, subject, due_at: dueAtMs, look_at: dueAtMs, attempts: 0, last_error: null })
-    .onConflict((conflict) => conflict.columns(['kind', 'subject']).doNothing())
-    .execute();
+    .values({
+      kind: row.kind,
+      subject: row.subject,
+      due_at: row.dueAtMs,
+      look_at: row.dueAtMs,
+      attempts: 0,
+      last_error: null,
+    })
+    .onConflict((conflict) => conflict.columns(['kind', 'subject']).doNothing()),
+);
+
+/** Stores the row if there is no row for the same kind and subject. */
+export async function addDue(tx: Db, row: DueKey & { dueAtMs: number }): Promise<void> {
+  await add(tx, row);
 }
+
+const drop = prepared((db, { kind, subject }: Slots<{ kind: string; subject: string }>) =>
+  db.deleteFrom('due_work').where('kind', '=', kind).where('subject', '=', subject),
+);
 
 export async function dropDue(tx: Db, { kind, subject }: DueKey): Promise<void> {
-  await tx.deleteFrom('due_work').where('kind', '=', kind).where('subject', '=', subject).execute();
+  await drop(tx, { kind, subject });
 }
 
-export async function dueAtOf(db: Db, { kind, subject }: DueKey): Promise<number | null> {
-  const row = await db
+const dueAt = prepared((db, { kind, subject }: Slots<{ kind: string; subject: string }>) =>
+  db
     .selectFrom('due_work')
     .select('due_at')
     .where('kind', '=', kind)
-    .where('subject', '=', subject)
-    .executeTakeFirst();
-  return row?.due_at ?? null;
+    .where('subject', '=', subject),
+);
+
+export async function dueAtOf(db: Db, { kind, subject }: DueKey): Promise<number | null> {
+  return (await dueAt(db, { kind, subject })).rows[0]?.due_at ?? null;
 }
 
 /**
