@@ -60,7 +60,7 @@ export function sourcesOf(
 
 /** Pseudo-random numbers of a block, below a bound. */
 function drawsOf(seed: Uint8Array, block: number) {
-  const base = Buffer.from(seed).readBigUInt64LE();
+  const base = new DataView(seed.buffer, seed.byteOffset).getBigUint64(0, true);
   return (which: number, below: number): number => {
     const word = wrap(base + scatter(BigInt(block) * 4n + BigInt(which) + 1n));
     return Number(scatter(word) % BigInt(below));

@@ -27,6 +27,9 @@ export async function runEach(steps: readonly (() => Promise<unknown>)[]): Promi
   if (errors.length > 0) throw new AggregateError(errors, `${errors.length} steps failed`);
 }
 
+/** A reason, because the default is an error with a stack, which takes longer than the wake. */
+const WOKEN = 'woken';
+
 /** Starts the loop; the first run begins at once. */
 export function startLoop({ clock, intervalMs, run, onError }: LoopOptions): Loop {
   const stopping = new AbortController();
@@ -34,12 +37,10 @@ export function startLoop({ clock, intervalMs, run, onError }: LoopOptions): Loo
   let waiting: AbortController | null = null;
 
   async function pause(): Promise<void> {
-    if (woken) return;
+    if (woken || stopping.signal.aborted) return;
     waiting = new AbortController();
     const pauseMs = typeof intervalMs === 'number' ? intervalMs : intervalMs();
-    await clock
-      .sleep(pauseMs, AbortSignal.any([waiting.signal, stopping.signal]))
-      .catch(() => undefined);
+    await clock.sleep(pauseMs, waiting.signal).catch(() => undefined);
     waiting = null;
   }
 
@@ -59,10 +60,11 @@ export function startLoop({ clock, intervalMs, run, onError }: LoopOptions): Loo
   return {
     wake() {
       woken = true;
-      waiting?.abort();
+      waiting?.abort(WOKEN);
     },
     async stop() {
       stopping.abort();
+      waiting?.abort(WOKEN);
       await ended;
     },
   };

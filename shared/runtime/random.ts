@@ -17,14 +17,16 @@ export const systemRandom: Random = {
 };
 
 const INT_BYTES = 6;
-const INTS = 2 ** (8 * INT_BYTES);
+const BYTE = 256;
+const INTS = BYTE ** INT_BYTES;
 
 /** Returns a source whose integers and UUIDs are made of `bytes`. */
 export function randomFrom(bytes: Random['bytes']): Random {
   /** Rejects the values above the last multiple of `maxExclusive`, so that all results are equally likely. */
   function int(maxExclusive: number): number {
     for (;;) {
-      const value = Buffer.from(bytes(INT_BYTES)).readUIntBE(0, INT_BYTES);
+      let value = 0;
+      for (const byte of bytes(INT_BYTES)) value = value * BYTE + byte;
       if (value < INTS - (INTS % maxExclusive)) return value % maxExclusive;
     }
   }

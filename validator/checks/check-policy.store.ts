@@ -36,3 +36,15 @@ export async function findCheckPolicy(
   const parsed = CheckPolicy.safeParse(JSON.parse(row.policy_json));
   return parsed.success && checkPolicyHashOf(parsed.data) === hash ? parsed.data : null;
 }
+
+/** Returns a cached `findCheckPolicy` that reads and parses each policy once. Stored policies do not change. */
+export function createPolicyCache(db: StoreDb) {
+  const policies = new Map<string | null, CheckPolicy | null>();
+  return async (hash: string | null): Promise<CheckPolicy | null> => {
+    const known = policies.get(hash);
+    if (known !== undefined) return known;
+    const policy = await findCheckPolicy(db, hash);
+    policies.set(hash, policy);
+    return policy;
+  };
+}

@@ -117,12 +117,15 @@ export function checkPolicyHashOf(policy: CheckPolicy): string {
 
 /** Adds the values of the policy's fields that a requirement names: "at least `min_free_disk_gib` (100) are free". */
 export function withValues(required: string, policy: CheckPolicy): string {
-  const fields: Record<string, unknown> = { ...policy, driver_min: policy.driver_min.version };
   return required.replaceAll(/`(\w+)`/g, (name, field: string) => {
-    const value = fields[field];
+    const value = field === 'driver_min' ? policy.driver_min.version : settingOf(policy, field);
     const isShown = typeof value === 'number' || typeof value === 'string';
     return isShown ? `${name} (${value})` : name;
   });
+}
+
+function settingOf(policy: CheckPolicy, field: string): unknown {
+  return Object.hasOwn(policy, field) ? policy[field as keyof CheckPolicy] : undefined;
 }
 
 /** The mode of a check at a time. An entry for check and reason takes precedence over one for the check. */

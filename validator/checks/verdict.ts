@@ -170,6 +170,8 @@ function outcomeOfOpen({ since_ms, ...found }: OpenFailure): Failure {
   };
 }
 
+type Finding = 'passed' | 'severity' | 'reason_code' | 'message' | 'remediation';
+
 /** The wire form of an outcome. Unknown outcomes pass, with the message `unknown`. */
 function toCheckResult(
   check: Check,
@@ -181,40 +183,44 @@ function toCheckResult(
   const isOfWeight = check.effect === 'weight' && modeInForce === 'enforce';
   // A failure in mode `enforce` would fail the executor.
   const mode = isOfWeight ? 'observe' : modeInForce;
-  const common = {
-    check_id: check.id,
-    measured: outcome.measured.slice(0, MAX_MEASURED_CHARS),
-    required: withValues(check.required, facts.policy.checks),
-    mode,
+  // In the order of canonical JSON, so that evidence is written without sorting.
+  const result = (finding: Pick<CheckResult, Finding>): CheckResult => ({
     category: check.category,
+    check_id: check.id,
     fatal: check.fatal,
-  };
-  const passing = { ...common, passed: true, reason_code: null, remediation: '' };
-  if (outcome.status === 'unknown') return { ...passing, severity: 'info', message: 'unknown' };
-  if (outcome.status === 'ok') return { ...passing, severity: 'info', message: 'passed' };
-  if (outcome.status === 'warn') {
-    return { ...passing, severity: 'warning', message: outcome.message };
-  }
+    measured: outcome.measured.slice(0, MAX_MEASURED_CHARS),
+    message: finding.message,
+    mode,
+    passed: finding.passed,
+    reason_code: finding.reason_code,
+    remediation: finding.remediation,
+    required: withValues(check.required, facts.policy.checks),
+    severity: finding.severity,
+  });
+  const passing = (severity: CheckResult['severity'], message: string) =>
+    result({ passed: true, reason_code: null, remediation: '', severity, message });
+  if (outcome.status === 'unknown') return passing('info', 'unknown');
+  if (outcome.status === 'ok') return passing('info', 'passed');
+  if (outcome.status === 'warn') return passing('warning', outcome.message);
   const progress = isCounting(outcome, streak)
     ? ''
     : `seen ${streak} of ${outcome.inARow} times in a row`;
   if (progress !== '' && outcome.isWithholding !== true) {
     const message = `${outcome.message} (${outcome.reasonCode}, ${progress})`;
-    return { ...passing, severity: 'warning', message };
+    return passing('warning', message);
   }
   const recorded = isOfWeight
     ? 'it changes the weight, not the verdict'
     : 'recorded only: it changes no verdict yet';
   const effect = mode === 'enforce' ? progress : recorded;
   const note = effect === '' ? '' : ` (${effect})`;
-  return {
-    ...common,
+  return result({
     passed: false,
     severity: mode === 'enforce' ? check.severity : 'warning',
     reason_code: outcome.reasonCode,
     message: `${outcome.message}${note}`,
     remediation: outcome.remedy ?? check.remedies[outcome.reasonCode] ?? REMEDY,
-  };
+  });
 }
 
 function verdictOf(

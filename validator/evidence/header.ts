@@ -5,8 +5,9 @@
 import { naiveUtc } from '#shared/runtime/clock.ts';
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
-import { signatureFromHex, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { signatureFromHex } from '#shared/signing/sr25519.ts';
 import { isTrustedAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
+import { verifySignature } from '../keys/verify-signature.ts';
 import type { CycleVerdict, EvidenceHeadRow, EvidenceRow } from '../store/tables.ts';
 
 /** Domain separation: the signature is valid for nothing else. */
@@ -41,7 +42,7 @@ export const headerMessage = (header: EvidenceHeader): Uint8Array =>
 /** Verifies a signature in hex. */
 export function isSignedBy(signer: Hotkey, message: Uint8Array, signature: string): boolean {
   const [key, bytes] = [publicKeyOf(signer), signatureFromHex(signature)];
-  return key !== null && bytes !== null && verifySr25519(message, bytes, key);
+  return key !== null && bytes !== null && verifySignature(message, bytes, key);
 }
 
 export const untrusted = (validator: Hotkey, atMs: number): string =>

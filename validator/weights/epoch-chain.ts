@@ -6,9 +6,10 @@
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
 import { type Hotkey, publicKeyOf } from '#shared/signing/hotkey.ts';
 import { sha256Hex } from '#shared/signing/signed-request.ts';
-import { type Signer, signatureFromHex, toHex, verifySr25519 } from '#shared/signing/sr25519.ts';
+import { type Signer, signatureFromHex, toHex } from '#shared/signing/sr25519.ts';
 import { createChainCheck } from '../evidence/chain.ts';
 import { isTrustedAt, type TrustedHotkey } from '../keys/trusted-hotkeys.ts';
+import { verifySignature } from '../keys/verify-signature.ts';
 import type { EpochRow, EvidenceStore } from '../store/tables.ts';
 import { epochsInOrder, lastEpoch } from './epoch.store.ts';
 
@@ -94,7 +95,7 @@ export function signatureProblem(row: SignedEpoch, validator: Hotkey): string | 
     return 'it is not signed: an older version or another program stored it';
   const [signature, key] = [signatureFromHex(row.signature), publicKeyOf(validator)];
   const isGood =
-    signature !== null && key !== null && verifySr25519(messageOf(row), signature, key);
+    signature !== null && key !== null && verifySignature(messageOf(row), signature, key);
   return isGood ? null : `its signature is not that of ${validator}`;
 }
 

@@ -1,6 +1,6 @@
 /** Recomputes a stored epoch, judges its documents again and compares byte for byte. */
 import { canonicalJson } from '#shared/signing/canonical-json.ts';
-import { findCheckPolicy } from '../checks/check-policy.store.ts';
+import { createPolicyCache } from '../checks/check-policy.store.ts';
 import { createHeadCache, mustExist } from '../evidence/chain-head.ts';
 import { readDocument, reproducesVerdict } from '../evidence/document.ts';
 import { findEvidence } from '../evidence/evidence.store.ts';
@@ -66,6 +66,7 @@ export async function replayEpoch(
   const under = { policy, policyHash: stored.policy_hash, keys };
   const judged = { documents: 0, dropped: 0, forgotten: 0 };
   const headOf = createHeadCache(store, keys);
+  const policyOf = createPolicyCache(store);
   const ofDocuments: string[] = [];
   const weighing = await weighStoredEpoch(store, stored, policy, async ({ number, entries }) => {
     for (const entry of entries) {
@@ -86,7 +87,7 @@ export async function replayEpoch(
       }
       judged.documents += 1;
       const past = await recomputeHistory(store, number, entry, under);
-      const problem = await problemOf(store, entry, evidence, { ...past, keys });
+      const problem = await problemOf(entry, evidence, { ...past, keys, policyOf });
       if (problem !== null) ofDocuments.push(`${named}: ${problem}`);
     }
   });
@@ -217,14 +218,21 @@ const pastIn = (entry: CycleEntry): ExecutorHistory => ({
 });
 
 async function problemOf(
-  store: EvidenceStore,
   entry: CycleEntry,
   evidence: EvidenceRow,
-  { past, policyHash, keys }: HistoryUnderPolicy & { keys: readonly TrustedHotkey[] },
+  {
+    past,
+    policyHash,
+    keys,
+    policyOf,
+  }: HistoryUnderPolicy & {
+    keys: readonly TrustedHotkey[];
+    policyOf: ReturnType<typeof createPolicyCache>;
+  },
 ): Promise<string | null> {
   const read = readDocument(evidence, keys);
   if ('problem' in read) return read.problem;
-  const checks = await findCheckPolicy(store, read.document.check_policy_hash);
+  const checks = await policyOf(read.document.check_policy_hash);
   if (!reproducesVerdict(read.document, checks)) return 'its inputs reproduce another verdict';
   const counts = read.document.policy_hash === policyHash;
   const again = cycleEntryOf(read.document, evidence.id, counts ? past : pastIn(entry));

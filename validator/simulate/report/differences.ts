@@ -45,7 +45,7 @@ export function differencesOf(scenario: Scenario): Difference[] {
     fixed('Line measurements', 'none: bandwidth is not limited', 'each host'),
     fixed('Hidden rentals', 'none', 'as the check policy sets'),
     fixed('Proofs of work', 'modelled: the protocol without computation', 'computed'),
-    fixed('Signatures of the validator’s requests', 'HMAC', 'sr25519'),
+    fixed('Signatures of the validator’s requests', 'SHA-256 with a shared key', 'sr25519'),
     fixed('Gateway', 'the central API reaches agents directly', 'through the validator'),
     fixed('Limits of requests and passwords’ cost', 'none, and lowest', 'as configured'),
     fixed('Metrics', 'not collected', 'collected'),

@@ -1,6 +1,7 @@
 /** Tests that time jumps to the next timer, and that results arrive in the order of their requests. */
 import { argon2 } from 'node:crypto';
 import { afterEach, expect, it } from 'vitest';
+import { derivedRandom } from '#shared/runtime/random.ts';
 import { createEventClock, type EventClock } from './event-clock.ts';
 import { createEventHeap } from './event-heap.ts';
 
@@ -54,6 +55,37 @@ it('delivers results in the order of the requests, whichever ends first', async 
   void time.gate.pass(async () => 'fast').then((result) => seen.push(result));
   await time.runUntil(START_MS);
   expect(seen).toEqual(['slow', 'fast']);
+});
+
+it('delivers a result after all consequences of the one before', async () => {
+  const time = open();
+  const random = derivedRandom('event clock', 'consequences');
+  const steps = [
+    () => Promise.resolve(),
+    () => new Promise<void>((resolve) => process.nextTick(resolve)),
+    () => new Promise<void>((resolve) => setImmediate(resolve)),
+    () => new Promise<void>((resolve) => argon2('argon2id', COST, () => resolve())),
+  ];
+  const seen: string[] = [];
+  async function consequence(result: number): Promise<void> {
+    for (let left = random.int(12); left > 0; left -= 1) {
+      // Work in the thread pool takes long, so it is rare.
+      await steps[random.int(20) === 0 ? 3 : random.int(3)]?.();
+    }
+    seen.push(`${result}`);
+  }
+  const results = Array.from({ length: 200 }, (_, at) => at);
+  for (const result of results) {
+    void time.gate
+      .pass(async () => result)
+      .then(() => {
+        seen.push(`begin ${result}`);
+        void consequence(result);
+        process.nextTick(() => void consequence(result));
+      });
+  }
+  await time.runUntil(START_MS);
+  expect(seen).toEqual(results.flatMap((at) => [`begin ${at}`, `${at}`, `${at}`]));
 });
 
 it('aborts sleepers and deadlines', async () => {

@@ -62,9 +62,23 @@ export function createEventClock(
   /** Resolves when nothing can run without the passing of time. */
   async function settle(): Promise<void> {
     do {
-      do await new Promise((resolve) => setImmediate(resolve));
+      do await outside.turn();
       while (outside.isPending());
-    } while (await gate.release());
+    } while (await releaseAll());
+  }
+
+  /**
+   * Releases one result after the other, each when the consequences of the previous one have run. Stops at work outside
+   * JavaScript. Returns false if there was no result.
+   */
+  async function releaseAll(): Promise<boolean> {
+    let isReleased = false;
+    while (await gate.release()) {
+      isReleased = true;
+      await outside.drain();
+      if (outside.isPending()) return true;
+    }
+    return isReleased;
   }
 
   /** Runs the earliest timer. Returns false if none is due until `untilMs`. */

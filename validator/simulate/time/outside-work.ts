@@ -1,7 +1,7 @@
 /**
- * Counts the work of this process that is not finished when the event loop turns: callbacks of setImmediate, and work
- * that ends outside JavaScript, such as hashes, signatures and files in the thread pool. The order in which the latter
- * ends is not determined, so time may not pass meanwhile.
+ * Counts the work of this process that is not finished when no promise is left to run: callbacks of setImmediate, and
+ * work that ends outside JavaScript, such as hashes, signatures and files in the thread pool. The order in which the
+ * latter ends is not determined, so time may not pass meanwhile.
  */
 import { createHook } from 'node:async_hooks';
 
@@ -10,10 +10,12 @@ const REQUEST = /REQUEST$|^FSREQ|REQWRAP$/;
 /** Requests that always end in the thread pool: files, and the signatures of WebCrypto, which have no callback. */
 const ALWAYS_OUTSIDE = /^FSREQ|REQWRAP$|^SIGNREQUEST$/;
 const IMMEDIATE = 'Immediate';
+const TICK = 'TickObject';
 
-type Kind = 'ignored' | 'immediate' | 'pool' | 'job';
+type Kind = 'ignored' | 'tick' | 'immediate' | 'pool' | 'job';
 
 function kindOf(type: string): Kind {
+  if (type === TICK) return 'tick';
   if (type === IMMEDIATE) return 'immediate';
   if (!REQUEST.test(type)) return 'ignored';
   return ALWAYS_OUTSIDE.test(type) ? 'pool' : 'job';
@@ -23,7 +25,11 @@ function kindOf(type: string): Kind {
 const HOOK_OPTIONS = { trackPromises: false };
 
 export type OutsideWork = {
-  /** Returns true while work is unfinished. Call it from a new turn of the event loop. */
+  /** Resolves in the next turn of the event loop, in which results from outside arrive. */
+  turn(): Promise<void>;
+  /** Resolves when no promise and no callback of process.nextTick is left to run. Takes half of the time of a turn. */
+  drain(): Promise<void>;
+  /** Returns true while work is unfinished. Call it after `turn` or `drain`. */
   isPending(): boolean;
   stop(): void;
 };
@@ -34,6 +40,9 @@ export function trackOutsideWork(): OutsideWork {
   const immediates = new Set<number>();
   /** Requests by id. Null: the request always ends in the thread pool. */
   const requests = new Map<number, object | null>();
+  /** Callbacks of process.nextTick that were added, and their number when nothing else could run for the last time. */
+  let ticks = 0;
+  let ticksAtRest = 0;
   const hook = createHook({
     ...HOOK_OPTIONS,
     init(id, type, _trigger, resource) {
@@ -42,7 +51,8 @@ export function trackOutsideWork(): OutsideWork {
         kind = kindOf(type);
         kinds.set(type, kind);
       }
-      if (kind === 'immediate') immediates.add(id);
+      if (kind === 'tick') ticks += 1;
+      else if (kind === 'immediate') immediates.add(id);
       else if (kind !== 'ignored') requests.set(id, kind === 'pool' ? null : resource);
     },
     before(id) {
@@ -64,7 +74,32 @@ export function trackOutsideWork(): OutsideWork {
     if (!process.getActiveResourcesInfo().includes(IMMEDIATE)) immediates.clear();
   }
 
+  /**
+   * Resolves with true if nothing but this callback was added since the last call. Then it ran alone, after all
+   * promises.
+   */
+  const isLastTick = () =>
+    new Promise<boolean>((resolve) => {
+      process.nextTick(() => {
+        const isAlone = ticks === ticksAtRest + 1;
+        ticksAtRest = ticks;
+        resolve(isAlone);
+      });
+    });
+
   return {
+    turn: () =>
+      new Promise((resolve) => {
+        setImmediate(() => {
+          ticksAtRest = ticks;
+          resolve();
+        });
+      }),
+    async drain() {
+      while (!(await isLastTick())) {
+        // Another callback ran, which may have added promises.
+      }
+    },
     isPending() {
       if (immediates.size > 0) dropCancelled();
       if (requests.size > 0) dropSynchronous();

@@ -2,7 +2,7 @@
  * Signatures of the validator's requests, which cost a thousandth of an sr25519 signature. Signer and verifier share the
  * key, because both are in this process.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { Signer, Verify } from '#shared/signing/sr25519.ts';
 
@@ -15,7 +15,7 @@ export function createFastSignatures(
   { key, nonces }: { key: Uint8Array; nonces(): Uint8Array },
 ): { signer: Signer; verify: Verify } {
   const macOf = (nonce: Uint8Array, message: Uint8Array): Buffer =>
-    createHmac('sha256', key).update(nonce).update(message).digest();
+    hash('sha256', Buffer.concat([key, nonce, message]), 'buffer');
   return {
     signer: {
       hotkey,

@@ -17,12 +17,10 @@ export function streamRandom(seed: string, label: string): Random {
   let used = 0;
   return randomFrom((length) => {
     const bytes = new Uint8Array(length);
-    for (let filled = 0; filled < length; ) {
+    for (let at = 0; at < length; at += 1) {
       if (used === chunk.length) [chunk, used] = [cipher.update(ZEROS), 0];
-      const taken = Math.min(length - filled, chunk.length - used);
-      bytes.set(chunk.subarray(used, used + taken), filled);
-      filled += taken;
-      used += taken;
+      bytes[at] = chunk[used] ?? 0;
+      used += 1;
     }
     return bytes;
   });

@@ -1,4 +1,5 @@
 /** Converts a pod to its form in API responses. Pure. */
+import type { Inventory } from '#shared/api/agent/inventory.ts';
 import type { PodSpecInput } from '#shared/api/agent/pod.ts';
 import { microToUsd } from '#shared/api/money.ts';
 import { naiveUtc } from '#shared/runtime/clock.ts';
@@ -76,7 +77,7 @@ export function podResponse(
     jupyter_error: pod.jupyter_error,
     is_favorite: pod.is_favorite === 1,
     template: JSON.parse(pod.template_json) as PodTemplate,
-    executor: executorOf(pod, executor, spec.gpu_uuids ?? [], nowMs),
+    executor: executorOf(pod, executor, { inventory, gpuUuids: spec.gpu_uuids ?? [], nowMs }),
     executor_id: pod.executor_id,
     template_id: pod.template_id === '' ? null : pod.template_id,
     user_id: pod.account_id,
@@ -144,8 +145,11 @@ function readinessOf(
 function executorOf(
   pod: Pod,
   executor: ExecutorEntry,
-  gpuUuids: readonly string[],
-  nowMs: number,
+  {
+    inventory,
+    gpuUuids,
+    nowMs,
+  }: { inventory: Inventory; gpuUuids: readonly string[]; nowMs: number },
 ): PodListItemResponse['executor'] {
   return {
     id: executor.id,
@@ -156,7 +160,7 @@ function executorOf(
     executor_ip_address: executor.ip_address,
     validator_hotkey: executor.validator_hotkey,
     gpu_count: gpuTotalOf(executor),
-    specs: specsOf(measuredInventoryOf(executor), executor, gpuUuids),
+    specs: specsOf(inventory, executor, gpuUuids),
     active: executor.state === 'verified',
     location: locationOf(executor),
     uptime_in_minutes: uptimeMinutesOf(executor, nowMs),
