@@ -7,6 +7,17 @@ import { makeFolder } from './files.ts';
 
 export type { DatabaseSync, StatementSync } from 'node:sqlite';
 
+/** Address of a database in memory. */
+const MEMORY = ':memory:';
+/**
+ * Address of a database in a temporary file, for data that would fill the memory. SQLite creates the file in the first
+ * folder of SQLITE_TMPDIR, TMPDIR, /var/tmp and /tmp that it may write, and removes its name at once: the space is free
+ * again when the process ends, however it ends.
+ */
+export const TEMPORARY_FILE = ':temporary:';
+/** Part of a temporary database that is in memory: 64 MiB. */
+const TEMPORARY_CACHE_KIB = 65_536;
+
 const BUSY_TIMEOUT_MS = 5_000;
 /** SQLITE_BUSY; SQLITE_FULL; SQLITE_CORRUPT and SQLITE_NOTADB; SQLITE_READONLY and SQLITE_CANTOPEN. */
 const BUSY = 5;
@@ -18,8 +29,12 @@ const TO_BE_ROLLED_BACK = 776;
 /** The low byte of an extended result code. */
 const PRIMARY_CODE = 0xff;
 
+/** Returns true if the database at this address ends with the process that opens it. */
+export const isTransient = (address: string): boolean =>
+  address === MEMORY || address === TEMPORARY_FILE;
+
 /**
- * Opens `path` (or `:memory:`) with WAL and synchronous FULL: a returned commit survives kill -9 and power loss.
+ * Opens `path` (or `:memory:`, or `:temporary:`) with WAL and synchronous FULL: a returned commit survives kill -9 and power loss.
  * Creates missing folders with mode 0700, the database and its journals with mode 0600. Errors name the file.
  */
 export function openSqlite(path: string): DatabaseSync {
@@ -32,11 +47,14 @@ export function openSqlite(path: string): DatabaseSync {
 }
 
 function openDurably(path: string): DatabaseSync {
-  if (path !== ':memory:') createPrivately(path);
-  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+  if (!isTransient(path)) createPrivately(path);
+  // SQLite creates a temporary file for an empty path.
+  const place = path === TEMPORARY_FILE ? '' : path;
+  const database = new DatabaseSync(place, { timeout: BUSY_TIMEOUT_MS });
   database.exec('PRAGMA journal_mode = WAL');
   database.exec('PRAGMA synchronous = FULL');
   database.exec('PRAGMA foreign_keys = ON');
+  if (path === TEMPORARY_FILE) database.exec(`PRAGMA cache_size = -${TEMPORARY_CACHE_KIB}`);
   return database;
 }
 
