@@ -3,7 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { damageHeader, damageTable } from '../../test/fakes/faults/damage-file.ts';
-import { findAnyDamage, findDamage, lockExclusively, openSqlite, TEMPORARY_FILE } from './sqlite.ts';
+import {
+  findAnyDamage,
+  findDamage,
+  lockExclusively,
+  openSqlite,
+  TEMPORARY_FILE,
+} from './sqlite.ts';
 
 it('creates its files without access for other users', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));

@@ -312,10 +312,9 @@ export function damageWords(address: string, kind: DatabaseLocation['kind']) {
 /** Problems of the variable that holds a process's database address; for `rules` of its configuration. */
 export function databaseProblems(name: string, address: string | undefined): ConfigProblem[] {
   if (address === undefined) return [];
-  const problem =
-    isTransient(address)
-      ? 'everything would be lost when the process ends: name a file, or a PostgreSQL server'
-      : addressProblem(address);
+  const problem = isTransient(address)
+    ? 'everything would be lost when the process ends: name a file, or a PostgreSQL server'
+    : addressProblem(address);
   return problem === null ? [] : [{ name, message: `${name}: ${problem}` }];
 }
 

@@ -24,7 +24,11 @@ export function shrinkRun(
       maxRuns,
       async fails(shape) {
         // Each run needs an empty database.
-        const quiet = { database: TEMPORARY_FILE, onEvent: () => undefined, onDay: () => undefined };
+        const quiet = {
+          database: TEMPORARY_FILE,
+          onEvent: () => undefined,
+          onDay: () => undefined,
+        };
         const { violation } = await runSimulation({ ...failed, ...shape, ...quiet });
         return violation?.invariant === invariant;
       },
