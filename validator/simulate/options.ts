@@ -20,7 +20,7 @@ from event to event, with modelled hosts, providers and renters. Equal options g
   --trace FILE           hosts or jobs of a public cluster trace, instead of those of the scenario: Alibaba gpu-v2023,
                          Alibaba v2026 spot or Philly, as published; give the option once for each file
   --database ADDRESS     database of the central API: a new SQLite file, or postgres://… of an empty database
-                         (default: a temporary file in the folder TMPDIR or /var/tmp)
+                         (default: a temporary file in the folder TMPDIR or /tmp)
   --out DIR              folder for report.html, report.json and events.jsonl (default: none is written)
   --shrink N             after FAILED, looks for a smaller run that fails in the same way, with at most N runs, 0-10000
                          (default 0)
