@@ -32,8 +32,8 @@ export const isTransient = (address: string): boolean =>
 
 /**
  * Opens `path` with WAL and synchronous FULL: a returned commit survives kill -9 and power loss. `:memory:` and
- * `:temporary:` open databases that end with the process.
- * Creates missing folders with mode 0700, the database and its journals with mode 0600. Errors name the file.
+ * `:temporary:` open databases that end with the process. Creates missing folders with mode 0700, the database and its
+ * journals with mode 0600. Errors name the file.
  */
 export function openSqlite(path: string): DatabaseSync {
   try {
@@ -55,8 +55,8 @@ function openDurably(path: string): DatabaseSync {
 
 /**
  * Creates the file in the system's folder of temporary files, and removes its name at once, so that its space is free
- * when the process ends, however it ends. The temporary databases of SQLite, which have an empty path, take up to a
- * hundred times as long for a commit with a cache of this size.
+ * when the process ends, however it ends. The temporary databases of SQLite, which have an empty path, take at least
+ * ten times as long for a commit with a cache of this size.
  */
 function openTemporary(): DatabaseSync {
   const folder = mkdtempSync(join(tmpdir(), 'podwright-'));
