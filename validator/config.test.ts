@@ -19,6 +19,7 @@ it.each<[string, string, RegExp | null]>([
   ['DATABASE', 'postgres://me:hush@/podwright?host=/run/postgresql', null],
   ['DATABASE', 'mysql://me:hush@db.example/podwright', /mysql:\/\/ is not supported/],
   ['DATABASE', ':memory:', /DATABASE: everything would be lost when the process ends/],
+  ['DATABASE', ':temporary:', /DATABASE: everything would be lost when the process ends/],
   ['DATABASE', 'file:x?mode=memory', /DATABASE: write the path of the file alone/],
   [
     'DATABASE',

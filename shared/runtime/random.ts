@@ -48,7 +48,7 @@ const BLOCK_BYTES = 32;
  */
 export function derivedRandom(secret: string, label: string): Random {
   let blocks = 0;
-  let rest = Buffer.alloc(0);
+  let rest = new Uint8Array();
 
   return randomFrom((length) => {
     const parts = [rest];
@@ -57,7 +57,8 @@ export function derivedRandom(secret: string, label: string): Random {
       blocks += 1;
     }
     const all = Buffer.concat(parts);
-    rest = all.subarray(length);
+    // A copy, because a part of a small buffer retains the 64 KiB that Node allocates for many of them.
+    rest = new Uint8Array(all.subarray(length));
     return new Uint8Array(all.subarray(0, length));
   });
 }

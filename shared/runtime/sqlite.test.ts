@@ -1,9 +1,15 @@
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { damageHeader, damageTable } from '../../test/fakes/faults/damage-file.ts';
-import { findAnyDamage, findDamage, lockExclusively, openSqlite } from './sqlite.ts';
+import {
+  findAnyDamage,
+  findDamage,
+  lockExclusively,
+  openSqlite,
+  TEMPORARY_FILE,
+} from './sqlite.ts';
 
 it('creates its files without access for other users', () => {
   const home = mkdtempSync(join(tmpdir(), 'podwright-'));
@@ -40,4 +46,34 @@ it('finds damage in a table and in the header, and none in a database that is wr
   expect(findDamage(path)).toMatch(/not a database/);
   expect(findAnyDamage(path)).toMatch(/not a database/);
   rmSync(home, { recursive: true });
+});
+
+/** Names of the open files of this process that no folder lists. */
+function namelessFiles(): string[] {
+  const open = readdirSync('/proc/self/fd').map((file) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${file}`);
+    } catch {
+      // The file that lists the open files is closed again.
+      return '';
+    }
+  });
+  return open.filter((name) => name.endsWith(' (deleted)'));
+}
+
+it('stores a temporary database outside of memory, in a file that no folder lists', () => {
+  const files = namelessFiles();
+  const database = openSqlite(TEMPORARY_FILE);
+  expect(namelessFiles().length).toBe(files.length + 1);
+  database.exec('CREATE TABLE t (a BLOB) STRICT');
+  const fill = database.prepare('INSERT INTO t (a) VALUES (zeroblob(1000000))');
+  const before = process.memoryUsage.rss();
+  for (let n = 0; n < 300; n += 1) fill.run();
+  expect(process.memoryUsage.rss() - before).toBeLessThan(150_000_000);
+  database.exec('BEGIN IMMEDIATE; INSERT INTO t (a) VALUES (zeroblob(9)); ROLLBACK');
+  expect(database.prepare('SELECT sum(length(a)) AS bytes FROM t').get()).toEqual({
+    bytes: 300_000_000,
+  });
+  database.close();
+  expect(namelessFiles()).toEqual(files);
 });

@@ -7,7 +7,7 @@ import {
   SqliteQueryCompiler,
   type SqliteStatement,
 } from 'kysely';
-import { type DatabaseSync, openSqlite } from '#shared/runtime/sqlite.ts';
+import { type DatabaseSync, isTransient, openSqlite } from '#shared/runtime/sqlite.ts';
 import { useReserve } from './disk-reserve.ts';
 import { PatientDriver } from './patient-driver.ts';
 import { isUrgent } from './urgent.ts';
@@ -27,7 +27,7 @@ type Parameters = readonly (string | number | bigint | null | Uint8Array)[];
 
 export function nodeSqliteDialect(path: string): SqliteDialect {
   const beforeBegin = () => {
-    if (path !== ':memory:' && isUrgent()) useReserve(path);
+    if (!isTransient(path) && isUrgent()) useReserve(path);
   };
   return dialectOver(openSqlite(path), beforeBegin);
 }

@@ -18,7 +18,12 @@ it('allows one process at a time on a database file, and many on a server', asyn
   await expect(have(file)).rejects.not.toBeInstanceOf(ConfigError);
   first.close();
   (await have(file)).close();
-  for (const address of ['postgres://me@there/x', 'mysql://me@there/x', ':memory:']) {
+  for (const address of [
+    'postgres://me@there/x',
+    'mysql://me@there/x',
+    ':memory:',
+    ':temporary:',
+  ]) {
     const one = await have(address);
     (await have(address)).close();
     one.close();

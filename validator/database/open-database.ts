@@ -15,6 +15,7 @@ import {
   isEmptyDatabase,
   isNotADatabase,
   isOpenFailure,
+  isTransient,
   lockExclusively,
   needsRollback,
   openSqliteReadOnly,
@@ -73,7 +74,7 @@ async function openFile<Tables>(target: DatabaseTarget): Promise<Kysely<Tables>>
   const { address } = target;
   if (target.readOnly === true) return openToRead(target);
   // Opening a file for writing changes it: SQLite switches its journal mode. Check it read-only first.
-  if (address !== ':memory:') await checkFile(target);
+  if (!isTransient(address)) await checkFile(target);
   const { through = (same) => same } = target;
   try {
     const db = new Kysely<Tables>({
@@ -311,10 +312,9 @@ export function damageWords(address: string, kind: DatabaseLocation['kind']) {
 /** Problems of the variable that holds a process's database address; for `rules` of its configuration. */
 export function databaseProblems(name: string, address: string | undefined): ConfigProblem[] {
   if (address === undefined) return [];
-  const problem =
-    address === ':memory:'
-      ? 'everything would be lost when the process ends: name a file, or a PostgreSQL server'
-      : addressProblem(address);
+  const problem = isTransient(address)
+    ? 'everything would be lost when the process ends: name a file, or a PostgreSQL server'
+    : addressProblem(address);
   return problem === null ? [] : [{ name, message: `${name}: ${problem}` }];
 }
 

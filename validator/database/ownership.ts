@@ -33,7 +33,7 @@ export const KINDS = {
 type DatabaseKind = keyof typeof KINDS;
 
 export type DatabaseLocation = {
-  /** `postgres://…`, a SQLite file or `:memory:`. */
+  /** `postgres://…`, a SQLite file, `:memory:` or `:temporary:`. */
   address: string;
   /** The variable or option that set the address, for error messages. */
   variable: string;

@@ -1,5 +1,6 @@
 /** Tests users of one connection: the crash of one rolls back its transaction, and does not affect the others. */
 import { expect, it } from 'vitest';
+import { collectGarbage } from '../../test/bench/collect-garbage.ts';
 import { nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { type SerialUser, serialDialect } from './serial-dialect.ts';
 
@@ -35,6 +36,29 @@ it('rolls back the transaction of a user that crashes, and lets the next user be
   await turn();
   expect(results).toEqual([]);
   expect(await db.selectFrom('numbers').select('number').execute()).toEqual([{ number: 3 }]);
+});
+
+/** Begins a query. Returns a reference that does not retain what waits for its result. */
+function read(user: SerialUser): WeakRef<object> {
+  const state = { rows: 0 };
+  void user
+    .open<Tables>()
+    .selectFrom('numbers')
+    .selectAll()
+    .execute()
+    .then((rows) => {
+      state.rows = rows.length;
+    });
+  return new WeakRef(state);
+}
+
+it('retains nothing that waits for a crashed user', async () => {
+  const [first] = await twoUsers();
+  await first.crash();
+  const waits = read(first);
+  await turn();
+  collectGarbage();
+  expect(waits.deref()).toBeUndefined();
 });
 
 it('keeps what a user committed before it crashed', async () => {

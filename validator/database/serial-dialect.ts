@@ -81,7 +81,8 @@ class Line {
   }
 }
 
-const NEVER = new Promise<never>(() => undefined);
+/** Each operation gets its own promise: a common one would retain all that waits for crashed users. */
+const never = () => new Promise<never>(() => undefined);
 
 class SerialConnection implements DatabaseConnection {
   readonly inner: DatabaseConnection;
@@ -154,29 +155,29 @@ class SerialDriver implements Driver {
 
   /** Runs an operation. Its result is lost if the user crashes meanwhile. */
   async #run<T>(operation: () => Promise<T>): Promise<T> {
-    if (this.#hasCrashed) return NEVER;
+    if (this.#hasCrashed) return never();
     try {
       return await this.#pass(operation);
     } finally {
       this.#left -= 1;
       if (this.#left === 0) this.#then();
-      if (this.#hasCrashed) await NEVER;
+      if (this.#hasCrashed) await never();
     }
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
-    if (this.#hasCrashed) return NEVER;
+    if (this.#hasCrashed) return never();
     const leave = await this.#line.enter();
     if (this.#hasCrashed) {
       leave();
-      return NEVER;
+      return never();
     }
     try {
       const connection = await this.#connect();
       this.#held = { connection, leave, isInTransaction: false };
       if (this.#hasCrashed) {
         await this.crash();
-        return NEVER;
+        return never();
       }
       this.#connection ??= new SerialConnection(connection, (operation) => this.#run(operation));
       return this.#connection;

@@ -17,10 +17,10 @@ export const START_HELP = `Runs the whole Podwright marketplace on this machine:
                          ten are tried (default 8100)
   --keep-pods            leave pods running when npm start ends (default: remove them)
   --fresh                first remove the pods and all data of DIR
-  --simulate             run a simulated marketplace instead, in memory and without Docker: modelled hosts, providers
-                         and renters behind the real API and console, with a clock that operators advance, pause or
-                         speed up, and faults that they begin (/operator/clock in the console, /api/_local/clock);
-                         equal options give equal runs as long as no request comes from outside
+  --simulate             run a simulated marketplace instead, without Docker, whose data ends with the process: modelled
+                         hosts, providers and renters behind the real API and console, with a clock that operators
+                         advance, pause or speed up, and faults that they begin (/operator/clock in the console,
+                         /api/_local/clock); equal options give equal runs as long as no request comes from outside
   --providers N          with --simulate: providers, each with one host, 1-1000 (default 20)
   --renters N            with --simulate: renters, 0-5000 (default 50)
   --seed N               with --simulate: seed of all random values, 0-4294967295 (default 1)

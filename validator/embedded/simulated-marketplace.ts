@@ -1,4 +1,4 @@
-/** `npm start -- --simulate`: a marketplace of models in memory, behind the real API and console, and its demo data. */
+/** `npm start -- --simulate`: a marketplace of models, behind the real API and console, and its demo data. */
 import { z } from 'zod';
 import { callJson } from '#shared/http/json-call.ts';
 import { hostAndPort } from '#shared/http/listen.ts';

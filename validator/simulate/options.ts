@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { readArguments } from '#shared/runtime/arguments.ts';
 import { ConfigError } from '#shared/runtime/config.ts';
+import { TEMPORARY_FILE } from '#shared/runtime/sqlite.ts';
 
 export const SIMULATE_HELP = `Runs the whole Podwright marketplace in fast motion: the real central API and the real validator on a clock that jumps
 from event to event, with modelled hosts, providers and renters. Equal options give equal runs.
@@ -19,7 +20,7 @@ from event to event, with modelled hosts, providers and renters. Equal options g
   --trace FILE           hosts or jobs of a public cluster trace, instead of those of the scenario: Alibaba gpu-v2023,
                          Alibaba v2026 spot or Philly, as published; give the option once for each file
   --database ADDRESS     database of the central API: a new SQLite file, or postgres://… of an empty database
-                         (default: in memory)
+                         (default: a temporary file in the folder TMPDIR or /tmp)
   --out DIR              folder for report.html, report.json and events.jsonl (default: none is written)
   --shrink N             after FAILED, looks for a smaller run that fails in the same way, with at most N runs, 0-10000
                          (default 0)
@@ -76,7 +77,7 @@ const Schema = z.object({
   seed: between(0, 2 ** 32 - 1).default(1),
   policy: z.string().min(1).optional(),
   trace: z.array(z.string().min(1)).max(2).default([]),
-  database: z.string().min(1).default(':memory:'),
+  database: z.string().min(1).default(TEMPORARY_FILE),
   shrink: between(0, 10_000).default(0),
   until: Until.optional(),
   pod: z.string().min(1).max(100).optional(),

@@ -26,8 +26,8 @@ const IDENTITY = { applicationName: 'podwright-validator', kind: 'evidence' } as
 export type StoreLocation = Pick<DatabaseTarget, 'address' | 'variable'>;
 
 /**
- * Opens and migrates the store at `address`: a file, `:memory:` or `postgres://…`. The caller closes it with
- * `destroy()`. Rejects as `openDatabase` does, and with ConfigError for a store of a newer version.
+ * Opens and migrates the store at `address`: a file, `:memory:`, `:temporary:` or `postgres://…`. The caller closes
+ * it with `destroy()`. Rejects as `openDatabase` does, and with ConfigError for a store of a newer version.
  */
 export async function openEvidenceStore(
   address: string,

@@ -1,5 +1,6 @@
 /** A simulated day of a small, busy market with many faults. */
 import { createLog } from '#shared/runtime/log.ts';
+import { TEMPORARY_FILE } from '#shared/runtime/sqlite.ts';
 import {
   DEFAULT_SCENARIO,
   readScenario,
@@ -28,10 +29,10 @@ export function busyScenario(): Scenario {
 
 export type SmallRun = SimulationResult & { lines: readonly string[] };
 
-/** `database`: by default in memory. */
+/** `database`: by default a temporary file. */
 export async function simulateDay(
   seed: number,
-  { database = ':memory:', ...change }: Partial<SimulationOptions> = {},
+  { database = TEMPORARY_FILE, ...change }: Partial<SimulationOptions> = {},
 ): Promise<SmallRun> {
   const lines: string[] = [];
   const result = await runSimulation({

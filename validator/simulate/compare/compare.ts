@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from '#shared/runtime/config.ts';
+import { TEMPORARY_FILE } from '#shared/runtime/sqlite.ts';
 import type { CompareOptions } from '../options.ts';
 import type { Report } from '../report/report.ts';
 import { nameOfFile, runWithReport } from '../report/run-report.ts';
@@ -78,7 +79,7 @@ async function reportOf(
     providers,
     renters,
     days,
-    database: ':memory:',
+    database: TEMPORARY_FILE,
   });
   if (out !== undefined) writeReport(join(out, `${name}-${seed}`), report);
   return report;

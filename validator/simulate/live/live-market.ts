@@ -3,6 +3,7 @@ import type { AddressNames, ListenAddress } from '#shared/http/listen.ts';
 import { systemClock } from '#shared/runtime/clock.ts';
 import { ApiError } from '#shared/runtime/errors.ts';
 import type { Log } from '#shared/runtime/log.ts';
+import { TEMPORARY_FILE } from '#shared/runtime/sqlite.ts';
 import type { WeightPolicy } from '../../weights/weight-policy.ts';
 import { checkBalances, checkSlots } from '../invariants/database-invariants.ts';
 import type { Scenario } from '../scenarios/scenario.ts';
@@ -73,7 +74,7 @@ export async function startLiveMarket(options: LiveMarketOptions): Promise<LiveM
     seed,
     weightPolicy,
     log,
-    database: ':memory:',
+    database: TEMPORARY_FILE,
     write: () => undefined,
     observe(event, atMs) {
       active.record(event, atMs);

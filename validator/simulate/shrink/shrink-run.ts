@@ -1,4 +1,5 @@
 /** Repeats a failed run with fewer actors, days and faults, as long as it violates the same invariant. */
+import { TEMPORARY_FILE } from '#shared/runtime/sqlite.ts';
 import type { Invariant } from '../invariants/violations.ts';
 import { runSimulation, type SimulationOptions } from '../simulation.ts';
 import { type RunShape, shrink } from './shrink.ts';
@@ -23,7 +24,11 @@ export function shrinkRun(
       maxRuns,
       async fails(shape) {
         // Each run needs an empty database.
-        const quiet = { database: ':memory:', onEvent: () => undefined, onDay: () => undefined };
+        const quiet = {
+          database: TEMPORARY_FILE,
+          onEvent: () => undefined,
+          onDay: () => undefined,
+        };
         const { violation } = await runSimulation({ ...failed, ...shape, ...quiet });
         return violation?.invariant === invariant;
       },

@@ -2,6 +2,7 @@
 import { argon2 } from 'node:crypto';
 import { afterEach, expect, it } from 'vitest';
 import { derivedRandom } from '#shared/runtime/random.ts';
+import { collectGarbage } from '../../../test/bench/collect-garbage.ts';
 import { createEventClock, type EventClock } from './event-clock.ts';
 import { createEventHeap } from './event-heap.ts';
 
@@ -99,6 +100,20 @@ it('aborts sleepers and deadlines', async () => {
   expect(deadline.aborted).toBe(false);
   await time.runUntil(START_MS + 500);
   expect(deadline.reason.name).toBe('TimeoutError');
+});
+
+it('does not retain the signals of sleepers that have woken', async () => {
+  const time = open();
+  const stopping = new AbortController();
+  const sleep = () => {
+    const signal = AbortSignal.any([new AbortController().signal, stopping.signal]);
+    void time.sleep(100, signal);
+    return new WeakRef(signal);
+  };
+  const signals = Array.from({ length: 10 }, sleep);
+  await time.runUntil(START_MS + 200);
+  collectGarbage();
+  expect(signals.filter((signal) => signal.deref() !== undefined)).toEqual([]);
 });
 
 it('aborts thousands of sleepers with one signal, in order, but none that has woken', async () => {

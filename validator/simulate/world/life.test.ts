@@ -1,5 +1,6 @@
 /** Tests that nothing returns after the life of a process, and that its clients notice the end. */
 import { expect, it } from 'vitest';
+import { collectGarbage } from '../../../test/bench/collect-garbage.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { beginLife, ConnectionLost } from './life.ts';
 
@@ -38,4 +39,24 @@ it('rejects the requests of clients at the end, and answers those before', async
   const pending = life.serve(new Promise(() => undefined));
   life.end();
   await expect(pending).rejects.toThrow(ConnectionLost);
+});
+
+/** Begins to wait for the port. Returns a reference that does not retain the state of the wait. */
+function wait(port: { ask(): Promise<number> }): WeakRef<object> {
+  const state = { answer: 0 };
+  void port.ask().then((answer) => {
+    state.answer = answer;
+  });
+  return new WeakRef(state);
+}
+
+it('retains nothing that waits for an ended process', async () => {
+  const life = beginLife(createManualClock());
+  const unanswered = new Promise<number>(() => undefined);
+  const port = life.guard({ ask: () => unanswered });
+  life.end();
+  const waits = wait(port);
+  await turn();
+  collectGarbage();
+  expect(waits.deref()).toBeUndefined();
 });

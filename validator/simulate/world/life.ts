@@ -22,7 +22,8 @@ export class ConnectionLost extends Error {
   override name = 'ConnectionLost';
 }
 
-const NEVER = new Promise<never>(() => undefined);
+/** Each caller gets its own promise: a common one would retain all that waits for ended processes. */
+const never = () => new Promise<never>(() => undefined);
 
 export function beginLife(clock: Clock): Life {
   /** Requests of clients that wait for an answer. */
@@ -60,7 +61,7 @@ export function beginLife(clock: Clock): Life {
           const member: unknown = Reflect.get(target, name);
           if (typeof member !== 'function') return member;
           return (...args: unknown[]): unknown => {
-            if (isOver) return NEVER;
+            if (isOver) return never();
             const result: unknown = Reflect.apply(member, target, args);
             return result instanceof Promise ? alive(result) : result;
           };

@@ -5,6 +5,7 @@
 import { parseIsoTime } from '#shared/runtime/clock.ts';
 import type { Log } from '#shared/runtime/log.ts';
 import { derivedRandom, type Random } from '#shared/runtime/random.ts';
+import { TEMPORARY_FILE } from '#shared/runtime/sqlite.ts';
 import type { Hotkey } from '#shared/signing/hotkey.ts';
 import type { LocalSigner } from '#shared/signing/sr25519.ts';
 import { openCentralDatabase } from '../../central/platform/database/database.ts';
@@ -55,7 +56,7 @@ export type World = {
 export type WorldOptions = JournalOptions & {
   seed: number;
   scenario: Scenario;
-  /** Address of the central API's database: `:memory:`, a file, or an empty PostgreSQL database. */
+  /** Address of the central API's database: `:temporary:`, `:memory:`, a new file, or an empty PostgreSQL database. */
   database: string;
   weightPolicy: WeightPolicy;
   log: Log;
@@ -82,7 +83,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     openCentralDatabase(options.database, '--database', { through: central.through }),
   );
   const store = await clock.complete(
-    openEvidenceStore(':memory:', '--store', { through: evidence.through }),
+    openEvidenceStore(TEMPORARY_FILE, '--store', { through: evidence.through }),
   );
   const fleet = createHostFleet({
     clock,

@@ -153,8 +153,8 @@ const KNOWN_AS = {
 } as const;
 
 /**
- * Opens the database at `target`: `postgres://…`, a SQLite file or `:memory:`. The caller must call `destroy()`.
- * Rejects as `openDatabase` does, and with a ConfigError if a newer version has written the database.
+ * Opens the database at `target`: `postgres://…`, a SQLite file, `:memory:` or `:temporary:`. The caller must call
+ * `destroy()`. Rejects as `openDatabase` does, and with a ConfigError if a newer version has written the database.
  */
 export async function openCentralDatabase(
   target: string,
