@@ -34,7 +34,7 @@ function cheatsFound(cheats: readonly DetectedCheat[], weights: Report['weights'
   const others =
     missed === 0
       ? ''
-      : `; inspections could have found ${findable === 0 ? 'none' : whole(findable)} of the other ${whole(missed)} in this time`;
+      : `; of ${counted(missed, 'host')} that ${missed === 1 ? 'was' : 'were'} not found, inspections could have found ${findable === 0 ? 'none' : whole(findable)} in this time`;
   return {
     id: 'detection',
     finding:

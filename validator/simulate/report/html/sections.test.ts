@@ -81,7 +81,7 @@ describe('section about cheats', () => {
 
   it('says whether hosts that were not found could have been', () => {
     expect(section({}).finding).toBe(
-      '0 of 2 cheating hosts were found; inspections could have found none of the other 2 in this time',
+      '0 of 2 cheating hosts were found; of 2 hosts that were not found, inspections could have found none in this time',
     );
     expect(section({}).row).toEqual([
       'closes its ports',
@@ -91,7 +91,9 @@ describe('section about cheats', () => {
       '5 %',
     ]);
     const missed = section({ missed_inspections: [1, 4] });
-    expect(missed.finding).toContain('could have found 1 of the other 2');
+    expect(missed.finding).toContain(
+      'of 2 hosts that were not found, inspections could have found 1 in',
+    );
     expect(missed.row?.[3]).toBe('2: could have been found, with at most 4 inspections each');
   });
 
