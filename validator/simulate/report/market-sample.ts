@@ -28,6 +28,7 @@ export type MarketView = {
   askedUsd(gpu: string): number | null;
 };
 
+/** Returns the models and regions at this time, as the database of the central API has them. */
 export async function sampleMarket(
   db: Database,
   { atHours, regionOf, askedUsd }: MarketView,

@@ -39,7 +39,7 @@ describe('section about starts', () => {
     const { finding, notes, openTables } = section([225], 3);
     expect(finding).toContain('5 rentals never ran, 3 of them on hosts that started pods slowly');
     expect(notes[1]).toBe(
-      'The central API gives up a start after 10 min. 3 of the 5 rentals that never ran were on hosts with the fault “host started pods slowly”: a start takes 10 times as long there, on average 10 min to 20 min, by GPU model, so most starts exceed the limit.',
+      'The central API gives up a start after 10 min. Of 5 rentals that never ran, 3 began on hosts with the fault “host started pods slowly”: a start takes 10 times as long there, on average 10 min to 20 min, by GPU model, so most starts exceed the limit.',
     );
     expect(openTables?.[0]?.table.rows.map(([, ...values]) => values)).toEqual([
       ['3', '60 %'],

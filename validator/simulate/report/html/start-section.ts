@@ -50,9 +50,10 @@ function findingOf(seconds: readonly number[], { failed, onSlowHosts }: Failures
       ? `At least 95 % of the pods ran within ${whole(slow)} s`
       : `Half of the pods ran within ${whole(median)} s, 95 % within ${whole(slow)} s`;
   const never = `${ran}; ${counted(failed, 'rental')} never ran`;
-  return onSlowHosts === 0
-    ? never
-    : `${never}, ${onSlowHosts === failed ? 'all' : `${whole(onSlowHosts)} of them`} on hosts that started pods slowly`;
+  if (onSlowHosts === 0) return never;
+  if (failed === 1) return `${never}, on a host that started pods slowly`;
+  const part = onSlowHosts === failed ? 'all' : `${whole(onSlowHosts)} of them`;
+  return `${never}, ${part} on hosts that started pods slowly`;
 }
 
 const failedIn = (faults: readonly FaultEffect[], kind: string): number =>
@@ -68,7 +69,7 @@ function failureNote({ rentals, faults, scenario }: Sources, failed: number): st
   const [least = 0, most = 0] = [means[0], means.at(-1)].map((each) => factor * (each ?? 0));
   const range =
     least === most ? duration(most) : `${duration(least)} to ${duration(most)}, by GPU model`;
-  return `${limit}. ${onSlowHosts === failed ? 'All' : `${whole(onSlowHosts)} of the`} ${counted(failed, 'rental')} that never ran were on hosts with the fault “${faultWords(SLOW)}”: a start takes ${whole(factor)} times as long there, on average ${range}, so most starts exceed the limit.`;
+  return `${limit}. Of ${counted(failed, 'rental')} that never ran, ${whole(onSlowHosts)} began on hosts with the fault “${faultWords(SLOW)}”: a start takes ${whole(factor)} times as long there, on average ${range}, so most starts exceed the limit.`;
 }
 
 function failureTable(faults: readonly FaultEffect[], failed: number): Table {
