@@ -19,7 +19,8 @@ export const INTERVAL_MS = 900_000;
 const LOOKS = 98;
 
 /** `fails`, `no weight`: the cheat counts. `recorded`: a check finds it, without effect. `passes`: no check finds it. */
-export type Outcome = 'fails' | 'no weight' | 'recorded' | 'passes';
+export const OUTCOMES = ['fails', 'no weight', 'recorded', 'passes'] as const;
+export type Outcome = (typeof OUTCOMES)[number];
 export const COUNTING: ReadonlySet<Outcome> = new Set(['fails', 'no weight']);
 
 export type Coverage = {
@@ -43,7 +44,7 @@ export const coverageOf = (options: CoverageOptions): Coverage[] =>
   CHEATS.map((cheat) => coverageOfCheat(cheat, options));
 
 /** Inspects the cheating host once per interval until an inspection counts. */
-function coverageOfCheat(cheat: Cheat, options: CoverageOptions): Coverage {
+export function coverageOfCheat(cheat: Cheat, options: CoverageOptions): Coverage {
   const { atMs, weights, checks } = options;
   const honest = honestFacts({ atMs, hotkey: HOTKEY, checks });
   const most = pointsOf(documentAfter(honest, judgeAll(honest, 0), weights), weights);

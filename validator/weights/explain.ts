@@ -88,7 +88,10 @@ function poolText(own: bigint, pool: Pool, explained: Explained): string {
 }
 
 /** Means of executors with a registered hotkey: only these count. */
-export function registeredOf({ head, meanPoints }: Explained): MeanPoints[] {
+export function registeredOf({
+  head,
+  meanPoints,
+}: Pick<Explained, 'head' | 'meanPoints'>): MeanPoints[] {
   const registered = new Set(head.neurons.map(({ hotkey }) => hotkey));
   return meanPoints.filter(({ latest }) => registered.has(latest.entry.hotkey));
 }

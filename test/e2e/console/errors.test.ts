@@ -78,6 +78,27 @@ it('names the parts of an address that it ignores, and applies the others', asyn
   await page.context().close();
 });
 
+it.concurrent.each<[string, (ids: FullConsoleScene['ids']) => string, string[]]>([
+  ['logs', () => '/logs?view=x&times=x&output=x', ['view=x', 'times=x', 'output=x']],
+  ['pod metrics', ({ podId }) => `/pods/${podId}/metrics?range=x&gpu=x`, ['range=x', 'gpu=x']],
+  ['node metrics', (ids) => `/provider/nodes/${ids.nodeId}/metrics?resolution=x`, ['resolution=x']],
+  ['cycle', () => '/validator/cycles/1?verdict=x', ['verdict=x']],
+  ['fleet', () => '/operator?offer=x&unchecked=61', ['offer=x', 'unchecked=61']],
+  ['journal', () => '/money?since=x', ['since=x']],
+])(
+  'names the choices of the address that the page %s does not have',
+  async (_, addressOf, parts) => {
+    const page = await open();
+    await page.goto(addressOf(scene.ids));
+    const note = page.locator('main .notice', {
+      hasText: 'This page ignores a part of its address',
+    });
+    for (const part of parts) await note.getByText(part).first().waitFor();
+    expect(await alertsOf(page)).toEqual([]);
+    await page.context().close();
+  },
+);
+
 it('states that typed text stays while the server does not answer, without another button', async () => {
   const page = await open();
   await page.goto('/secrets');

@@ -6,10 +6,12 @@ import { Page } from '../parts/page.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { SimulatedMark } from '../parts/status.tsx';
 import { Time } from '../parts/time.tsx';
+import { oneOf } from '../parts/url-state.ts';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { paths } from '../paths.ts';
 import { useApi } from '../session/queries.tsx';
-import { NodeLink, type Verdict, VerdictStatus } from './verdict.tsx';
+import { NodeLink, VerdictStatus } from './verdict.tsx';
+import { VERDICT_NAMES, VERDICTS } from './verdicts.ts';
 
 const PAGE_SIZE = 50;
 
@@ -58,17 +60,18 @@ export function CyclesPage() {
   );
 }
 
-const VERDICTS = { verdict: '', after: '' };
-const isVerdict = (text: string): text is Verdict => /^(?:ok|failed|withheld)$/.test(text);
+const STATE = { verdict: '', after: '' };
+const CHECKS = { verdict: oneOf(VERDICTS) };
 
 export function CyclePage() {
   const { number = '' } = useParams<{ number: string }>();
-  const [{ verdict, after }, change] = useUrlState(VERDICTS);
+  const [{ verdict: chosen, after }, change] = useUrlState(STATE, CHECKS);
+  const verdict = VERDICTS.find((name) => name === chosen);
   const verdicts = useApi('GET /operator/validator/cycles/{number}/verdicts', {
     params: { number: Number(number) },
     query: {
       limit: PAGE_SIZE,
-      ...(isVerdict(verdict) ? { verdict } : {}),
+      ...(verdict === undefined ? {} : { verdict }),
       ...(after === '' ? {} : { after }),
     },
   });
@@ -88,13 +91,15 @@ export function CyclePage() {
             <label className="row">
               Verdict
               <select
-                value={verdict}
+                value={chosen}
                 onChange={({ target }) => change({ verdict: target.value, after: '' })}
               >
                 <option value="">All</option>
-                <option value="ok">Passed</option>
-                <option value="failed">Failed</option>
-                <option value="withheld">Withheld</option>
+                {VERDICTS.map((name) => (
+                  <option key={name} value={name}>
+                    {VERDICT_NAMES[name]}
+                  </option>
+                ))}
               </select>
             </label>
           }

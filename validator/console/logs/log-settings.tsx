@@ -1,5 +1,6 @@
 import { dateOf, localOffsetMs, parseApiTime } from '../browser/clock.ts';
 import { nowMs } from '../browser/server-time.ts';
+import { oneOf } from '../parts/url-state.ts';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { DEFAULT_START, type LogStart, parseStart, STARTS } from './log-start.ts';
 import { TIME_MODES, type TimeMode } from './log-times.ts';
@@ -18,8 +19,11 @@ export type LogSettings = {
 
 const DEFAULTS = { start: DEFAULT_START, times: 'local', output: 'all', wrap: true };
 
+/** A start that cannot be read is named at the view. */
+const CHECKS = { times: oneOf(TIME_MODES), output: oneOf(OUTPUTS) };
+
 export function useLogSettings(): [LogSettings, (change: Partial<LogSettings>) => void] {
-  const [{ start, times, output, wrap }, change] = useUrlState(DEFAULTS);
+  const [{ start, times, output, wrap }, change] = useUrlState(DEFAULTS, CHECKS);
   const settings: LogSettings = {
     start,
     times: TIME_MODES.find((mode) => mode === times) ?? 'local',

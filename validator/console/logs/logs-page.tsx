@@ -4,6 +4,7 @@ import { Link } from 'wouter';
 import type { PodListItemResponse } from '../api/api.gen.ts';
 import { Page } from '../parts/page.tsx';
 import { Panel, QueryPanel } from '../parts/panel.tsx';
+import { oneOf } from '../parts/url-state.ts';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { paths } from '../paths.ts';
 import { useApi } from '../session/queries.tsx';
@@ -14,10 +15,11 @@ import { BadStart } from './pod-logs.tsx';
 import { addPod, MAX_PODS, namesOf, podIdsIn } from './pods-of-page.ts';
 
 const DEFAULTS = { pods: '', view: 'side' };
+const CHECKS = { view: oneOf(['side', 'merged']) };
 
 /** Logs of several pods: side by side, or in one view by time. */
 export function LogsPage() {
-  const [{ pods: listed, view }, change] = useUrlState(DEFAULTS);
+  const [{ pods: listed, view }, change] = useUrlState(DEFAULTS, CHECKS);
   const pods = useApi('GET /pods', {});
   const [settings, changeSettings] = useLogSettings();
   const ids = podIdsIn(listed);

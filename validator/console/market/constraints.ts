@@ -1,7 +1,7 @@
 /** The constraints that the API applies to nodes: their names for people, and the relaxed value of a failed one. Pure. */
 import type { RentBySpecResponse } from '../api/api.gen.ts';
 import { formatUsd, wordsOf } from '../parts/format.ts';
-import { LABELS, UNITS } from './labels.ts';
+import { NODE_FIELDS } from './node-fields.ts';
 
 export type Funnel = NonNullable<RentBySpecResponse['funnel']>;
 export type Nearest = NonNullable<RentBySpecResponse['nearest']>;
@@ -10,25 +10,27 @@ type Value = Nearest[number]['offered'];
 /** Why no node meets a request. */
 export type Explanation = { funnel: Funnel; nearest: Nearest };
 
-const NAMES: Readonly<Record<string, string>> = {
-  ...LABELS,
-  offered: 'Free nodes',
-  rentable: 'Free nodes',
-  // Only the API has a field for it.
-  min_download_mbps: 'Download speed, at least',
+/** Steps of the funnel, and constraints without a field of these forms: label, and unit if there is one. */
+const OTHERS: Readonly<Record<string, Named>> = {
+  offered: { label: 'Free nodes' },
+  rentable: { label: 'Free nodes' },
+  gpu_count: { label: 'GPUs' },
+  min_download_mbps: { label: 'Download speed, at least', unit: 'Mbit/s' },
 };
-const UNIT_NAMES: Readonly<Record<string, string>> = { ...UNITS, min_download_mbps: 'Mbit/s' };
+const CONSTRAINTS: Readonly<Record<string, Named>> = { ...NODE_FIELDS, ...OTHERS };
+
+type Named = { label: string; unit?: string };
 
 /** Returns the label of the constraint's field. */
 export function nameOfConstraint(constraint: string): string {
-  return NAMES[constraint] ?? wordsOf(constraint);
+  return CONSTRAINTS[constraint]?.label ?? wordsOf(constraint);
 }
 
 export function textOfValue(constraint: string, value: Value): string {
   if (typeof value === 'number' && constraint.includes('price')) return formatUsd(value);
   if (value === true) return 'yes';
   if (value === false) return 'no';
-  const unit = typeof value === 'number' ? UNIT_NAMES[constraint] : undefined;
+  const unit = typeof value === 'number' ? CONSTRAINTS[constraint]?.unit : undefined;
   return unit === undefined ? String(value) : `${value} ${unit}`;
 }
 

@@ -39,33 +39,15 @@ export function FilterForm({ state, error, onChange }: FilterFormProps) {
       >
         <div className="filter-grid">
           <GpuTypeField form={fields} />
-          <NumberField
-            form={fields}
-            name="gpu_count_gte"
-            label="Free GPUs, at least"
-            min={1}
-            step={1}
-          />
+          <NumberField form={fields} {...NODE_FIELDS.gpu_count_gte} />
           <NumberField form={fields} {...NODE_FIELDS.min_vram_gb} />
-          <NumberField
-            form={fields}
-            name="price_lte"
-            label="Price per GPU, at most"
-            unit="$/h"
-            min={0}
-          />
-          <NumberField
-            form={fields}
-            name="price_per_hour_lte"
-            label="Total price, at most"
-            unit="$/h"
-            min={0}
-          />
+          <NumberField form={fields} {...NODE_FIELDS.price_lte} />
+          <NumberField form={fields} {...NODE_FIELDS.price_per_hour_lte} />
           <TextField form={fields} {...NODE_FIELDS.country} />
           <NumberField form={fields} {...NODE_FIELDS.min_reliability} />
         </div>
         <MoreFilters form={fields} />
-        <CheckboxField form={fields} name="bookmarked" label="Bookmarked nodes only" />
+        <CheckboxField form={fields} {...NODE_FIELDS.bookmarked} />
       </Form>
     </div>
   );
@@ -78,26 +60,12 @@ function MoreFilters({ form }: FieldsProps) {
     <details>
       <summary>More filters: place, processors, memory, disk, last check</summary>
       <div className="filter-grid">
-        <TextField form={form} name="region" label="Region" maxLength={200} />
+        <TextField form={form} {...NODE_FIELDS.region} />
         <NumberField form={form} {...NODE_FIELDS.min_cpus} />
         <NumberField form={form} {...NODE_FIELDS.min_ram_gb} />
         <NumberField form={form} {...NODE_FIELDS.min_disk_gb} />
-        <NumberField
-          form={form}
-          name="max_check_age_minutes"
-          label="Age of the last check, at most"
-          unit="minutes"
-          min={1}
-          step={1}
-        />
-        <NumberField
-          form={form}
-          name="max_distance_mile"
-          label="Distance, at most"
-          unit="miles"
-          min={0}
-          hint="From the place below."
-        />
+        <NumberField form={form} {...NODE_FIELDS.max_check_age_minutes} />
+        <NumberField form={form} {...NODE_FIELDS.max_distance_mile} />
         <NumberField form={form} name="lat" label="Latitude" unit="degrees" min={-90} max={90} />
         <NumberField form={form} name="lon" label="Longitude" unit="degrees" min={-180} max={180} />
         <PlaceButton form={form} />
@@ -136,8 +104,7 @@ function GpuTypeField({ form }: FieldsProps) {
   return (
     <SelectField
       form={form}
-      name="gpu_type"
-      label="GPU type"
+      {...NODE_FIELDS.gpu_type}
       options={[{ value: '', label: 'Any' }, ...all.map((type) => ({ value: type, label: type }))]}
     />
   );

@@ -34,15 +34,9 @@ export function SpecFields({ form, state, onChange }: SpecFieldsProps) {
   };
   return (
     <div className="filter-grid">
-      <TextField form={fields} name="gpu_type" label="GPU type" hint="For example H100." />
+      <TextField form={fields} {...NODE_FIELDS.gpu_type} hint="For example H100." />
       <NumberField form={fields} {...NODE_FIELDS.min_vram_gb} />
-      <NumberField
-        form={fields}
-        name="max_price_per_gpu_hour"
-        label="Price per GPU, at most"
-        unit="$/h"
-        min={0}
-      />
+      <NumberField form={fields} {...NODE_FIELDS.max_price_per_gpu_hour} />
       <TextField form={fields} {...NODE_FIELDS.country} />
       <NumberField form={fields} {...NODE_FIELDS.min_reliability} />
       <NumberField form={fields} {...NODE_FIELDS.min_cpus} />

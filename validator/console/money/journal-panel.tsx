@@ -12,6 +12,7 @@ import { timeOfField } from '../parts/local-time.ts';
 import { Outcome } from '../parts/outcome.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { Time } from '../parts/time.tsx';
+import type { Check } from '../parts/url-state.ts';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { paths } from '../paths.ts';
 import { useApi } from '../session/queries.tsx';
@@ -21,6 +22,8 @@ import { PodStatementView } from './pod-statement.tsx';
 
 const PAGE_SIZE = 25;
 const DEFAULTS = { since: '' };
+const aTime: Check = (text) => (timeOfField(text) === null ? 'is not a time' : null);
+const CHECKS = { since: aTime };
 
 type Opened = { seq: number | null; toggle: (seq: number) => void };
 
@@ -68,7 +71,7 @@ type Reading<Data> = Pick<UseQueryResult<Data, Error>, 'data' | 'refetch'>;
  * balance of `account` above.
  */
 export function Journal({ account }: JournalProps) {
-  const [{ since }, change] = useUrlState(DEFAULTS);
+  const [{ since }, change] = useUrlState(DEFAULTS, CHECKS);
   // The API pages by number: `befores` has the starts of the pages after the first.
   const [befores, setBefores] = useState<readonly number[]>([]);
   const before = befores.at(-1);

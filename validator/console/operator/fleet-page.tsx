@@ -8,6 +8,7 @@ import { QueryPanel } from '../parts/panel.tsx';
 import { SearchField } from '../parts/search-field.tsx';
 import { SimulatedMark, Status } from '../parts/status.tsx';
 import { Time } from '../parts/time.tsx';
+import { oneOf } from '../parts/url-state.ts';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { useApi } from '../session/queries.tsx';
 import { fleetText, type Offer, offerStatus } from './offer-status.ts';
@@ -31,6 +32,11 @@ const OFFERS: readonly Offer[] = [
   'gpu_count_invalid',
   'removed',
 ];
+
+const CHECKS = {
+  offer: oneOf(OFFERS),
+  unchecked: oneOf(['0', ...UNCHECKED.map(({ minutes }) => String(minutes))]),
+};
 
 /** All nodes with their GPU slots, and why free GPUs cannot be rented. */
 export function FleetPage() {
@@ -132,7 +138,7 @@ const COLUMNS: readonly Column<FleetNode>[] = [
 ];
 
 function Nodes() {
-  const [{ page, q, offer, free, unchecked }, change] = useUrlState(DEFAULTS);
+  const [{ page, q, offer, free, unchecked }, change] = useUrlState(DEFAULTS, CHECKS);
   const chosen = OFFERS.find((name) => name === offer);
   const fleet = useApi('GET /operator/fleet', {
     query: {
@@ -141,7 +147,7 @@ function Nodes() {
       ...(q === '' ? {} : { q }),
       ...(chosen === undefined ? {} : { offer: chosen }),
       ...(free ? { free } : {}),
-      ...(unchecked > 0 ? { min_check_age_minutes: Math.trunc(unchecked) } : {}),
+      ...(unchecked > 0 ? { min_check_age_minutes: unchecked } : {}),
     },
   });
   return (

@@ -33,6 +33,16 @@ it('names the members that it ignores, and reads the others', () => {
   expect(ignoredIn('?page=2&price=1.5&sort=&other=x', defaults, checks)).toEqual([]);
 });
 
+it('checks a number that has few values', () => {
+  const checks = { age: oneOf(['0', '60']) };
+  expect(ignoredIn('?age=60', { age: 0 }, checks)).toEqual([]);
+  expect(ignoredIn('?age=61', { age: 0 }, checks)).toEqual(['age=61 is none of 0, 60']);
+  expect(ignoredIn('?age=-1', { age: 0 }, checks)).toEqual([
+    'age=-1 is not a whole number from 0 on',
+  ]);
+  expect(readUrlState('?age=61', { age: 0 }, checks)).toEqual({ age: 0 });
+});
+
 it('shortens long members', () => {
   const [part] = ignoredIn(`?price=${'x'.repeat(100)}`, { price: '' }, { price: aNumber });
   expect(part).toBe(`price=${'x'.repeat(40)}… is not a number`);

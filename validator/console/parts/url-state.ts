@@ -62,7 +62,7 @@ function problemOf(
   if (text === '') return null;
   if (typeof standard === 'number') {
     const isUsable = /^-?\d+$/.test(text) && Number(text) >= standard;
-    return isUsable ? null : `is not a whole number from ${standard} on`;
+    return isUsable ? (check?.(text) ?? null) : `is not a whole number from ${standard} on`;
   }
   if (typeof standard === 'boolean') {
     return text === 'true' || text === 'false' ? null : 'is neither true nor false';

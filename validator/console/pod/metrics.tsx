@@ -5,6 +5,7 @@ import { formatDuration } from '../parts/format.ts';
 import { QueryPanel } from '../parts/panel.tsx';
 import { SimulatedMark } from '../parts/status.tsx';
 import { Time, useNow } from '../parts/time.tsx';
+import { type Check, oneOf } from '../parts/url-state.ts';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import type { PodTabProps } from '../renter/pod-page.tsx';
 import { useApi } from '../session/queries.tsx';
@@ -21,12 +22,15 @@ import { METRIC_RANGES, rangeOf, refetchMsOf, startOf } from './metric-ranges.ts
 import './pod.css';
 
 const DEFAULTS = { range: '15m', gpu: 'all' };
+const aGpu: Check = (text) =>
+  /^(?:all|\d{1,4})$/.test(text) ? null : 'is neither all nor the number of a GPU';
+const CHECKS = { range: oneOf(METRIC_RANGES.map((range) => range.key)), gpu: aGpu };
 /** Gaps that are listed; more are counted. */
 const LISTED_GAPS = 5;
 
 /** History of a pod in charts. The address keeps range and GPU. */
 export function PodMetrics({ pod }: PodTabProps) {
-  const [{ range: key, gpu }, change] = useUrlState(DEFAULTS);
+  const [{ range: key, gpu }, change] = useUrlState(DEFAULTS, CHECKS);
   const range = rangeOf(key);
   const from = dateOf(startOf(range, useNow(refetchMsOf(range)))).toISOString();
   const query = { from, resolution: range.resolution, per_gpu: true };

@@ -3,6 +3,7 @@ import { parseApiTime } from '../browser/clock.ts';
 import { Chart } from '../parts/chart.tsx';
 import { QueryPanel } from '../parts/panel.tsx';
 import { SimulatedMark } from '../parts/status.tsx';
+import { oneOf } from '../parts/url-state.ts';
 import { useUrlState } from '../parts/use-url-state.tsx';
 import { usePortal } from '../session/queries.tsx';
 import type { NodeTabProps } from './node-page.tsx';
@@ -14,6 +15,7 @@ const PERIODS = [
   { resolution: '600', title: '30 days' },
 ] as const;
 const DEFAULTS = { resolution: '60' };
+const CHECKS = { resolution: oneOf(PERIODS.map(({ resolution }) => resolution)) };
 const REFETCH_MS = 10_000;
 const PERCENT = [0, 100] as const;
 const GIB = 1_073_741_824;
@@ -21,7 +23,7 @@ const MIB = 1_048_576;
 
 /** History of the node, also for times without pods. Gaps are intervals without measurements. */
 export function NodeMetrics({ node: { id } }: NodeTabProps) {
-  const [{ resolution: chosen }, change] = useUrlState(DEFAULTS);
+  const [{ resolution: chosen }, change] = useUrlState(DEFAULTS, CHECKS);
   const { resolution } = PERIODS.find((period) => period.resolution === chosen) ?? PERIODS[1];
   const history = usePortal(
     'GET /executors/{id}/metrics',

@@ -10,7 +10,8 @@ type FaultKind = (typeof HOST_FAULTS)[number];
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const MONTH_MS = 30 * 24 * HOUR_MS;
-const SLOW_FACTOR = 10;
+/** Factor by which the fault `slow` delays the start of a pod. */
+export const SLOW_FACTOR = 10;
 
 /** Median duration of each fault in milliseconds, and the deviation of its logarithm. */
 const DURATIONS: Record<FaultKind, { medianMs: number; sigma: number }> = {

@@ -8,6 +8,7 @@ import type { HostClass, PRICE_STRATEGIES } from '../scenarios/scenario.ts';
 import type { World } from '../world/world.ts';
 import { AddedNode, codeIn, expectAnswer, LoggedIn, MadeToken } from './answers.ts';
 import { around, exponential, shareOf, weighted, weightedKey } from './draws.ts';
+import { boundedPrice, inCents } from './price-bounds.ts';
 
 export type Provider = {
   name: string;
@@ -28,10 +29,6 @@ const PROBE_START_MS = 1_000;
 const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;
 const PERMILLE = 1_000;
-/** Smallest price relative to the first, below which no strategy goes. */
-const FLOOR_SHARE = 0.3;
-const CEILING_SHARE = 2;
-const CENTS = 100;
 const MICRO_USD = 1_000_000;
 const BYTE = 256;
 
@@ -51,7 +48,7 @@ export async function enrolProvider(world: World, number: number): Promise<Provi
   const hostClass = weighted(random, supply.classes);
   const region = supply.regions[random.int(supply.regions.length)] ?? '';
   const price = around(random, hostClass.price_usd, hostClass.price_spread_permille);
-  const priceUsd = Math.round(price * CENTS) / CENTS;
+  const priceUsd = inCents(price);
   const message = String(Math.floor(clock.now() / SECOND_MS));
   const signature = toHex(signer.sign(new TextEncoder().encode(message)));
   const session = await call({
@@ -136,8 +133,7 @@ export async function runPrices(world: World, provider: Provider): Promise<void>
     const { pods } = fleet.agents.host(provider.executorId);
     const isRented = pods.size > 0 && provider.strategy !== 'war';
     const wanted = provider.priceUsd * (isRented ? 1 + step : 1 - step);
-    const bounded = Math.min(Math.max(wanted, first * FLOOR_SHARE), first * CEILING_SHARE);
-    const priceUsd = Math.round(bounded * CENTS) / CENTS;
+    const priceUsd = boundedPrice(wanted, first);
     if (priceUsd === provider.priceUsd) continue;
     const answer = await call({
       method: 'POST',

@@ -5,7 +5,13 @@ import { plotHtml, tableHtml } from '../report/html/section.ts';
 import type { Plot } from '../report/html/svg.ts';
 import { counted, escapeHtml, percent } from '../report/html/text.ts';
 import type { ComparedFigure, Comparison } from './comparison.ts';
-import { COMPARED_HEAD, comparedCells, METHOD, verdictSentence } from './comparison-text.ts';
+import {
+  COMPARED_HEAD,
+  comparedCells,
+  METHOD,
+  seedTable,
+  verdictSentence,
+} from './comparison-text.ts';
 import { isClear, isEqual } from './paired.ts';
 
 const PLOT = 'Relative differences';
@@ -28,6 +34,7 @@ export function comparisonHtml(comparison: Comparison): string {
 ${equalText(equal)}
 <h2>All figures</h2>
 ${tableHtml({ head: COMPARED_HEAD, rows: rows.map(comparedCells) })}
+<details><summary>Values of each seed</summary>${tableHtml(seedTable(rows, seeds))}</details>
 <h2>${PLOT}</h2>
 <p>Mean difference and its 95 % interval, relative to A. Figures that are equal, or zero in A, are left out.</p>
 <figure>${plotHtml(plotOf(differing), PLOT)}</figure>`,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { comparedCells, verdictSentence } from './comparison-text.ts';
+import { comparedCells, seedTable, verdictSentence } from './comparison-text.ts';
 import { SHARE } from './headline-figures.ts';
 import { comparePairs } from './paired.ts';
 
@@ -13,7 +13,11 @@ const figure = {
 type Pairs = Parameters<typeof comparePairs>[0];
 const verdict = (pairs: Pairs, better?: 'higher' | 'lower') =>
   verdictSentence(
-    { figure: { ...figure, ...(better && { better }) }, difference: comparePairs(pairs) },
+    {
+      figure: { ...figure, ...(better && { better }) },
+      values: [],
+      difference: comparePairs(pairs),
+    },
     A,
     B,
   );
@@ -47,16 +51,39 @@ describe('verdict', () => {
       [0.2, 0.2],
     ];
     expect(verdict(equal)).toBe('Refused rentals: equal, 15 %.');
-    const missing = verdictSentence({ figure, difference: null }, A, B);
+    const missing = verdictSentence({ figure, values: [], difference: null }, A, B);
     expect(missing).toContain('not measured');
   });
 
   it('is a cell of the table', () => {
     const cells = comparedCells({
       figure: { ...figure, better: 'lower' },
+      values: [],
       difference: comparePairs(LOWER),
     });
     expect(cells[3]).toBe('-20.3 percentage points');
     expect(cells.at(-1)).toBe('B is better');
+  });
+});
+
+describe('values of each seed', () => {
+  it('have a row for each side, and one row for a figure that is equal', () => {
+    const values = [
+      { seed: 1, a: 0.1, b: 0.2 },
+      { seed: 3, a: 0.3, b: null },
+    ];
+    const equal = [
+      { seed: 1, a: 0.5, b: 0.5 },
+      { seed: 3, a: null, b: null },
+    ];
+    const rows = [values, equal].map((each) => ({ figure, values: each, difference: null }));
+    expect(seedTable(rows, [1, 3])).toEqual({
+      head: ['Figure', 'Side', 'Seed 1', 'Seed 3'],
+      rows: [
+        ['Refused rentals', 'A', '10 %', '30 %'],
+        ['Refused rentals', 'B', '20 %', '-'],
+        ['Refused rentals', 'A and B', '50 %', '-'],
+      ],
+    });
   });
 });

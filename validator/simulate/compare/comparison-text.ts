@@ -1,5 +1,6 @@
 /** A comparison as a table of text, and its verdicts in words. Pure. */
-import type { ComparedFigure, ComparedSide, Comparison } from './comparison.ts';
+import type { Table } from '../report/html/section.ts';
+import type { ComparedFigure, ComparedSide, Comparison, SeedValues } from './comparison.ts';
 import { type Difference, isClear, isEqual } from './paired.ts';
 
 export const COMPARED_HEAD = ['Figure', 'A', 'B', 'B - A', '95 % interval', 'Verdict'];
@@ -21,7 +22,29 @@ export function comparedCells({ figure, difference }: ComparedFigure): string[] 
   ];
 }
 
-type Measured = ComparedFigure & { difference: Difference };
+/** Returns the table of the values of each seed: a row for each side, or one row if both sides are equal. */
+export function seedTable(rows: readonly ComparedFigure[], seeds: readonly number[]): Table {
+  return {
+    head: ['Figure', 'Side', ...seeds.map((seed) => `Seed ${seed}`)],
+    rows: rows.flatMap(({ figure, values }) => {
+      const shown = (value: number | null | undefined): string =>
+        value === null || value === undefined ? '-' : figure.format(value);
+      const row = (side: string, valueIn: (of: SeedValues) => number | null): string[] => [
+        figure.name,
+        side,
+        ...seeds.map((seed) => {
+          const of = values.find((each) => each.seed === seed);
+          return shown(of && valueIn(of));
+        }),
+      ];
+      return values.every(({ a, b }) => a === b)
+        ? [row('A and B', ({ a }) => a)]
+        : [row('A', ({ a }) => a), row('B', ({ b }) => b)];
+    }),
+  };
+}
+
+type Measured = Pick<ComparedFigure, 'figure'> & { difference: Difference };
 
 function intervalOf({ figure, difference: { low, high } }: Measured): string {
   const { format, formatInterval } = figure;

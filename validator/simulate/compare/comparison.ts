@@ -4,8 +4,12 @@ import type { Report } from '../report/report.ts';
 import { HEADLINE_FIGURES, type HeadlineFigure } from './headline-figures.ts';
 import { comparePairs, type Difference } from './paired.ts';
 
+/** The figure in both runs of a seed; null if the run has no such value. */
+export type SeedValues = { seed: number; a: number | null; b: number | null };
+
 export type ComparedFigure = {
   figure: HeadlineFigure;
+  values: readonly SeedValues[];
   /** Null if fewer than two pairs have the figure. */
   difference: Difference | null;
 };
@@ -25,11 +29,13 @@ export type Comparison = {
 /** Each pair has the same seed. */
 export function compareReports(pairs: readonly { a: Report; b: Report }[]): ComparedFigure[] {
   return HEADLINE_FIGURES.map((figure) => {
-    const values = pairs.flatMap(({ a, b }) => {
-      const [left, right] = [figure.valueIn(a), figure.valueIn(b)];
-      return left === null || right === null ? [] : [[left, right] as const];
-    });
-    return { figure, difference: values.length < 2 ? null : comparePairs(values) };
+    const values = pairs.map(({ a, b }) => ({
+      seed: a.run.seed,
+      a: figure.valueIn(a),
+      b: figure.valueIn(b),
+    }));
+    const both = values.flatMap(({ a, b }) => (a === null || b === null ? [] : [[a, b] as const]));
+    return { figure, values, difference: both.length < 2 ? null : comparePairs(both) };
   });
 }
 

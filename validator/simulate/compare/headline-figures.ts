@@ -9,7 +9,7 @@ import {
 } from '../report/html/text.ts';
 import type { Report } from '../report/report.ts';
 import { compareSelfRental } from '../report/self-rental.ts';
-import { ascending, gini, mean, quantile, sum } from '../report/statistics.ts';
+import { ascending, gini, mean, quantile, ratio, sum } from '../report/statistics.ts';
 
 export type HeadlineFigure = {
   name: string;
@@ -32,7 +32,6 @@ export const SHARE = {
 };
 
 const HOURS_PER_DAY = 24;
-const ratio = (part: number, whole: number): number | null => (whole === 0 ? null : part / whole);
 const refusedOf = ({ rentals }: Report): number => rentals.requested - rentals.accepted;
 
 export const HEADLINE_FIGURES: readonly HeadlineFigure[] = [
@@ -42,7 +41,7 @@ export const HEADLINE_FIGURES: readonly HeadlineFigure[] = [
     valueIn: ({ market }) =>
       ratio(
         sum(market.map((at) => at.rented_gpus)),
-        sum(market.map((at) => Math.max(at.rented_gpus, at.verified_gpus))),
+        sum(market.map((at) => at.rented_gpus + at.free_gpus)),
       ),
     ...SHARE,
   },

@@ -1,9 +1,12 @@
 /** Collects the figures of a report while a simulation runs: from its events, and from samples of its databases. */
+import { DEFAULT_LAUNCH_LIMIT_MS } from '../../central/market/pods/launch-limit.ts';
 import { PLATFORM_FEE_RATE } from '../../central/money/ledger/shares.ts';
 import { policyHashOf } from '../../weights/weight-policy.ts';
+import { SLOW_FACTOR } from '../actors/host-faults.ts';
 import type { JournalEvent } from '../world/journal.ts';
 import type { World } from '../world/world.ts';
 import { detectionOf } from './detection.ts';
+import { expectedDetection } from './expected-detection.ts';
 import { effectsOf } from './fault-effects.ts';
 import { createHostTally } from './host-tally.ts';
 import { countByHour } from './hourly-counts.ts';
@@ -15,6 +18,7 @@ import {
   listUsedTime,
   sampleLedger,
 } from './money-figures.ts';
+import { createPriceTally } from './price-tally.ts';
 import { createRentalTally, type RentalCounts } from './rental-tally.ts';
 import type { LedgerSample, MarketSample, Report } from './report.ts';
 import { sum } from './statistics.ts';
@@ -28,6 +32,7 @@ export type Collected = Pick<
   | 'regions'
   | 'requests'
   | 'usage'
+  | 'prices'
   | 'faults'
   | 'rentals'
   | 'spend'
@@ -48,12 +53,14 @@ export type Collector = {
 };
 
 const HOUR_MS = 3_600_000;
+const SECOND_MS = 1_000;
 /** The ledger has an account for each renter and provider, so it is read less often than the market. */
 const LEDGER_HOURS = 6;
 
 export function createCollector(startMs: number): Collector {
   const rentals = createRentalTally();
   const hosts = createHostTally();
+  const prices = createPriceTally();
   const market: MarketSample[] = [];
   const regions: RegionAtTime[] = [];
   const ledger: LedgerSample[] = [];
@@ -64,11 +71,12 @@ export function createCollector(startMs: number): Collector {
     record(event, atMs) {
       rentals.record(event, atMs);
       hosts.record(event, atMs);
+      prices.record(event);
     },
 
     async sample({ db, clock }) {
       const atHours = hoursAt(clock.steadyMs());
-      const sampled = await sampleMarket(db, { atHours, regionOf });
+      const sampled = await sampleMarket(db, { atHours, regionOf, askedUsd: prices.meanUsd });
       market.push(...sampled.models);
       regions.push(...sampled.regions);
       if (Math.round(atHours) % LEDGER_HOURS === 0) ledger.push(await sampleLedger(db, atHours));
@@ -89,6 +97,7 @@ export function createCollector(startMs: number): Collector {
         ledger: isSampled ? [...ledger] : [...ledger, await sampleLedger(db, hours)],
         rentals: rentalsOf(counts, { regionOf, hoursAt }),
         usage: usageOf(used, (executor) => hosts.get(executor)?.gpu ?? ''),
+        prices: prices.prices(),
         faults: effectsOf({
           faults: hosts.faults(),
           used,
@@ -96,7 +105,7 @@ export function createCollector(startMs: number): Collector {
           money: await listPodMoney(db),
           providerShare: 1 - PLATFORM_FEE_RATE,
           failedChecks: hosts.failedChecks(),
-          gpuOf: (executor) => hosts.get(executor)?.gpu ?? null,
+          hostOf: hosts.get,
           startMs,
           endMs: nowMs,
         }),
@@ -112,7 +121,9 @@ export function createCollector(startMs: number): Collector {
           wallMs: clock.now(),
           worthUsdPerHour: scenario.weights_worth_usd_per_hour,
         })),
-        detection: detectionOf([...hosts.hosts()]),
+        detection: detectionOf([...hosts.hosts()], (cheat) =>
+          expectedDetection(cheat, { atMs: startMs, weights: weightPolicy }),
+        ),
       };
     },
   };
@@ -127,6 +138,8 @@ function rentalsOf(counts: RentalCounts, { regionOf, hoursAt }: Places): Report[
     refusals: Object.fromEntries(counts.refusals),
     start_seconds: [...counts.startSeconds],
     failed_starts: Object.fromEntries(counts.failedStarts),
+    start_limit_seconds: DEFAULT_LAUNCH_LIMIT_MS / SECOND_MS,
+    slow_start_factor: SLOW_FACTOR,
     interruptions: counts.interruptions.map(({ at_ms: at, executor, ...interruption }) => ({
       at_hours: hoursAt(at),
       ...interruption,

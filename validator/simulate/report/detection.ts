@@ -1,11 +1,15 @@
 /** Findings of the validator: cheats with the delay, and honest hosts that failed checks. Pure. */
 import type { KnownHost } from './host-tally.ts';
-import type { DetectedCheat, Report } from './report.ts';
+import type { DetectedCheat, ExpectedDetection, Report } from './report.ts';
 import { sum } from './statistics.ts';
 
 const HOUR_MS = 3_600_000;
 
-export function detectionOf(hosts: readonly KnownHost[]): Report['detection'] {
+/** `expectedOf`: result of inspections of a host with this cheat, under the policies of the run. */
+export function detectionOf(
+  hosts: readonly KnownHost[],
+  expectedOf: (cheat: string) => ExpectedDetection,
+): Report['detection'] {
   const honest = hosts.filter(({ cheat }) => cheat === null);
   const cheats = Map.groupBy(
     hosts.filter(({ cheat }) => cheat !== null),
@@ -13,7 +17,7 @@ export function detectionOf(hosts: readonly KnownHost[]): Report['detection'] {
   );
   return {
     cheats: [...cheats]
-      .map(([cheat, group]) => detectedCheat(cheat, group))
+      .map(([cheat, group]) => ({ expected: expectedOf(cheat), ...detectedCheat(cheat, group) }))
       .sort((a, b) => (a.cheat < b.cheat ? -1 : 1)),
     honest: {
       hosts: honest.length,
@@ -26,7 +30,10 @@ export function detectionOf(hosts: readonly KnownHost[]): Report['detection'] {
   };
 }
 
-function detectedCheat(cheat: string, group: readonly KnownHost[]): DetectedCheat {
+function detectedCheat(
+  cheat: string,
+  group: readonly KnownHost[],
+): Omit<DetectedCheat, 'expected'> {
   const found = group.flatMap(({ found: first, sinceMs }) =>
     first === null ? [] : [{ reason: first.reason, hours: (first.atMs - sinceMs) / HOUR_MS }],
   );
@@ -34,6 +41,9 @@ function detectedCheat(cheat: string, group: readonly KnownHost[]): DetectedChea
     cheat,
     hosts: group.length,
     found: found.length,
+    missed_inspections: group
+      .filter(({ found: first }) => first === null)
+      .map((host) => host.checks),
     delays_hours: found.map(({ hours }) => hours).sort((a, b) => a - b),
     reasons: totals(found.map(({ reason }) => new Map([[reason, 1]]))),
   };

@@ -41,7 +41,7 @@ function sourcesOf(change: Partial<EffectSources>): EffectSources {
     money: new Map(),
     providerShare: 0.95,
     failedChecks: new Map(),
-    gpuOf: () => 'H100',
+    hostOf: (executor) => ({ name: `host of ${executor}`, gpu: 'H100', region: 'eu' }),
     startMs: 0,
     endMs: hours(72),
     ...change,
@@ -66,6 +66,8 @@ it('divides time without charge between provider and marketplace', () => {
     kind: 'region',
     region: 'eu',
     gpu: null,
+    host: null,
+    host_region: null,
     from_hours: 30,
     to_hours: 42,
     hosts: 2,
@@ -81,6 +83,7 @@ it('divides time without charge between provider and marketplace', () => {
     renter_loss_usd: 0,
   });
   expect(dies).toMatchObject({ gpu: 'H100', to_hours: null, pods: 0, lost_pod_hours: 0 });
+  expect(dies).toMatchObject({ host: 'host of a', host_region: 'eu' });
 });
 
 it('assigns lost pods to the later fault of their host, with their refunds', () => {

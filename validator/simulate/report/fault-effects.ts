@@ -37,7 +37,7 @@ export type EffectSources = {
   providerShare: number;
   /** Failed checks that the fault explains, by fault. */
   failedChecks: ReadonlyMap<KnownFault, number>;
-  gpuOf(executor: string): string | null;
+  hostOf(executor: string): { name: string; gpu: string; region: string } | undefined;
   startMs: number;
   endMs: number;
 };
@@ -72,13 +72,16 @@ export function effectsOf(sources: EffectSources): FaultEffect[] {
   });
 }
 
-function placeOf(fault: KnownFault, { startMs, gpuOf }: EffectSources) {
+function placeOf(fault: KnownFault, { startMs, hostOf }: EffectSources) {
   const { kind, region, executors, fromMs, toMs } = fault;
-  const [first] = executors;
+  const [first = ''] = executors;
+  const only = executors.length === 1 ? hostOf(first) : undefined;
   return {
     kind,
     region,
-    gpu: executors.length === 1 && first !== undefined ? gpuOf(first) : null,
+    gpu: only?.gpu ?? null,
+    host: only?.name ?? null,
+    host_region: only?.region ?? null,
     from_hours: (fromMs - startMs) / HOUR_MS,
     to_hours: toMs === null ? null : (toMs - startMs) / HOUR_MS,
     hosts: executors.length,

@@ -2,9 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { CHECK_EVENT } from '../world/check-event.ts';
 import { detectionOf } from './detection.ts';
 import { createHostTally, qualityOf } from './host-tally.ts';
+import type { ExpectedDetection } from './report.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+const EXPECTED: ExpectedDetection = { outcome: 'fails', checks: ['gpu_vram A'], inspections: 1 };
 
 function tallyOf(hosts: Readonly<Record<string, { cheat?: string; region?: string }>>) {
   const tally = createHostTally();
@@ -58,12 +60,23 @@ describe('detection', () => {
     tally.check('b', HOUR_MS);
     tally.check('b', 7 * HOUR_MS, 'GPU_VRAM_MISMATCH');
     tally.check('b', 9 * HOUR_MS, 'OTHER');
-    expect(detectionOf([...tally.hosts()]).cheats).toEqual([
-      { cheat: 'clock', hosts: 1, found: 0, delays_hours: [], reasons: {} },
+    tally.check('c', 9 * HOUR_MS);
+    expect(detectionOf([...tally.hosts()], () => EXPECTED).cheats).toEqual([
+      {
+        cheat: 'clock',
+        hosts: 1,
+        found: 0,
+        expected: EXPECTED,
+        missed_inspections: [1],
+        delays_hours: [],
+        reasons: {},
+      },
       {
         cheat: 'model',
         hosts: 2,
         found: 2,
+        expected: EXPECTED,
+        missed_inspections: [],
         delays_hours: [1, 7],
         reasons: { GPU_VRAM_MISMATCH: 2 },
       },
@@ -78,7 +91,7 @@ describe('detection', () => {
     tally.record({ kind: 'repair', executor: 'a', fault: 'flap' }, 4 * HOUR_MS);
     tally.check('a', 5 * HOUR_MS, 'UNREACHABLE');
     tally.check('a', 12 * HOUR_MS);
-    expect(detectionOf([...tally.hosts()]).honest).toEqual({
+    expect(detectionOf([...tally.hosts()], () => EXPECTED).honest).toEqual({
       hosts: 1,
       checks: 4,
       failed_in_fault: 2,
@@ -100,7 +113,7 @@ describe('detection', () => {
     tally.record({ kind: 'fault-clock', by_s: 60 }, 6 * HOUR_MS);
     tally.check('a', 6.5 * HOUR_MS, 'CLOCK_SKEW');
     tally.check('a', 8 * HOUR_MS, 'CLOCK_SKEW');
-    const { cheats, honest } = detectionOf([...tally.hosts()]);
+    const { cheats, honest } = detectionOf([...tally.hosts()], () => EXPECTED);
     expect(honest).toMatchObject({
       failed_in_fault: 0,
       failed_in_service_fault: { 'registry: EGRESS_BLOCKED': 2, 'clock: CLOCK_SKEW': 1 },

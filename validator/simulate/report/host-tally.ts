@@ -8,6 +8,8 @@ import { createFaultTally, HARMFUL, type KnownFault, SERVICES } from './fault-ta
 
 export type KnownHost = {
   executor: string;
+  /** Name of its provider, which has one host. */
+  name: string;
   gpu: string;
   gpus: number;
   region: string;
@@ -53,6 +55,7 @@ export function createHostTally(): HostTally {
   function add(event: JournalEvent, executor: string, atMs: number): void {
     hosts.set(executor, {
       executor,
+      name: event.actor ?? executor,
       gpu: String(event['gpu'] ?? ''),
       gpus: Number(event['gpus'] ?? 0),
       region: String(event['region'] ?? ''),

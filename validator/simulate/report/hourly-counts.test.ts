@@ -4,7 +4,7 @@ import { countByHour } from './hourly-counts.ts';
 const HOUR_MS = 3_600_000;
 
 it('counts rentals, refusals and interruptions in the hour before each sample', () => {
-  const sample = { hosts: 1, gpus: 2, verified_gpus: 2, rented_gpus: 1 };
+  const sample = { hosts: 1, gpus: 2, verified_gpus: 2, rented_gpus: 1, free_gpus: 1 };
   const { regions, requests } = countByHour({
     regions: [1, 2].flatMap((at) => [
       { at_hours: at, region: 'eu', ...sample },

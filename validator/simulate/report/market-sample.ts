@@ -12,15 +12,26 @@ export type NodeAtTime = {
   rented: number;
 };
 
+/** A GPU model at one time, as far as the database of the central API has it. */
+type ModelAtTime = Omit<MarketSample, 'asked_usd'>;
+
 /** A region at one time, without the figures of the hour that ended. */
 export type RegionAtTime = Omit<RegionSample, 'accepted' | 'interruptions'>;
 
 const MICRO_USD = 1_000_000;
 
-/** `regionOf`: region of an executor. */
+export type MarketView = {
+  atHours: number;
+  /** Region of an executor. */
+  regionOf(executor: string): string;
+  /** Mean price in USD per GPU and hour of all GPUs of a model in the run. */
+  askedUsd(gpu: string): number | null;
+};
+
+/** Returns the models and regions at this time, as the database of the central API has them. */
 export async function sampleMarket(
   db: Database,
-  { atHours, regionOf }: { atHours: number; regionOf(executor: string): string },
+  { atHours, regionOf, askedUsd }: MarketView,
 ): Promise<{ models: MarketSample[]; regions: RegionAtTime[] }> {
   const executors = await db
     .selectFrom('executors')
@@ -39,11 +50,15 @@ export async function sampleMarket(
     rented: rented.get(id) ?? 0,
     region: regionOf(id),
   }));
-  return { models: samplesOf(nodes, atHours), regions: regionsOf(nodes, atHours) };
+  const models = samplesOf(nodes, atHours).map((sample) => ({
+    ...sample,
+    asked_usd: askedUsd(sample.gpu),
+  }));
+  return { models, regions: regionsOf(nodes, atHours) };
 }
 
 /** Returns one sample for each GPU model, in the order of their names. Pure. */
-export function samplesOf(nodes: readonly NodeAtTime[], atHours: number): MarketSample[] {
+export function samplesOf(nodes: readonly NodeAtTime[], atHours: number): ModelAtTime[] {
   const models = Map.groupBy(nodes, ({ gpu_type: gpu }) => gpu);
   return [...models]
     .map(([gpu, group]) => sampleOf(gpu, group, atHours))
@@ -60,7 +75,7 @@ export function regionsOf(
     .sort((a, b) => (a.region < b.region ? -1 : 1));
 }
 
-function sampleOf(gpu: string, nodes: readonly NodeAtTime[], atHours: number): MarketSample {
+function sampleOf(gpu: string, nodes: readonly NodeAtTime[], atHours: number): ModelAtTime {
   const offered = nodes.filter(isOffered);
   const partly = offered.filter((node) => node.rented > 0 && node.rented < node.gpu_count);
   return {
@@ -83,6 +98,7 @@ const countsOf = (nodes: readonly NodeAtTime[]) => ({
   gpus: gpusOf(nodes),
   verified_gpus: gpusOf(nodes.filter(isOffered)),
   rented_gpus: sum(nodes.map(({ rented }) => rented)),
+  free_gpus: sum(nodes.filter(isOffered).map(({ gpu_count: count, rented }) => count - rented)),
 });
 
 /** Mean price in USD per GPU and hour, weighted by `weigh`; null without weight. */

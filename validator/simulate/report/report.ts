@@ -6,10 +6,12 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { ConfigError } from '#shared/runtime/config.ts';
 import { fileProblem } from '#shared/runtime/files.ts';
+import { OUTCOMES } from '../../coverage/coverage.ts';
 import { Scenario } from '../scenarios/scenario.ts';
+import { Emission, PolicyTerms, WeighedHost } from './weight-schemas.ts';
 
 /** Increases with each change that readers of older reports cannot parse. */
-export const REPORT_VERSION = 2;
+export const REPORT_VERSION = 3;
 const MAX_FILE_BYTES = 256 * 1024 * 1024;
 
 const Count = z.int().min(0);
@@ -26,11 +28,15 @@ const MarketSample = z.strictObject({
   /** GPUs of hosts that passed inspection. */
   verified_gpus: Count,
   rented_gpus: Count,
+  /** Free GPUs of hosts that passed inspection: these could be rented. */
+  free_gpus: Count,
   /** Free GPUs of partly rented hosts: no rental of the whole host can use them. */
   stranded_gpus: Count,
   /** Mean prices per GPU and hour of the offered and of the rented GPUs; null if there are none. */
   offered_usd: Usd.nullable(),
   rented_usd: Usd.nullable(),
+  /** The same of all GPUs of the run, also of hosts that fail inspection or left: it changes only with prices. */
+  asked_usd: Usd.nullable(),
 });
 export type MarketSample = z.output<typeof MarketSample>;
 
@@ -42,6 +48,8 @@ const RegionSample = z.strictObject({
   /** GPUs of hosts that passed inspection. */
   verified_gpus: Count,
   rented_gpus: Count,
+  /** Free GPUs of hosts that passed inspection: these could be rented. */
+  free_gpus: Count,
   /** Rentals of hosts of the region, and interrupted pods, in the hour that ended. */
   accepted: Count,
   interruptions: Count,
@@ -63,6 +71,9 @@ const FaultEffect = z.strictObject({
   region: z.string().nullable(),
   /** GPU model of the host; null unless the fault hit one host. */
   gpu: z.string().nullable(),
+  /** Name of this host, which is that of its provider in the events, and its region. */
+  host: z.string().nullable(),
+  host_region: z.string().nullable(),
   from_hours: Hours,
   /** Null for a fault that lasted when the figures end. */
   to_hours: Hours.nullable(),
@@ -86,35 +97,6 @@ const FaultEffect = z.strictObject({
 });
 export type FaultEffect = z.output<typeof FaultEffect>;
 
-/** Worth of all weight, by `weights_worth_usd_per_hour` of the scenario. */
-const Emission = z.strictObject({
-  /** Hours since the first epoch, and hours before it, in which no weights were set. */
-  hours: Hours,
-  hours_before: Hours,
-  emitted_usd: Usd,
-  /** Worth of the weight of all hosts. */
-  rewards_usd: Usd,
-  /** Worth of the weight that no host got. */
-  burned_usd: Usd,
-  /** Share of the newest weights that no host got. */
-  newest_burned_share: Share,
-});
-export type Emission = z.output<typeof Emission>;
-
-/** Terms of the weight policy that decide how much of the weight is burned. */
-const PolicyTerms = z.strictObject({
-  /** Name of the file without its ending. */
-  name: z.string(),
-  /** Parts of all weight: never earned, and the most that rented and idle hosts get. */
-  burn_share: Share,
-  rented_share: Share,
-  idle_share: Share,
-  /** Reward for a fee and for an idle GPU relative to its rate; null for a policy that shares the pools in full. */
-  fee_return: Share.nullable(),
-  idle_rate: Share.nullable(),
-});
-export type PolicyTerms = z.output<typeof PolicyTerms>;
-
 const LedgerSample = z.strictObject({
   at_hours: Hours,
   held_usd: Usd,
@@ -131,27 +113,6 @@ const Spend = z.strictObject({
 });
 export type Spend = z.output<typeof Spend>;
 
-const WeighedHost = z.strictObject({
-  gpu: z.string(),
-  /** Strategy of the provider for its prices, by the names of the scenario. */
-  strategy: z.string(),
-  cheat: z.string().nullable(),
-  /** Share of its time in which the host did what it offers; 0 for a cheat. */
-  quality: Share,
-  weight_share: Share,
-  /** Share of the rates of all GPUs, which is the share of an average host. */
-  value_share: Share,
-  /** True if the provider rents the host itself whenever it is free. */
-  rents_itself: z.boolean(),
-  /** Income from all rentals of the host, own rentals included. */
-  income_usd: Usd,
-  /** Charges less refunds of the provider's rentals of this host. */
-  own_rentals_usd: Usd,
-  /** Worth of the host's weight since the first epoch, by `weights_worth_usd_per_hour` of the scenario. */
-  reward_usd: Usd,
-});
-export type WeighedHost = z.output<typeof WeighedHost>;
-
 const Rentals = z.strictObject({
   requested: Count,
   accepted: Count,
@@ -159,6 +120,9 @@ const Rentals = z.strictObject({
   refusals: Counts,
   start_seconds: z.array(z.number().min(0)),
   failed_starts: Counts,
+  /** Time after which the central API gives up a start, and the factor by which the fault `slow` delays a start. */
+  start_limit_seconds: z.number().min(0),
+  slow_start_factor: z.number().min(1),
   interruptions: z.array(
     z.strictObject({
       at_hours: Hours,
@@ -171,10 +135,24 @@ const Rentals = z.strictObject({
   open: Count,
 });
 
+/** Result of inspections of a host that cheats, under the policies of the run. */
+const ExpectedDetection = z.strictObject({
+  /** `fails` and `no weight`: the cheat counts. `recorded`: a check finds it, without effect. `passes`: no check does. */
+  outcome: z.enum(OUTCOMES),
+  /** Checks that find the cheat, each with its reason code after a space. */
+  checks: z.array(z.string()),
+  /** Smallest number of inspections after which the cheat counts; null if no check finds it. */
+  inspections: Count.nullable(),
+});
+export type ExpectedDetection = z.output<typeof ExpectedDetection>;
+
 const DetectedCheat = z.strictObject({
   cheat: z.string(),
   hosts: Count,
   found: Count,
+  expected: ExpectedDetection,
+  /** Number of inspections of each host that was not found. */
+  missed_inspections: z.array(Count),
   /** Hours until the first failed check of each host that was found. */
   delays_hours: z.array(Hours),
   /** Reasons of the first failed checks. */
@@ -197,6 +175,28 @@ const Detection = z.strictObject({
     failed_without_fault: Counts,
   }),
 });
+
+/** Prices of the hosts of one strategy, relative to the first price of each host. */
+const StrategyPrices = z.strictObject({
+  strategy: z.string(),
+  hosts: Count,
+  changes: Count,
+  /** Mean over the hosts at the end, and the lowest of any host at any time. */
+  mean_share: Share,
+  lowest_share: Share,
+  /** Hosts whose price reached the floor or the ceiling at some time. */
+  reached_floor: Count,
+  reached_ceiling: Count,
+});
+export type StrategyPrices = z.output<typeof StrategyPrices>;
+
+const Prices = z.strictObject({
+  /** Bounds of every strategy, relative to the first price of a host. */
+  floor_share: Share,
+  ceiling_share: Share,
+  strategies: z.array(StrategyPrices),
+});
+export type Prices = z.output<typeof Prices>;
 
 const Day = z.strictObject({
   day: Count,
@@ -253,6 +253,7 @@ export const Report = z.strictObject({
   regions: z.array(RegionSample),
   requests: z.array(RequestSample),
   usage: z.array(Usage),
+  prices: Prices,
   /** Oldest first. */
   faults: z.array(FaultEffect),
   rentals: Rentals,

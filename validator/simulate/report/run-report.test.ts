@@ -101,6 +101,31 @@ describe('figures of a run', () => {
     const rewards = sum(weights.map(({ reward_usd: reward }) => reward));
     expect(emission.rewards_usd).toBeCloseTo(rewards, 6);
     expect(rewards + emission.burned_usd).toBeCloseTo(emission.emitted_usd, 6);
+    const { epochs } = emission;
+    expect(sum(epochs.map(({ hours }) => hours))).toBeCloseTo(emission.hours, 6);
+    for (const { rented_pool: rented, idle_pool: idle } of epochs) {
+      expect(rented.share).toBeLessThanOrEqual(report.weight_policy.rented_share);
+      expect(idle.share).toBeLessThanOrEqual(report.weight_policy.idle_share);
+      expect(idle.share > 0).toBe(idle.hosts > 0);
+    }
+  });
+
+  it('name the host of a fault, what detects each cheat, and the bounds of prices', () => {
+    const ofHosts = report.faults.filter(({ hosts }) => hosts === 1);
+    expect(ofHosts.length).toBeGreaterThan(0);
+    for (const { host, host_region: region } of ofHosts) {
+      expect(host).toMatch(/^provider-\d+$/);
+      expect(report.scenario.supply.regions).toContain(region);
+    }
+    for (const { hosts, found, missed_inspections: missed } of report.detection.cheats) {
+      expect(missed).toHaveLength(hosts - found);
+    }
+    expect(sum(report.prices.strategies.map(({ hosts }) => hosts))).toBe(report.run.providers);
+    for (const sample of report.market) {
+      expect(sample.asked_usd).toBeGreaterThan(0);
+      expect(sample.free_gpus + sample.rented_gpus).toBeLessThanOrEqual(sample.gpus);
+      expect(sample.stranded_gpus).toBeLessThanOrEqual(sample.free_gpus);
+    }
   });
 });
 
@@ -159,6 +184,7 @@ describe('comparison', () => {
     });
     expect(page).toContain('weight policy policy-of-the-test on both sides');
     expect(page).toContain('No figure differs clearly');
+    expect(page).toContain('<summary>Values of each seed</summary>');
     expect(page).not.toMatch(/NaN|undefined|Infinity|<script/);
   });
 });

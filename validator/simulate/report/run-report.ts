@@ -10,7 +10,8 @@ import type { World } from '../world/world.ts';
 import { type Collected, createCollector } from './collector.ts';
 import type { DayFigures } from './day-figures.ts';
 import { differencesOf } from './differences.ts';
-import { type PolicyTerms, REPORT_VERSION, type Report } from './report.ts';
+import { REPORT_VERSION, type Report } from './report.ts';
+import type { PolicyTerms } from './weight-schemas.ts';
 
 export type ReportedOptions = Pick<
   SimulationOptions,

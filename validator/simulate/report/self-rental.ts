@@ -1,6 +1,7 @@
 /** Compares what providers keep that rent their own hosts with what honest hosts with the same GPUs keep. Pure. */
-import type { Report, WeighedHost } from './report.ts';
+import type { Report } from './report.ts';
 import { sum } from './statistics.ts';
+import type { WeighedHost } from './weight-schemas.ts';
 
 /** Amounts in USD per host and day. */
 export type KeptByGroup = {

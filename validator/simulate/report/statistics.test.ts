@@ -66,6 +66,7 @@ describe('samples of the market', () => {
       gpus: 12,
       verified_gpus: 8,
       rented_gpus: 1,
+      free_gpus: 7,
       stranded_gpus: 3,
       offered_usd: 1.5,
       rented_usd: 2,
@@ -84,8 +85,8 @@ describe('samples of the market', () => {
     );
     const counts = { at_hours: 6, verified_gpus: 4 };
     expect(samples).toEqual([
-      { ...counts, region: 'eu', hosts: 2, gpus: 6, rented_gpus: 2 },
-      { ...counts, region: 'us', hosts: 1, gpus: 4, rented_gpus: 4 },
+      { ...counts, region: 'eu', hosts: 2, gpus: 6, rented_gpus: 2, free_gpus: 2 },
+      { ...counts, region: 'us', hosts: 1, gpus: 4, rented_gpus: 4, free_gpus: 0 },
     ]);
   });
 });

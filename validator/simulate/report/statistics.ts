@@ -3,6 +3,10 @@
 export const sum = (values: readonly number[]): number =>
   values.reduce((before, value) => before + value, 0);
 
+/** Returns null without a whole. */
+export const ratio = (part: number, whole: number): number | null =>
+  whole === 0 ? null : part / whole;
+
 /** Returns null for an empty list. */
 export const mean = (values: readonly number[]): number | null =>
   values.length === 0 ? null : sum(values) / values.length;

@@ -1,14 +1,13 @@
 /** The newest weights against the true quality of the hosts, and what the weights of all epochs were worth. */
-import { z } from 'zod';
 import type { Database } from '../../central/platform/database/tables.ts';
 import type { EvidenceStore } from '../../store/tables.ts';
 import { rateOf, type WeightPolicy } from '../../weights/weight-policy.ts';
+import { type Epoch, epochsIn } from './epoch-figures.ts';
 import { type HostTally, type KnownHost, qualityOf } from './host-tally.ts';
 import { listRentedBy, type RentedBy } from './money-figures.ts';
-import type { Emission, WeighedHost } from './report.ts';
 import { sum } from './statistics.ts';
+import type { Emission, WeighedHost } from './weight-schemas.ts';
 
-const Payload = z.object({ uids: z.array(z.int()), weights: z.array(z.number()) });
 const HOUR_MS = 3_600_000;
 const MICRO_USD = 1_000_000;
 
@@ -25,15 +24,12 @@ export type WeightSources = {
   worthUsdPerHour: number;
 };
 
-/** Shares of all weight by hotkey, and the hours until the next epoch or the end. */
-type Epoch = { shares: ReadonlyMap<string, number>; hours: number };
-
 export type Weighed = { weights: WeighedHost[]; emission: Emission };
 
 /** Returns each host with its share of the weight of all hosts, and the worth of all weight since the first epoch. */
 export async function weighHosts(sources: WeightSources): Promise<Weighed> {
   const { db, store, policy, tally, nowMs, wallMs, worthUsdPerHour } = sources;
-  const epochs = await epochsIn(store, wallMs);
+  const epochs = await epochsIn(store, policy, wallMs);
   const executors = await db
     .selectFrom('executors')
     .innerJoin('providers', 'providers.id', 'executors.provider_id')
@@ -77,14 +73,20 @@ function emissionOf(
   weights: readonly WeighedHost[],
 ): Omit<Emission, 'newest_burned_share'> {
   const hours = sum(epochs.map((epoch) => epoch.hours));
+  const before = Math.max(0, (nowMs - startMs) / HOUR_MS - hours);
   const emitted = hours * worthUsdPerHour;
   const rewards = sum(weights.map(({ reward_usd: reward }) => reward));
   return {
     hours,
-    hours_before: Math.max(0, (nowMs - startMs) / HOUR_MS - hours),
+    hours_before: before,
     emitted_usd: emitted,
     rewards_usd: rewards,
     burned_usd: Math.max(0, emitted - rewards),
+    epochs: epochs.map(({ hours: lasted, pools }, index) => ({
+      from_hours: before + sum(epochs.slice(0, index).map((earlier) => earlier.hours)),
+      hours: lasted,
+      ...pools,
+    })),
   };
 }
 
@@ -92,24 +94,4 @@ function moneyOf({ selfAccount }: KnownHost, rentals: RentedBy) {
   const own = rentals.get(selfAccount ?? '');
   const income = sum([...rentals.values()].map(({ incomeUusd }) => incomeUusd));
   return { income_usd: income / MICRO_USD, own_rentals_usd: (own?.paidUusd ?? 0) / MICRO_USD };
-}
-
-/** Returns all epochs, oldest first. A hotkey without weight is missing. */
-async function epochsIn(store: EvidenceStore, endMs: number): Promise<Epoch[]> {
-  const rows = await store
-    .selectFrom('epochs')
-    .select(['computed_ms', 'payload_json'])
-    .orderBy('number')
-    .execute();
-  const neurons = await store.selectFrom('neurons').select(['uid', 'hotkey']).execute();
-  const hotkeys = new Map(neurons.map(({ uid, hotkey }) => [uid, hotkey]));
-  return rows.map(({ computed_ms: fromMs, payload_json: payload }, index) => {
-    const { uids, weights } = Payload.parse(JSON.parse(payload));
-    const total = sum(weights);
-    const untilMs = rows[index + 1]?.computed_ms ?? endMs;
-    const shares = uids.map(
-      (uid, at) => [hotkeys.get(uid) ?? '', (weights[at] ?? 0) / total] as const,
-    );
-    return { shares: new Map(shares), hours: Math.max(0, untilMs - fromMs) / HOUR_MS };
-  });
 }

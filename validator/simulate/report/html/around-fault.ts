@@ -61,7 +61,7 @@ function figuresOf(name: string, samples: readonly RegionSample[]): Figure[] {
         sum(hour.map(figureOf)),
       ),
     );
-  const rentable = (sample: RegionSample) => Math.max(sample.rented_gpus, sample.verified_gpus);
+  const free = (sample: RegionSample) => sample.free_gpus;
   const rented = (sample: RegionSample) => sample.rented_gpus;
   return [
     {
@@ -77,10 +77,15 @@ function figuresOf(name: string, samples: readonly RegionSample[]): Figure[] {
       valueIn: (window) => shown(meanOf(rented, window), number),
     },
     {
+      name: `${name}: free GPUs that could be rented, mean`,
+      valueIn: (window) => shown(meanOf(free, window), number),
+    },
+    {
       name: `${name}: share of the rentable GPUs that was rented`,
       valueIn: (window) => {
-        const [part, all] = [meanOf(rented, window), meanOf(rentable, window)];
-        return part === null || all === null || all === 0 ? NONE : percent(part / all);
+        const [part, rest] = [meanOf(rented, window), meanOf(free, window)];
+        if (part === null || rest === null || part + rest === 0) return NONE;
+        return `${percent(part / (part + rest))} of ${number(part + rest)}`;
       },
     },
     {
@@ -116,18 +121,25 @@ const requestFigures = (requests: Report['requests']): Figure[] => [
 ];
 
 const priceFigures = (market: readonly MarketSample[]): Figure[] =>
-  [...Map.groupBy(market, ({ gpu }) => gpu)].map(([gpu, samples]) => ({
-    name: `All regions: offered price of ${gpu} per GPU and hour, mean over hosts that passed inspection`,
-    valueIn: (window) =>
-      shown(
-        mean(
-          within(samples, window).flatMap(({ offered_usd: price }) =>
-            price === null ? [] : [price],
+  [...Map.groupBy(market, ({ gpu }) => gpu)].flatMap(([gpu, samples]) => {
+    const figure = (name: string, priceIn: (sample: MarketSample) => number | null): Figure => ({
+      name: `All regions, ${gpu}: ${name}, per GPU and hour`,
+      valueIn: (window) =>
+        shown(
+          mean(
+            within(samples, window).flatMap((sample) => {
+              const price = priceIn(sample);
+              return price === null ? [] : [price];
+            }),
           ),
+          gpuPrice,
         ),
-        gpuPrice,
-      ),
-  }));
+    });
+    return [
+      figure('price that all providers ask', (sample) => sample.asked_usd),
+      figure('offered price of hosts that passed inspection', (sample) => sample.offered_usd),
+    ];
+  });
 
 const shown = (value: number | null, format: (value: number) => string): string =>
   value === null ? NONE : format(value);

@@ -2,7 +2,7 @@
 import { HOST_FAULTS } from '../../scenarios/scenario.ts';
 import type { FaultEffect, Report } from '../report.ts';
 import type { Band } from './svg.ts';
-import { clockTime } from './text.ts';
+import { clockTime, timeRange } from './text.ts';
 import { faultWords } from './words.ts';
 
 export type NumberedFault = { number: number; fault: FaultEffect };
@@ -43,5 +43,5 @@ export const nameOf = ({ kind, region }: FaultEffect): string =>
 
 export function timeOf({ from_hours: from, to_hours: to }: FaultEffect): string {
   if (to === null) return `from ${clockTime(from)} on`;
-  return from === to ? `at ${clockTime(from)}` : `${clockTime(from)} to ${clockTime(to)}`;
+  return from === to ? `at ${clockTime(from)}` : timeRange(from, to);
 }

@@ -5,7 +5,7 @@ import { aroundFault } from './around-fault.ts';
 import { isOfOneHost, nameOf, numberedFaults, timeOf } from './fault-bands.ts';
 import type { Section, Table } from './section.ts';
 import { counted, number, usd, whole } from './text.ts';
-import { faultWords } from './words.ts';
+import { faultWords, shortFaultWords } from './words.ts';
 
 type Losses = Pick<
   FaultEffect,
@@ -20,6 +20,9 @@ type Losses = Pick<
 
 const BEARS =
   'Time in which the host of a pod does not answer is not charged, and a pod that its host lost is refunded from the last time at which it was healthy. Providers bear their share of both, and the marketplace its fee. Renters bear what they paid for interrupted pods without a refund, and the time without access to their pods.';
+
+const PRICED =
+  'Two prices of each model separate the causes of a change. The price that all providers ask changes only when a provider changes its price by its strategy. The offered price is that of the hosts that passed inspection. It also changes when hosts that the fault hit leave its mean or return to it, so the difference between both changes belongs to the fault.';
 
 const INSPECTED =
   'A host counts as one that passed inspection until its next inspection fails, so the number of such hosts falls only in the hours after the beginning of a fault, and rises only in the hours after its end.';
@@ -54,7 +57,7 @@ function faultSection(
     finding: `Fault ${index}, ${nameOf(fault)}, ${timeOf(fault)}: ${bornBy(fault)}`,
     notes: [
       `${sentence(faultWords(fault.kind))}. ${fault.hosts === 0 ? '' : BEARS}`.trim(),
-      ...(around === null || fault.hosts === 0 ? [] : [INSPECTED]),
+      ...(around === null || fault.hosts === 0 ? [] : [INSPECTED, PRICED]),
     ],
     plot: null,
     legend: [],
@@ -139,18 +142,35 @@ function hostFaults(faults: readonly FaultEffect[]): Section {
         },
       },
     ],
-    table: {
-      head: ['Fault', 'Host', 'Time', 'Pods on the host', ...LOSS_HEAD, 'Not charged', 'Refunded'],
-      rows: faults.map((fault) => [
-        faultWords(fault.kind),
-        fault.gpu ?? '-',
-        timeOf(fault),
-        whole(fault.pods),
-        ...lossCells(fault),
-        usd(fault.uncharged_usd),
-        usd(fault.refunds_usd),
-      ]),
-    },
+    table: eachFault(faults),
+  };
+}
+
+/** Narrow enough for the page: the words of a fault are in the table of its kinds. */
+function eachFault(faults: readonly FaultEffect[]): Table {
+  return {
+    head: [
+      'Fault',
+      'Host',
+      'Region',
+      'Time',
+      'Pods',
+      'Interrupted, failed to start',
+      'Failed checks',
+      'Pod hours lost',
+      'Providers, marketplace, renters bear',
+    ],
+    rows: faults.map((fault) => [
+      shortFaultWords(fault.kind),
+      fault.host === null ? '-' : `${fault.host}, ${fault.gpu ?? ''}`,
+      fault.host_region ?? '-',
+      timeOf(fault),
+      whole(fault.pods),
+      `${whole(fault.interruptions)}, ${whole(fault.failed_starts)}`,
+      whole(fault.failed_checks),
+      number(fault.lost_pod_hours),
+      [fault.provider_loss_usd, fault.platform_loss_usd, fault.renter_loss_usd].map(usd).join(', '),
+    ]),
   };
 }
 

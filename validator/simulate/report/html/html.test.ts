@@ -4,7 +4,7 @@ import { aroundFault } from './around-fault.ts';
 import { barChart, intervalChart, wrapped } from './bars.ts';
 import { isEmpty, type Section, sectionHtml } from './section.ts';
 import { NARROW, stepChart, WIDE } from './svg.ts';
-import { clockTime, gpuPrice, percent, percentagePoints, tickUsd, usd } from './text.ts';
+import { clockTime, gpuPrice, percent, percentagePoints, tickUsd, timeRange, usd } from './text.ts';
 import { cheatWords, checkWords, faultWords, outcomeWords, refusalWords } from './words.ts';
 
 describe('texts', () => {
@@ -26,6 +26,11 @@ describe('texts', () => {
       'day 2, 18:00',
       'day 4, 00:15',
     ]);
+    expect([timeRange(30, 42), timeRange(30, 54)]).toEqual([
+      'day 2, 06:00 to 18:00',
+      'day 2, 06:00 to day 3, 06:00',
+    ]);
+    expect(percentagePoints(-1e-17)).toBe('0 percentage points');
     expect(percentagePoints(0.0422)).toBe('4.22 percentage points');
     expect([0.0422, 0.99, 0.99959, 0.999999, 1].map(percent)).toEqual([
       '4.22 %',
@@ -37,13 +42,16 @@ describe('texts', () => {
   });
 });
 
-it('names codes in words, with the code beside them', () => {
-  expect(refusalWords('gpu_type')).toBe('no free host had the requested GPU model (gpu_type)');
+it('names codes in words', () => {
+  expect(refusalWords('gpu_type')).toBe('no free host had the requested GPU model');
   expect(outcomeWords('CREATION_FAILED start_failed')).toBe(
-    'never started: the container did not start (CREATION_FAILED start_failed)',
+    'never started: the container did not start',
   );
-  expect(cheatWords('other_model')).toBe('reports another model (other_model)');
-  expect(checkWords('GPU_NEW_CODE')).toBe('GPU new code (GPU_NEW_CODE)');
+  expect(cheatWords('other_model')).toBe('reports another model');
+  expect(checkWords('GPU_NEW_CODE')).toBe('GPU new code');
+  expect(checkWords('PORTS_CLOSED CLOCK_SKEW')).toBe(
+    'ports are closed, the clock of the host is wrong',
+  );
   expect(faultWords('dies')).toBe(
     'host was down and lost its pods, which were started again after it',
   );
@@ -118,6 +126,7 @@ it('compares the market before, during and after a fault, for equal times', () =
       gpus: 4,
       verified_gpus: region === 'eu' && (at === 3 || at === 4) ? 0 : 4,
       rented_gpus: 1,
+      free_gpus: region === 'eu' && (at === 3 || at === 4) ? 0 : 3,
       accepted: region === 'us' ? 1 : 0,
       interruptions: at === 7 ? 1 : 0,
     })),
@@ -133,6 +142,12 @@ it('compares the market before, during and after a fault, for equal times', () =
     '4',
     '0',
     '4',
+  ]);
+  expect(rows.get('Region eu: free GPUs that could be rented, mean')).toEqual(['3', '0', '3']);
+  expect(rows.get('Region eu: share of the rentable GPUs that was rented')).toEqual([
+    '25 % of 4',
+    '100 % of 1',
+    '25 % of 4',
   ]);
   expect(rows.get('Other regions: new rentals, per 24 hours')).toEqual(['24', '24', '24']);
   expect(rows.get('All regions: refused requests')).toEqual([

@@ -15,7 +15,7 @@ figure{margin:0}figcaption{color:var(--soft);font-size:.9rem}svg{max-width:100%;
 .mark{fill-opacity:.65}.band{fill:var(--c3);fill-opacity:.14}h1,h2,p,li{overflow-wrap:anywhere}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;padding:0;margin:.5rem 0}
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
-th,td{text-align:left;vertical-align:top;padding:.25rem .75rem;border-bottom:1px solid var(--grid)}td:first-child{min-width:7.5rem}th{background:var(--box)}
+th,td{text-align:left;vertical-align:top;padding:.25rem .5rem;border-bottom:1px solid var(--grid)}td:first-child{min-width:7.5rem}th{background:var(--box)}
 summary{cursor:pointer;color:var(--c0);padding:.25rem 0}pre{background:var(--box);padding:.75rem;overflow-x:auto;font-size:.85rem}
 .passed{color:var(--c2)}.failed{color:var(--c3)}
 ${[0, 1, 2, 3, 4, 5, 6, 7]

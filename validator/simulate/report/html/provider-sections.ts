@@ -1,6 +1,7 @@
 /** Sections about providers: income, and weights against quality. Pure. */
-import type { Report, WeighedHost } from '../report.ts';
+import type { Report } from '../report.ts';
 import { gini, mean, quantile, rankCorrelation, sum } from '../statistics.ts';
+import type { WeighedHost } from '../weight-schemas.ts';
 import type { Section } from './section.ts';
 import { curveChart, type Point, scatterChart } from './svg.ts';
 import { counted, number, percent, usd, whole } from './text.ts';
@@ -39,6 +40,7 @@ function strategyTable(earned: readonly Earned[]): Pick<Section, 'openTables'> {
   if (earned.length < 2) return {};
   const head = [
     'Providers that …',
+    'Strategy',
     'Hosts',
     'Share of the offered GPUs by rate',
     'Income',
@@ -46,6 +48,7 @@ function strategyTable(earned: readonly Earned[]): Pick<Section, 'openTables'> {
   ];
   const rows = earned.map((each) => [
     strategyWords(each.strategy),
+    each.strategy,
     whole(each.hosts),
     percent(each.valueShare),
     usd(each.income),

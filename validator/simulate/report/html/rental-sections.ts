@@ -1,10 +1,9 @@
-/** Sections about rentals: refusals, time to RUNNING, interruptions, and costs against quotes. Pure. */
-
-import { looksUntil } from '../../actors/looks.ts';
+/** Sections about rentals: refusals, starts, interruptions, and costs against quotes. Pure. */
 import type { Report } from '../report.ts';
-import { ascending, mean, quantile, sum } from '../statistics.ts';
+import { mean, sum } from '../statistics.ts';
 import { type Bar, barChart } from './bars.ts';
 import type { Section } from './section.ts';
+import { startSection } from './start-section.ts';
 import { type Axis, histogram, scatterChart } from './svg.ts';
 import { counted, number, percent, tickUsd, usd, whole } from './text.ts';
 import { outcomeWords, refusalWords } from './words.ts';
@@ -12,14 +11,16 @@ import { outcomeWords, refusalWords } from './words.ts';
 type Rentals = Report['rentals'];
 
 const COUNT: Axis = { label: 'rentals', format: whole };
-const SECOND_MS = 1_000;
 const MAX_POINTS = 2_000;
 const HOURS_PER_DAY = 24;
 /** Difference between charge and quote that counts as none. */
 const TOLERANCE = 0.02;
 
-export function rentalSections({ rentals, spend }: Pick<Report, 'rentals' | 'spend'>): Section[] {
-  return [refusals(rentals), starts(rentals), interruptions(rentals), costs(spend)];
+export function rentalSections(
+  report: Pick<Report, 'rentals' | 'spend' | 'faults' | 'scenario'>,
+): Section[] {
+  const { rentals, spend } = report;
+  return [refusals(rentals), startSection(report), interruptions(rentals), costs(spend)];
 }
 
 const largestFirst = (counts: Readonly<Record<string, number>>): [string, number][] =>
@@ -30,18 +31,20 @@ function refusals({ requested, accepted, completed, open, ...rest }: Rentals): S
   const refused = requested - accepted;
   const failed = sum(Object.values(rest.failed_starts));
   const ran = accepted - failed;
-  const bars = [
+  const bars: (Bar & { code?: string })[] = [
     { label: 'requested', value: requested },
     ...reasons.map(([reason, value]) => ({
       label: `refused: ${refusalWords(reason)}`,
       value,
       colour: 1,
+      code: reason,
     })),
     { label: 'accepted', value: accepted },
     ...largestFirst(rest.failed_starts).map(([reason, value]) => ({
       label: outcomeWords(reason),
       value,
       colour: 1,
+      code: reason,
     })),
     { label: 'interrupted', value: rest.interruptions.length, colour: 1 },
     { label: 'ended by their renter', value: completed },
@@ -55,15 +58,16 @@ function refusals({ requested, accepted, completed, open, ...rest }: Rentals): S
         ? `All ${counted(requested, 'requested rental')} were accepted`
         : `${percent(refused / requested)} of the requested rentals were refused, ${first[1] === refused ? 'all' : percent(first[1] / refused)} of them because ${refusalWords(first[0])}`,
     notes: [
-      'The way of all requested rentals, without those of providers that rent their own hosts. A refusal is named by the first constraint that no free host met, or by the error; the code of the answer is in brackets.',
+      'The way of all requested rentals, without those of providers that rent their own hosts. A refusal is named by the first constraint that no free host met, or by the error.',
     ],
     plot: barChart(bars, COUNT),
     legend: [],
     table: {
-      head: ['Step', 'Rentals', 'Share of the requests'],
+      head: ['Step', 'Code', 'Rentals', 'Share of the requests'],
       rows: [...bars, { label: 'accepted, and not failed to start', value: ran }].map(
-        ({ label, value }) => [
+        ({ label, value, code = '-' }) => [
           label,
+          code,
           whole(value),
           percent(requested === 0 ? 0 : value / requested),
         ],
@@ -72,47 +76,10 @@ function refusals({ requested, accepted, completed, open, ...rest }: Rentals): S
   };
 }
 
-function starts({ start_seconds: unordered, failed_starts: failures }: Rentals): Section {
-  const seconds = ascending(unordered);
-  const [median, slow] = [quantile(seconds, 0.5), quantile(seconds, 0.95)];
-  const failed = sum(Object.values(failures));
-  const bars = startBars(seconds);
-  return {
-    id: 'start',
-    finding:
-      median === null || slow === null
-        ? 'No rental ran'
-        : `Half of the pods ran within ${whole(median)} s, 95 % within ${whole(slow)} s; ${counted(failed, 'rental')} never ran`,
-    notes: [
-      'Time from the rental until its renter observed that the pod ran. Renters request the state 15, 45, 105, 225, 465 and 765 seconds after the rental, and then every 5 minutes. A pod therefore started between two of these times, and only these times occur as values. Starts also wait for the pod sync, as the settings at the end state.',
-    ],
-    plot: bars.length === 0 ? null : barChart(bars, { label: 'pods', format: whole }),
-    legend: [],
-    table: {
-      head: ['Ran', 'Pods', 'Share of the pods'],
-      rows: bars.map(({ label, value }) => [label, whole(value), percent(value / seconds.length)]),
-    },
-  };
-}
-
-/** Counts the pods between two requests of their renters. `seconds`: ascending. */
-function startBars(seconds: readonly number[]): Bar[] {
-  const looks = looksUntil((seconds.at(-1) ?? 0) * SECOND_MS).map((ms) => ms / SECOND_MS);
-  const bars = looks.map((to, index) => {
-    const from = looks[index - 1] ?? 0;
-    const value = seconds.filter((each) => each > from && each <= to).length;
-    return { label: `after more than ${whole(from)} s and within ${whole(to)} s`, value };
-  });
-  const first = bars.findIndex(({ value }) => value > 0);
-  return first === -1 ? [] : bars.slice(first);
-}
-
 function interruptions({ interruptions: all, ...rest }: Rentals): Section {
   const days = Map.groupBy(all, ({ at_hours: at }) => Math.floor(at / HOURS_PER_DAY) + 1);
   const reasons = [
-    ...Map.groupBy(all, ({ status, reason }) =>
-      outcomeWords(reason === '' ? status : `${status} ${reason}`),
-    ),
+    ...Map.groupBy(all, ({ status, reason }) => (reason === '' ? status : `${status} ${reason}`)),
   ].toSorted(([, a], [, b]) => b.length - a.length);
   const ran = rest.start_seconds.length;
   const worst = [...days].toSorted(([, a], [, b]) => b.length - a.length)[0];
@@ -139,8 +106,9 @@ function interruptions({ interruptions: all, ...rest }: Rentals): Section {
           ),
     legend: [],
     table: {
-      head: ['Reason', 'Interruptions', 'Share of the running pods'],
+      head: ['Reason', 'Code', 'Interruptions', 'Share of the running pods'],
       rows: reasons.map(([reason, { length: count }]) => [
+        outcomeWords(reason),
         reason,
         whole(count),
         percent(ran === 0 ? 0 : count / ran),

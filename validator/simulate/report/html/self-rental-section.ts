@@ -5,6 +5,9 @@ import { barChart } from './bars.ts';
 import type { Section } from './section.ts';
 import { percent, usd, whole } from './text.ts';
 
+/** Smallest loss in USD that is called one. */
+const CENT = 0.01;
+
 export function selfRentalSection(report: Pick<Report, 'weights' | 'run' | 'scenario'>): Section {
   const compared = compareSelfRental(report.weights, report.run.period_hours);
   const groups =
@@ -57,5 +60,6 @@ export function selfRentalSection(report: Pick<Report, 'weights' | 'run' | 'scen
 
 function findingOf({ self, honest }: NonNullable<ReturnType<typeof compareSelfRental>>): string {
   const less = honest.kept - self.kept;
-  return `A provider that rented its own host kept ${usd(self.kept)} a day: ${usd(Math.abs(less))} ${less > 0 ? 'less' : 'more'} than honest hosts with the same GPUs`;
+  const result = `${self.kept <= -CENT ? 'lost' : 'kept'} ${usd(Math.abs(self.kept))} a day`;
+  return `A provider that rented its own host ${result}: ${usd(Math.abs(less))} ${less > 0 ? 'less' : 'more'} than honest hosts with the same GPUs`;
 }

@@ -57,8 +57,11 @@ export const tickUsd = (value: number): string =>
 const NEARLY_ALL = 0.99;
 const MOST = 99.99;
 
+/** Shares below this one are errors of the computation. */
+const NOTHING = 1e-9;
+
 export function percent(share: number): string {
-  if (share <= NEARLY_ALL || share >= 1) return `${number(share * 100)} %`;
+  if (share <= NEARLY_ALL || share >= 1) return `${points(share)} %`;
   const rounded = Math.round(share * 10_000) / 100;
   return rounded > MOST ? `more than ${MOST} %` : `${rounded} %`;
 }
@@ -70,7 +73,7 @@ export const percentagePoints = (share: number): string => `${points(share)} per
 export const percentagePointsBetween = (low: number, high: number): string =>
   `${points(low)} to ${percentagePoints(high)}`;
 
-const points = (share: number): string => number(share * 100);
+const points = (share: number): string => number(Math.abs(share) < NOTHING ? 0 : share * 100);
 
 /** Returns `1 rental`, `2 rentals`. */
 export const counted = (count: number, noun: string): string =>
@@ -96,4 +99,11 @@ export function clockTime(hours: number): string {
   const [day, minute] = [Math.floor(minutes / 60 / HOURS_PER_DAY) + 1, minutes % 60];
   const hour = Math.floor(minutes / 60) % HOURS_PER_DAY;
   return `day ${day}, ${String(hour).padStart(2, '0')}:${String(minute).padStart(2, '0')}`;
+}
+
+/** Returns a time of the run as `day 2, 06:00 to 18:00`, with the second day only if it is another. */
+export function timeRange(fromHours: number, toHours: number): string {
+  const [from, to] = [clockTime(fromHours), clockTime(toHours)];
+  const [day = '', time = ''] = to.split(', ');
+  return `${from} to ${from.startsWith(`${day},`) ? time : to}`;
 }

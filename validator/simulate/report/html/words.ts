@@ -1,4 +1,4 @@
-/** Words for the codes of reports, for readers who do not use the program. The code is beside the words. Pure. */
+/** Words for the codes of reports, for readers who do not use the program. Tables have the codes beside them. Pure. */
 import { CHEATS } from '../../../coverage/cheats.ts';
 
 /** Reasons of refused rentals: constraints that no free host met, and error codes. */
@@ -54,7 +54,15 @@ const FAULTS: Readonly<Record<string, string>> = {
   'payments-twice': 'payments reported twice',
 };
 
-/** Strategies of providers for their prices; completes a sentence that begins with "Providers that". */
+/** Faults of single hosts as table cells. */
+const SHORT_FAULTS: Readonly<Record<string, string>> = {
+  flap: 'no answer',
+  dies: 'down, pods lost',
+  slow: 'slow starts',
+  card: 'card failed',
+};
+
+/** Strategies of providers for their prices. */
 const STRATEGIES: Readonly<Record<string, string>> = {
   fixed: 'never change a price',
   undercut: 'lower the price of a free host and raise that of a rented one',
@@ -78,9 +86,6 @@ const CHECKS: Readonly<Record<string, string>> = {
 
 const ABBREVIATIONS = /\b(?:gpu|vram|pow|cpu|uuid|mig|ssh|tls|smi)\b/g;
 
-const withCode = (words: string, code: string): string =>
-  words === code ? code : `${words} (${code})`;
-
 /** Returns the parts of a code as words. */
 const spelled = (code: string): string =>
   code
@@ -88,24 +93,31 @@ const spelled = (code: string): string =>
     .replaceAll(/[_-]/g, ' ')
     .replaceAll(ABBREVIATIONS, (word) => word.toUpperCase());
 
-export const refusalWords = (code: string): string =>
-  withCode(REFUSALS[code] ?? spelled(code), code);
+export const refusalWords = (code: string): string => REFUSALS[code] ?? spelled(code);
 
-export const checkWords = (code: string): string => withCode(CHECKS[code] ?? spelled(code), code);
+/** `codes`: one code of a failed check, or several with spaces between them. */
+export const checkWords = (codes: string): string =>
+  codes
+    .split(' ')
+    .map((code) => CHECKS[code] ?? spelled(code))
+    .join(', ');
 
 /** `code`: the status of a pod, and a reason after a space if there is one. */
 export function outcomeWords(code: string): string {
   const [status = '', reason] = code.split(' ');
   const words = STATUSES[status] ?? spelled(status);
-  if (reason === undefined) return withCode(words, code);
-  return withCode(`${words}: ${REASONS[reason] ?? spelled(reason)}`, code);
+  return reason === undefined ? words : `${words}: ${REASONS[reason] ?? spelled(reason)}`;
 }
 
 /** Completes a sentence that begins with "A host that". */
 export const cheatWords = (id: string): string =>
-  withCode(CHEATS.find((each) => each.id === id)?.cheat ?? spelled(id), id);
+  CHEATS.find((each) => each.id === id)?.cheat ?? spelled(id);
 
 export const faultWords = (kind: string): string => FAULTS[kind] ?? spelled(kind);
 
+/** Returns the fault in the few words of a narrow column. */
+export const shortFaultWords = (kind: string): string => SHORT_FAULTS[kind] ?? spelled(kind);
+
+/** Completes a sentence that begins with "Providers that". */
 export const strategyWords = (strategy: string): string =>
-  withCode(STRATEGIES[strategy] ?? spelled(strategy), strategy);
+  STRATEGIES[strategy] ?? spelled(strategy);
