@@ -1,6 +1,6 @@
 /** Tests that a derived source repeats its values, and how much memory it retains. */
 import { expect, it } from 'vitest';
-import { collectGarbage } from '../../test/bench/collect-garbage.ts';
+import { collectGarbage } from '../../test/measure/collect-garbage.ts';
 import { derivedRandom } from './random.ts';
 
 it('repeats the values of a secret and label, whatever the lengths in which they are drawn', () => {

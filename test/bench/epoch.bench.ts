@@ -12,8 +12,8 @@ import { insertCycle } from '../../validator/weights/cycle.store.ts';
 import type { CycleEntry } from '../../validator/weights/cycle-set.ts';
 import { createEpochs } from '../../validator/weights/epoch.service.ts';
 import { BURN, entryOf, goldenPolicy, hotkey } from '../fixtures/cycle-set.ts';
+import { collectGarbage } from '../measure/collect-garbage.ts';
 import { type Row, ratioAtMost, valueAtMost } from '../measure/row.ts';
-import { collectGarbage } from './collect-garbage.ts';
 
 const FLEET = 10_000;
 const HOTKEYS = 200;

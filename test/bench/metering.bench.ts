@@ -16,9 +16,9 @@ import type { Database } from '../../validator/central/platform/database/tables.
 import { createManualClock } from '../fakes/manual-clock.ts';
 import { handleOf } from '../fakes/scenes/central-database.ts';
 import { createTestCentral } from '../fakes/scenes/central-fixture.ts';
+import { collectGarbage } from '../measure/collect-garbage.ts';
 import { median, type Row, ratioAtMost, valueAtMost } from '../measure/row.ts';
 import { copiedFile, recordCommits, writeBare } from './bare-writes.ts';
-import { collectGarbage } from './collect-garbage.ts';
 import { fillTable } from './fill-table.ts';
 import { ledgerGrowth } from './ledger-growth.ts';
 import { seedMarket } from './market-seed.ts';

@@ -1,6 +1,6 @@
 /** Tests users of one connection: the crash of one rolls back its transaction, and does not affect the others. */
 import { expect, it } from 'vitest';
-import { collectGarbage } from '../../test/bench/collect-garbage.ts';
+import { collectGarbage } from '../../test/measure/collect-garbage.ts';
 import { nodeSqliteDialect } from './node-sqlite-dialect.ts';
 import { type SerialUser, serialDialect } from './serial-dialect.ts';
 

@@ -2,7 +2,7 @@
 import { argon2 } from 'node:crypto';
 import { afterEach, expect, it } from 'vitest';
 import { derivedRandom } from '#shared/runtime/random.ts';
-import { collectGarbage } from '../../../test/bench/collect-garbage.ts';
+import { collectGarbage } from '../../../test/measure/collect-garbage.ts';
 import { createEventClock, type EventClock } from './event-clock.ts';
 import { createEventHeap } from './event-heap.ts';
 

@@ -1,6 +1,6 @@
 /** Tests that nothing returns after the life of a process, and that its clients notice the end. */
 import { expect, it } from 'vitest';
-import { collectGarbage } from '../../../test/bench/collect-garbage.ts';
+import { collectGarbage } from '../../../test/measure/collect-garbage.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
 import { beginLife, ConnectionLost } from './life.ts';
 

@@ -1,4 +1,4 @@
-/** Collects garbage before a measurement, so that garbage does not count as memory in use. */
+/** Collects garbage before a measurement, so that garbage does not count as memory in use, and in tests of what is retained. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
