@@ -1,7 +1,7 @@
 /** Tests that nothing returns after the life of a process, and that its clients notice the end. */
 import { expect, it } from 'vitest';
-import { collectGarbage } from '../../../test/measure/collect-garbage.ts';
 import { createManualClock } from '../../../test/fakes/manual-clock.ts';
+import { collectGarbage } from '../../../test/measure/collect-garbage.ts';
 import { beginLife, ConnectionLost } from './life.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
