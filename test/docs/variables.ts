@@ -224,7 +224,7 @@ export const CENTRAL_VARIABLES: MeaningsOf<typeof CENTRAL_CONFIG> = {
   CENTRAL_SYNC_INTERVAL_SECONDS:
     'seconds between two syncs of a node whose pods need nothing, at most 60; with 30 or more, a node that misses one sync counts as silent',
   CENTRAL_SYNC_CONCURRENCY:
-    'number of nodes that a process syncs at once, 2 to 1000; at most half of them are nodes that did not answer the last time',
+    'number of nodes that a process syncs at once, 2 to 1000; at most half of them are nodes that did not answer the last time, and an eighth is left for nodes with a new rental or request',
   CENTRAL_TOP_UP_WAIT_HOURS:
     'hours in which topped-up credit can be spent but not transferred; `0`: it can be transferred at once',
   CENTRAL_BACKUP_DRILL_HOURS:

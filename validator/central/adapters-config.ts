@@ -119,7 +119,7 @@ export const ADAPTER_VARIABLES = {
   CENTRAL_LAUNCH_LIMIT_MINUTES: z.coerce.number().int().min(1).max(120).default(10),
   /** Seconds between two syncs of a node whose pods need nothing. */
   CENTRAL_SYNC_INTERVAL_SECONDS: z.coerce.number().int().min(1).max(60).default(10),
-  /** Maximum number of nodes that a process syncs at once. */
+  /** Maximum number of nodes that a process syncs at once. An eighth is left for nodes with a new rental or request. */
   CENTRAL_SYNC_CONCURRENCY: z.coerce.number().int().min(2).max(1_000).default(64),
   /**
    * Hours for which topped-up credit can be spent but not transferred, because the payer may dispute the payment; 0 for

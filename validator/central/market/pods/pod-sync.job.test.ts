@@ -144,7 +144,7 @@ it('abandons passes that do not end within five seconds of a stop', async () => 
   await stopped;
   // A dead process does not list itself as alive, so that the next process claims the node again.
   const next = createSyncQueue({ db, clock, processes: { ...PROCESS, bootId: 'next' } });
-  const limits = { total: 1, unreachable: 1 };
+  const limits = { total: 1, unreachable: 1, reserved: 0 };
   const store = async () => undefined;
   const none = { releases: [], wakes: [], running: [], aheadMs: 0, store };
   const { claims } = await next.exchange({ ...none, limits });

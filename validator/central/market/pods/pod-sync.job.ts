@@ -30,6 +30,8 @@ const LAST_BACKOFF_MS = 30_000;
  * Share of concurrent passes for executors that did not answer the last time, because their calls take long.
  */
 const UNREACHABLE_SHARE = 0.5;
+/** Share of concurrent passes that only woken executors use, so that a rental does not wait for other passes to end. */
+const WOKEN_SHARE = 0.125;
 const WATCH_INTERVAL_MS = 30_000;
 /** Delay of the oldest due executor above which a warning is logged. */
 const LATE_MS = 30_000;
@@ -122,6 +124,7 @@ export function createPodSyncJob(deps: SyncJobDeps) {
     return {
       total: maySync ? syncConcurrency - passes.length : 0,
       unreachable: Math.max(0, maxUnreachable - failing),
+      reserved: Math.floor(syncConcurrency * WOKEN_SHARE),
     };
   }
 

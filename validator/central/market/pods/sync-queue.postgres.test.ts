@@ -37,7 +37,7 @@ it('does not wait for the row of a node that another transaction has locked', as
   const queue = createSyncQueue({ db, clock, processes });
   const store = async () => undefined;
   const none = { releases: [], wakes: [], running: [], aheadMs: 0, store };
-  const limits = { total: 10, unreachable: 10 };
+  const limits = { total: 10, unreachable: 10, reserved: 0 };
   for (const id of [locked, free]) await enterQueue(db, id, clock.now());
   const { claims } = await queue.exchange({ ...none, limits });
   expect(claims).toHaveLength(2);

@@ -27,7 +27,11 @@ async function openProcess(bootId: string) {
   const running = new Set<string>();
 
   async function exchange(given: Partial<Exchange> = {}): Promise<string[]> {
-    const { limits = { total: 10, unreachable: 10 }, releases = [], wakes = [] } = given;
+    const {
+      limits = { total: 10, unreachable: 10, reserved: 0 },
+      releases = [],
+      wakes = [],
+    } = given;
     const store = async () => undefined;
     const others = { releases, wakes, limits, aheadMs: 0, store };
     const { claims } = await queue.exchange({ ...others, running: [...running] });
@@ -39,7 +43,8 @@ async function openProcess(bootId: string) {
   return {
     ...queue,
     exchange,
-    claim: (total = 10, unreachable = total) => exchange({ limits: { total, unreachable } }),
+    claim: (total = 10, unreachable = total, reserved = 0) =>
+      exchange({ limits: { total, unreachable, reserved } }),
     release: (executorId: string, change: Partial<Release> = {}) =>
       exchange({ releases: [releaseOf(executorId, change)], limits: NONE }),
     wake: (...wakes: string[]) => exchange({ wakes, limits: NONE }),
@@ -48,7 +53,7 @@ async function openProcess(bootId: string) {
   };
 }
 
-const NONE = { total: 0, unreachable: 0 };
+const NONE = { total: 0, unreachable: 0, reserved: 0 };
 
 function releaseOf(executorId: string, change: Partial<Release> = {}): Release {
   return { executorId, failures: 0, pauseMs: PAUSE_MS, isEmpty: false, ...change };
@@ -105,6 +110,15 @@ it('claims executors that did not answer also while all claims could go to other
   await one.release(id, { pauseMs: 0, failures: 1 });
   await addDue('a', 'b', 'c', 'd');
   expect(await one.claim(3)).toEqual(['a', 'b', 'silent']);
+});
+
+it('leaves reserved claims for executors that are woken later', async () => {
+  const one = await openProcess('one');
+  await addDue('a', 'b', 'c', 'd');
+  expect(await one.claim(4, 4, 2)).toEqual(['a', 'b']);
+  expect(await one.claim(2, 2, 2)).toEqual([]);
+  await one.wake('d');
+  expect(await one.claim(2, 2, 2)).toEqual(['d']);
 });
 
 it('reaches every executor when there are more than a process may claim', async () => {

@@ -20,8 +20,11 @@ export { enterQueue } from './sync-queue.store.ts';
 /** Share of the claims for executors that did not answer the last time, while others are due. */
 const FAILING_SHARE = 0.125;
 
-/** Maximum number of claims in total, and of claims for executors that did not answer the last time. */
-export type ClaimLimits = { total: number; unreachable: number };
+/**
+ * Maximum number of claims in total, and of claims for executors that did not answer the last time. `reserved` claims of
+ * the total are left for executors that are woken later.
+ */
+export type ClaimLimits = { total: number; unreachable: number; reserved: number };
 
 export type Exchange = {
   /** Claims of this process that have ended. */
@@ -76,7 +79,7 @@ export function createSyncQueue(deps: {
       return [...first, ...(await take(true, 0, limit - first.length))];
     }
     const woken = await take(false, 1, limits.total);
-    const afterWoken = limits.total - woken.length;
+    const afterWoken = Math.max(0, limits.total - woken.length - limits.reserved);
     const share = Math.min(limits.unreachable, Math.ceil(afterWoken * FAILING_SHARE));
     const failing = await takeFailing(share);
     const answering = await take(false, 0, afterWoken - failing.length);
